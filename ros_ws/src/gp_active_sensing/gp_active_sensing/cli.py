@@ -23,6 +23,7 @@ _MODULES = {
     "delay": "run",
     "doctor": "doctor",
     "experiment": "experiment",
+    "export": "export",
     "learn": "learn",
     "maps": "maps",
     "model": "model",

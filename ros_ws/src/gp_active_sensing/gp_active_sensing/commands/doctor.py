@@ -59,6 +59,7 @@ OPTIONAL = {
     "matplotlib": ("matplotlib", "experiments", "figures of experiments"),
     "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
     "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
+    "rasterio": ("rasterio", "maps", "GeoTIFF"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
     "libsumo": ("libsumo", "sumo", "live traffic"),
     "torch": ("torch", "learn", "learning length-scales and kernels"),

@@ -35,6 +35,7 @@ __all__ = [
     "Reconstruction",
     "ReportStep",
     "StepEvents",
+    "chunks_of",
     "gathered",
     "kernel_masses",
     "masses",
@@ -238,7 +239,7 @@ def replay(data: RunData) -> Reconstruction:
     """
     events = tuple(parse_events(data.events))
     by_stage = any(isinstance(event, DecisionTaken) for event in events)
-    chunks = list(_stages(events) if by_stage else _groups(events))
+    chunks = list(chunks_of(events))
     shown = _shown(len(chunks), data.topology.n)
     by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
     again = _Again(data)
@@ -335,6 +336,12 @@ class _Again:
         place = plan.waypoint if went is None else went
         mean, variance = self.belief.predict(np.array([place]), noisy=True)
         return float(mean[0]), float(np.sqrt(variance[0]))
+
+
+def chunks_of(events: Sequence[Event]) -> Iterator[StepEvents]:
+    """Yield what happened between two steps: stages, or groups of readings where none is."""
+    by_stage = any(isinstance(event, DecisionTaken) for event in events)
+    return _stages(events) if by_stage else _groups(events)
 
 
 def _stages(events: Sequence[Event]) -> Iterator[StepEvents]:

@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("loop",),
     ("records", "experts"),
+    ("export",),
     ("mission",),
     ("messages",),
     ("sim",),

@@ -1,0 +1,46 @@
+"""The command ``export``: take the map of a run home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["export"]
+
+
+@click.command()
+@click.argument("run_dir", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "format",
+    required=True,
+    metavar="FORMAT",
+    help="csv, geojson, asc (ESRI grid), pgm (map_server), geotiff or ros (OccupancyGrid).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Default: the run's name, in this folder.",
+)
+@click.option("--stage", type=int, metavar="N", help="The map after stage N, not the last one.")
+@click.option("--overwrite", is_flag=True, help="Write again what is there.")
+def export(
+    run_dir: Path, format: str, out: Path | None, stage: int | None, overwrite: bool
+) -> None:
+    """Write the map of the run directory RUN for other programs.
+
+    Estimate, standard deviation, number and average of the readings of every place. The run may be
+    a simulation, a mission or a replay, also one that is under way. asc, pgm and ros write two
+    files, FILE_mean and FILE_std.
+    """
+    from gp_active_sensing.export import export_map, format_of
+    from gp_active_sensing.report.run_map import map_of_run
+
+    suffix = format_of(format).suffix  # a wrong name is said before the run is read
+    field = map_of_run(run_dir, stage)
+    of_stage = "" if stage is None else f"-stage{stage}"
+    path = out or Path(f"{run_dir.resolve().name}{of_stage}{suffix}")
+    for file in export_map(field, path, format, overwrite=overwrite):
+        click.echo(str(file))

@@ -1,0 +1,6 @@
+"""The map as other programs read it: tables, GIS rasters and vectors, maps of a map server."""
+
+from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.formats import FORMATS, export_map, file_names, format_of, rendered
+
+__all__ = ["FORMATS", "FieldMap", "export_map", "file_names", "format_of", "rendered"]

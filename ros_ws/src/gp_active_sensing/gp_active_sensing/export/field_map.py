@@ -1,0 +1,106 @@
+"""What is exported: estimate, deviation and readings of every place of a map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.projection import geographic_of, local_system
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["FieldMap"]
+
+
+@dataclass(frozen=True)
+class FieldMap:
+    """The map that a belief has made.
+
+    Args:
+        topology: its places.
+        mean: (n,) estimate of the noise-free field, in the sensor's unit.
+        std: (n,) its standard deviation, in the same unit.
+        readings: (n,) number of readings of each place.
+        values: (n,) average of these, NaN where there is none.
+        unit: of the field, "" when not said.
+        quantity: what the field is.
+        title: of the run, for headers.
+    """
+
+    topology: Topology
+    mean: FloatArray
+    std: FloatArray
+    readings: IntArray
+    values: FloatArray
+    unit: str = ""
+    quantity: str = "value"
+    title: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        belief: Belief,
+        *,
+        unit: str = "",
+        quantity: str = "value",
+        title: str = "",
+        found: Mixture | None = None,
+    ) -> FieldMap:
+        """Return the map of a belief.
+
+        Args:
+            topology: its places.
+            belief: with one reading at least; nobody else may change it meanwhile.
+            unit: of the field.
+            quantity: what the field is.
+            title: of the run.
+            found: what the belief says of every place, where that was asked already.
+
+        Raises:
+            RunError: nothing was read.
+        """
+        observed = np.flatnonzero(belief.observed)
+        if not len(observed):
+            msg = (
+                f"{title or topology.name}: no place has a reading; expected one at least, since a "
+                "map without readings says only what was believed before"
+            )
+            raise RunError(msg)
+        mean, variance = (belief.mixture() if found is None else found).moments()
+        values = np.full(topology.n, np.nan)
+        seen = belief.weights @ belief.averages(observed)
+        values[observed] = belief.transform.inverse(seen)
+        return cls(
+            topology,
+            mean,
+            np.sqrt(np.maximum(variance, 0.0)),
+            np.asarray(belief.readings),
+            values,
+            unit,
+            quantity,
+            title,
+        )
+
+    @property
+    def label(self) -> str:
+        """The quantity with its unit."""
+        return f"{self.quantity} [{self.unit}]" if self.unit else self.quantity
+
+    def geographic(self, points: FloatArray) -> FloatArray:
+        """Return the (m, 2) longitude and latitude [degree] of points (m, 2) [m].
+
+        Raises:
+            ValueError: the map has no datum.
+            MissingDependencyError: pyproj is not installed.
+        """
+        if self.topology.datum is None:
+            msg = f"map {self.topology.name!r} has no datum"
+            raise ValueError(msg)
+        pairs = [(x, y) for x, y in points.tolist()]
+        system = local_system(self.topology.datum)
+        return geographic_of(pairs, system, where=f"map {self.topology.name!r}")[0]

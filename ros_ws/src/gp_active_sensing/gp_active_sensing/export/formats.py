@@ -1,0 +1,121 @@
+"""The formats by name: which files each writes, and writing them without harm to what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gp_active_sensing.errors import RunError, suggest
+from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.occupancy import as_map_server, as_messages
+from gp_active_sensing.export.rasters import as_ascii_grids, as_geotiff
+from gp_active_sensing.export.tables import as_csv, as_geojson
+from gp_active_sensing.util.files import write_whole
+
+__all__ = ["FORMATS", "Format", "export_map", "file_names", "format_of", "rendered"]
+
+Files = dict[str, str | bytes]
+"""What is written, by file name."""
+
+
+class Format(NamedTuple):
+    """How a map is written.
+
+    Args:
+        suffix: of its file, or of its files.
+        render: map and name without suffix -> what is written, by file name.
+        parts: what the names of its files end in, before the suffix; () = one file.
+        besides: suffixes of further files of each part.
+    """
+
+    suffix: str
+    render: Callable[[FieldMap, str], Files]
+    parts: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
+
+
+_BOTH = ("mean", "std")
+
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(".csv", lambda field, name: {f"{name}.csv": as_csv(field)}),
+    "geojson": Format(".geojson", lambda field, name: {f"{name}.geojson": as_geojson(field)}),
+    "asc": Format(
+        ".asc",
+        lambda field, name: {f"{name}_{k}.asc": v for k, v in as_ascii_grids(field).items()},
+        _BOTH,
+    ),
+    "pgm": Format(".yaml", as_map_server, _BOTH, (".pgm",)),
+    "geotiff": Format(".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}),
+    "ros": Format(
+        ".yaml",
+        lambda field, name: {f"{name}_{k}_grid.yaml": v for k, v in as_messages(field).items()},
+        ("mean_grid", "std_grid"),
+    ),
+}
+"""Each format by its name."""
+
+
+def file_names(name: str, format: str) -> list[str]:
+    """Return the names of the files of a format.
+
+    Args:
+        name: that they begin with.
+        format: one of `FORMATS`.
+    """
+    found = format_of(format)
+    suffixes = (found.suffix, *found.besides)
+    stems = [f"{name}_{part}" for part in found.parts] or [name]
+    return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
+
+
+def rendered(field: FieldMap, name: str, format: str) -> Files:
+    """Return what is written, by file name.
+
+    Raises:
+        RunError: no such format, or the map cannot be written in it.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    return format_of(format).render(field, name)
+
+
+def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = False) -> list[Path]:
+    """Write a map and return the files.
+
+    Args:
+        field: the map.
+        out: file; a format of several files puts ``_mean`` and ``_std`` before its suffix.
+        format: one of `FORMATS`.
+        overwrite: files that are there are written again.
+
+    Raises:
+        RunError: no such format, a map that it cannot take, a file that is there or cannot be
+            written.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    if out.is_dir():
+        msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
+        raise RunError(msg)
+    kind = format_of(format)
+    exact = not kind.parts and bool(out.suffix)  # one file, as it was named
+    named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
+    name = out.stem if exact or named else out.name
+    names = [out.name] if exact else file_names(name, format)
+    there = [str(path) for each in names if (path := out.parent / each).exists()]
+    if there and not overwrite:
+        msg = (
+            f"{', '.join(there)}: there already; name another file with --out, or give --overwrite"
+        )
+        raise RunError(msg)
+    contents = rendered(field, name, format)
+    if exact:
+        contents = dict(zip(names, contents.values(), strict=True))
+    return [write_whole(out.parent / each, content) for each, content in contents.items()]
+
+
+def format_of(name: str) -> Format:
+    """Return a format by its name. Raises RunError where there is none."""
+    if name not in FORMATS:
+        msg = f"no format {name!r}; expected one of {', '.join(FORMATS)}.{suggest(name, FORMATS)}"
+        raise RunError(msg)
+    return FORMATS[name]

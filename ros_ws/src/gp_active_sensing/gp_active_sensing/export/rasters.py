@@ -1,0 +1,100 @@
+"""The map of a grid as rasters: ESRI ASCII grids and GeoTIFF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.topology.projection import local_system
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["as_ascii_grids", "as_geotiff"]
+
+_NO_DATA = -9999.0
+
+
+def as_ascii_grids(field: FieldMap) -> dict[str, str]:
+    """Return ESRI ASCII grids of mean and deviation, by the word for the name of their file.
+
+    Cells that are no squares have ``dx`` and ``dy`` in place of ``cellsize``, which GDAL reads.
+    Coordinates are metres of the map.
+
+    Raises:
+        RunError: the map is no grid.
+    """
+    lattice = lattice_of(field.topology)
+    return {
+        "mean": _ascii_grid(lattice, field.mean),
+        "std": _ascii_grid(lattice, field.std),
+    }
+
+
+def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
+    nothing = _NO_DATA
+    while (values == nothing).any():
+        nothing *= 10.0
+    (rows, columns), (dx, dy) = lattice.shape, lattice.cell
+    square = abs(dx - dy) <= 1e-9 * dx
+    size = f"cellsize {dx:.12g}" if square else f"dx {dx:.12g}\ndy {dy:.12g}"
+    head = (
+        f"ncols {columns}\nnrows {rows}\nxllcorner {lattice.corner[0]:.12g}\n"
+        f"yllcorner {lattice.corner[1]:.12g}\n{size}\nNODATA_value {nothing:g}\n"
+    )
+    raster = lattice.filled(values, nothing)[::-1]  # from north to south
+    return head + "".join(" ".join(f"{v:.9g}" for v in row) + "\n" for row in raster.tolist())
+
+
+def as_geotiff(field: FieldMap) -> bytes:
+    """Return a GeoTIFF of three bands: mean, deviation and number of readings (float32).
+
+    Its coordinate system is the map's own about the datum, a transverse Mercator of WGS 84; none
+    where the map has no datum.
+
+    Raises:
+        RunError: the map is no grid.
+        MissingDependencyError: rasterio is not installed.
+    """
+    lattice = lattice_of(field.topology)
+    rasterio = _rasterio()
+    from rasterio.io import MemoryFile
+
+    (rows, columns), (dx, dy) = lattice.shape, lattice.cell
+    datum = field.topology.datum
+    bands = (("mean", field.mean), ("std", field.std), ("readings", field.readings))
+    profile: dict[str, Any] = {
+        "driver": "GTiff",
+        "width": columns,
+        "height": rows,
+        "count": len(bands),
+        "dtype": "float32",
+        "nodata": float("nan"),
+        "compress": "deflate",
+        "transform": rasterio.Affine(dx, 0.0, lattice.corner[0], 0.0, -dy, lattice.top),
+        "crs": None if datum is None else rasterio.crs.CRS.from_string(local_system(datum)),
+    }
+    with MemoryFile() as memory:
+        with memory.open(**profile) as raster:
+            for number, (name, values) in enumerate(bands, 1):
+                raster.write(lattice.filled(values)[::-1].astype(np.float32), number)
+                raster.set_band_description(number, name)
+                if field.unit and name != "readings":
+                    raster.set_band_unit(number, field.unit)
+            raster.update_tags(title=field.title, quantity=field.quantity, unit=field.unit)
+        return bytes(memory.read())
+
+
+def _rasterio() -> Any:
+    try:
+        import rasterio
+    except ImportError as error:
+        msg = (
+            "GeoTIFF is written with rasterio, which is not installed: "
+            "pip install 'gp_active_sensing[maps]'; asc needs nothing and is read by GIS programs "
+            "as well"
+        )
+        raise MissingDependencyError(msg) from error
+    return rasterio

@@ -1,0 +1,391 @@
+"""The map of a run in the formats of other programs, read again by other readers."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+from shapely.geometry import Point, shape
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.cli import cli
+from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.export import FORMATS, FieldMap, export_map, file_names
+from gp_active_sensing.export.lattice import lattice_of
+from gp_active_sensing.report.run_map import map_of_run
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.sim.fields.raster import read_ascii_grid
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from tests.unit.report.runs import bag_run, node_run
+
+L_SHAPED = [(0.0, 0.0), (6.0, 0.0), (6.0, 2.0), (2.0, 2.0), (2.0, 4.0), (0.0, 4.0)]
+DATUM = 11.5, 48.1
+
+
+def field_on(topology: Topology, *readings: tuple[int, float], unit: str = "mg/L") -> FieldMap:
+    belief = belief_on(BeliefConfig(mean=20.0, signal_std=(5.0,), noise_std=(0.5,)), topology)
+    for place, value in readings:
+        belief.observe(place, value)
+    return FieldMap.of(topology, belief, unit=unit, quantity="oxygen", title="lake")
+
+
+@pytest.fixture
+def lake() -> FieldMap:
+    """An L of cells 2 m wide, whose south-west cell has its centre at (100, 50)."""
+    outline = [(x + 100.0, y + 50.0) for x, y in L_SHAPED]
+    grid = make_grid(spacing=2.0, outline=outline, name="lake")
+    assert grid.n == 10
+    return field_on(grid, (0, 18.0), (0, 20.0), (3, 26.0))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_table_says_where_each_place_is_and_what_is_known_of_it(
+    lake: FieldMap, tmp_path: Path
+) -> None:
+    [path] = export_map(lake, tmp_path / "lake.csv", "csv")
+    rows = rows_of(path)
+    assert [*rows[0]] == ["place", "x", "y", "mean", "std", "readings", "value", "weight"]
+    assert [row["place"] for row in rows] == list(lake.topology.names)
+    assert [float(rows[3]["x"]), float(rows[3]["y"])] == lake.topology.positions[3].tolist()
+    assert [float(row["mean"]) for row in rows] == lake.mean.tolist()  # to the bit
+    assert [float(row["std"]) for row in rows] == lake.std.tolist()
+    assert [int(row["readings"]) for row in rows[:4]] == [2, 0, 0, 1]
+    assert [row["value"] for row in rows[:4]] == ["19.0", "", "", "26.0"]
+    assert abs(float(rows[3]["mean"]) - 26.0) < 1.0 < float(rows[7]["std"])
+
+
+def test_a_datum_adds_longitude_and_latitude(lake: FieldMap, tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    lake.topology.datum = DATUM  # type: ignore[misc]
+    [path] = export_map(lake, tmp_path / "lake.csv", "csv")
+    earth = pyproj.Geod(ellps="WGS84")
+    for row, (x, y) in zip(rows_of(path), lake.topology.positions.tolist(), strict=True):
+        azimuth, _, metres = earth.inv(*DATUM, float(row["longitude"]), float(row["latitude"]))
+        assert metres == pytest.approx(np.hypot(x, y), abs=0.01)
+        assert azimuth == pytest.approx(np.degrees(np.arctan2(x, y)), abs=0.01)
+
+
+def test_without_pyproj_a_table_does_without_degrees(
+    lake: FieldMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    lake.topology.datum = DATUM  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    [path] = export_map(lake, tmp_path / "lake.csv", "csv")
+    assert "longitude" not in rows_of(path)[0]
+    assert "no longitude and latitude in the table" in caplog.text
+    with pytest.raises(MissingDependencyError, match=r"\[maps\]"):
+        export_map(lake, tmp_path / "lake.geojson", "geojson")
+
+
+def test_cells_are_squares_about_their_places(lake: FieldMap, tmp_path: Path) -> None:
+    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    head = data["gp_active_sensing"]
+    assert (head["crs"], head["units"], head["frame"]) == ("local", "metre", "map")
+    assert (head["unit"], head["quantity"], head["name"]) == ("mg/L", "oxygen", "lake")
+    for feature, place in zip(data["features"], lake.topology.positions, strict=True):
+        cell = shape(feature["geometry"])
+        assert cell.is_valid
+        assert cell.area == pytest.approx(4.0)
+        assert cell.exterior.is_ccw  # RFC 7946, section 3.1.6
+        assert cell.centroid.distance(Point(*place)) < 1e-9
+    whole = sum(shape(feature["geometry"]).area for feature in data["features"])
+    assert whole == pytest.approx(4.0 * lake.topology.n)  # no gaps, no overlaps
+    assert data["features"][0]["properties"]["readings"] == 2
+    assert data["features"][1]["properties"]["value"] is None
+
+
+def test_geojson_is_in_degrees_where_there_is_a_datum(lake: FieldMap, tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    lake.topology.datum = DATUM  # type: ignore[misc]
+    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert data["gp_active_sensing"]["crs"] == "EPSG:4326"
+    assert data["gp_active_sensing"]["datum"] == list(DATUM)
+    assert "crs" not in data  # RFC 7946 has none
+    earth = pyproj.Geod(ellps="WGS84")
+    for feature in data["features"]:
+        area, _ = earth.geometry_area_perimeter(shape(feature["geometry"]))
+        assert area == pytest.approx(4.0, rel=0.01)
+
+
+def test_roads_are_lines(tmp_path: Path) -> None:
+    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    field = field_on(town, (3, 25.0), unit="km/h")
+    [path] = export_map(field, tmp_path / "town.geojson", "geojson")
+    features = json.loads(path.read_text(encoding="utf-8"))["features"]
+    assert len(features) == town.n
+    for i in (0, 3, town.n - 1):
+        line = features[i]["geometry"]
+        assert line["type"] == "LineString"
+        np.testing.assert_allclose(line["coordinates"], town.geometry(i), atol=6e-4)
+    assert features[3]["properties"]["value"] == pytest.approx(25.0)
+
+
+def test_scattered_points_are_points(tmp_path: Path) -> None:
+    free = FreeTopology("stations", "map", ["a", "b", "c"], [(0.0, 0.0), (7.3, 2.0), (1.1, 9.0)])
+    [path] = export_map(field_on(free, (0, 20.0)), tmp_path / "s.geojson", "geojson")
+    features = json.loads(path.read_text(encoding="utf-8"))["features"]
+    assert [f["geometry"]["type"] for f in features] == ["Point"] * 3
+    assert features[1]["geometry"]["coordinates"] == [7.3, 2.0]
+
+
+def test_an_ascii_grid_stands_where_its_cells_do(lake: FieldMap, tmp_path: Path) -> None:
+    mean, std = export_map(lake, tmp_path / "lake.asc", "asc")
+    assert [mean.name, std.name] == ["lake_mean.asc", "lake_std.asc"]
+    for path, values in ((mean, lake.mean), (std, lake.std)):
+        raster, corner, cell = read_ascii_grid(path)
+        assert corner == (99.0, 49.0)  # of the cell whose centre is at (100, 50)
+        assert cell == (2.0, 2.0)
+        for (x, y), value in zip(lake.topology.positions.tolist(), values.tolist(), strict=True):
+            row, column = int((y - corner[1]) // cell[1]), int((x - corner[0]) // cell[0])
+            assert raster[::-1][row, column] == pytest.approx(value, rel=1e-8)
+        assert np.isnan(raster).sum() == raster.size - lake.topology.n
+
+
+def test_rasters_are_read_by_a_gis_library(lake: FieldMap, tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    warp = pytest.importorskip("rasterio.warp")
+    lake.topology.datum = DATUM  # type: ignore[misc]
+    [tiff] = export_map(lake, tmp_path / "lake.tif", "geotiff")
+    where = lake.topology.positions.tolist()
+    with rasterio.open(tiff) as raster:
+        assert raster.descriptions == ("mean", "std", "readings")
+        assert raster.units == ("mg/L", "mg/L", None)
+        assert raster.bounds == (99.0, 49.0, 107.0, 55.0)
+        found = np.array(list(raster.sample(where))).T
+        np.testing.assert_allclose(found[0], lake.mean, rtol=1e-6)
+        np.testing.assert_allclose(found[1], lake.std, rtol=1e-6)
+        assert found[2].tolist() == lake.readings.tolist()
+        assert np.isnan(raster.read(1)).sum() == raster.width * raster.height - lake.topology.n
+        [longitude], [latitude] = warp.transform(
+            raster.crs, "EPSG:4326", [where[5][0]], [where[5][1]]
+        )
+        assert [longitude, latitude] == pytest.approx(
+            lake.geographic(lake.topology.positions)[5].tolist(), abs=1e-9
+        )
+    mean, _ = export_map(lake, tmp_path / "lake.asc", "asc")
+    with rasterio.open(mean) as raster:
+        found = np.array(list(raster.sample(where)))[:, 0]
+        np.testing.assert_allclose(found, lake.mean, rtol=1e-6)
+
+
+def test_without_rasterio_the_extra_is_named(
+    lake: FieldMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[maps\]'"):
+        export_map(lake, tmp_path / "lake.tif", "geotiff")
+    assert not list(tmp_path.iterdir())
+
+
+def map_server(path: Path) -> tuple[np.ndarray, dict[str, object]]:
+    """What nav2_map_server makes of a YAML file in mode raw: levels, row 0 in the south."""
+    said = yaml.safe_load(path.read_text(encoding="ascii"))
+    assert said["mode"] == "raw"
+    data = (path.parent / said["image"]).read_bytes()
+    head = re.match(rb"P5\n(\d+) (\d+)\n255\n", data)
+    assert head is not None
+    columns, rows = int(head[1]), int(head[2])
+    pixels = np.frombuffer(data[head.end() :], dtype=np.uint8).reshape(rows, columns)
+    levels = np.where(pixels <= 100, pixels.astype(int), -1)[::-1]  # the first row is the north
+    return levels, said
+
+
+def scale_of(text: str) -> tuple[float, float]:
+    found = re.search(r"value = (\S+) \+ level \* ([^,]+),", text)
+    assert found is not None
+    return float(found[1]), float(found[2])
+
+
+@pytest.mark.parametrize("kind", ["pgm", "ros"])
+def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path, kind: str) -> None:
+    files = [p for p in export_map(lake, tmp_path / "lake", kind) if p.suffix == ".yaml"]
+    for path, values in zip(files, (lake.mean, lake.std), strict=True):
+        if kind == "pgm":
+            levels, said = map_server(path)
+            origin, size = said["origin"], said["resolution"]
+        else:
+            message = yaml.safe_load(path.read_text(encoding="utf-8"))
+            info = message["info"]
+            levels = np.array(message["data"]).reshape(info["height"], info["width"])
+            size, position = info["resolution"], info["origin"]["position"]
+            origin = [position["x"], position["y"], 0.0]
+            assert message["header"]["frame_id"] == "map"
+        assert origin == [99.0, 49.0, 0.0]  # the corner, not the centre, of the first cell
+        low, step = scale_of(path.read_text(encoding="utf-8"))
+        for (x, y), value in zip(lake.topology.positions.tolist(), values.tolist(), strict=True):
+            level = levels[int((y - origin[1]) / size), int((x - origin[0]) / size)]
+            assert low + step * level == pytest.approx(value, abs=0.51 * step)
+        assert (levels == -1).sum() == levels.size - lake.topology.n
+        assert levels.max() == 100
+
+
+def test_cells_that_are_no_squares(tmp_path: Path) -> None:
+    points = [(3.0 * c, 2.0 * r) for r in range(3) for c in range(4)]
+    topology = FreeTopology("field", "map", [str(i) for i in range(12)], points)
+    field = field_on(topology, (5, 22.0))
+    assert lattice_of(topology).cell == (3.0, 2.0)
+    mean, _ = export_map(field, tmp_path / "f", "asc")
+    raster, corner, cell = read_ascii_grid(mean)
+    assert (corner, cell) == ((-1.5, -1.0), (3.0, 2.0))
+    assert raster[::-1][1, 1] == pytest.approx(float(field.mean[5]), rel=1e-8)
+    for kind in ("pgm", "ros"):
+        with pytest.raises(RunError, match=r"cells of 3 × 2 m; an occupancy grid has squares only"):
+            export_map(field, tmp_path / "g", kind)
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [
+        ([(0.0, 0.0), (7.3, 2.0), (1.1, 9.0)], "rows and columns"),
+        (
+            [
+                (0.0, 0.0),
+                (5.0, 0.0),
+                (0.0, 5.0),
+                (20.0, 20.0),
+                (40.0, 0.0),
+                (0.0, 40.0),
+                (25.0, 0.0),
+            ],
+            "no other one beside",
+        ),
+        ([(1.0, 1.0)], "one place only"),
+        ([(0.0, 0.0), (1.0, 0.0), (0.0, 0.0)], "several places stand at one position"),
+    ],
+)
+def test_places_that_are_no_grid(points: list[tuple[float, float]], why: str) -> None:
+    topology = FreeTopology("stations", "map", [str(i) for i in range(len(points))], points)
+    with pytest.raises(RunError, match=f"map 'stations' is no grid: .*{why}.*csv and geojson"):
+        lattice_of(topology)
+
+
+def test_a_grid_of_uneven_decimals_is_one() -> None:
+    grid = make_grid(37, 21, 0.1, origin=(-1234.56, 789.01))
+    found = lattice_of(grid)
+    assert found.shape == (21, 37)
+    assert found.cell == pytest.approx((0.1, 0.1))
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated run on a small grid."""
+    path = tmp_path_factory.mktemp("runs") / "valley"
+    scenario = load_scenario(
+        "terrain", overrides=["budget.readings=6", "limit.expansions=20", "limit.seconds=null"]
+    )
+    run_scenario(scenario, path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_command_writes_each_format(
+    run_dir: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "geotiff":
+        pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
+    assert done.exit_code == 0, done.output
+    assert sorted(done.output.split()) == sorted(file_names("valley", kind))
+    assert all((tmp_path / name).stat().st_size > 100 for name in done.output.split())
+    again = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
+    assert again.exit_code == 1
+    assert "there already; name another file with --out, or give --overwrite" in again.output
+    third = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind, "--overwrite"])
+    assert third.exit_code == 0
+
+
+@pytest.mark.slow
+def test_the_map_after_a_stage(run_dir: Path, tmp_path: Path) -> None:
+    counts = [int((map_of_run(run_dir, n).readings > 0).sum()) for n in range(1, 7)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    last = map_of_run(run_dir)
+    np.testing.assert_array_equal(last.mean, map_of_run(run_dir, 6).mean)
+    out = tmp_path / "map.json"
+    done = CliRunner().invoke(
+        cli, ["export", str(run_dir), "--to", "geojson", "--stage", "2", "--out", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())["gp_active_sensing"]["name"] == "terrain, stage 2"
+    for stage in (0, 7):
+        with pytest.raises(RunError, match=rf"has stages 1 … 6, got {stage}"):
+            map_of_run(run_dir, stage)
+
+
+def test_a_mission_and_a_replay_have_a_map_too(tmp_path: Path) -> None:
+    field = map_of_run(node_run(tmp_path / "node", reading={"unit": "ppm"}))
+    assert field.readings.tolist()[:2] == [1, 1]
+    assert field.unit == "ppm"
+    assert field.values[0] == pytest.approx(30.0)
+    replayed = bag_run(tmp_path / "bag")
+    assert map_of_run(replayed).readings.sum() == 30
+    with pytest.raises(RunError, match="nothing was decided in this run, so it has no stages"):
+        map_of_run(replayed, 1)
+
+
+def refused(*words: object) -> str:
+    done = CliRunner().invoke(cli, ["export", *map(str, words)])
+    assert done.exit_code == 1, done.output
+    return done.output
+
+
+def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    said = refused(tmp_path / "photos", "--to", "csv")
+    assert "is not a run directory: it has no config.yaml" in said
+    assert "does not exist" in refused(tmp_path / "nowhere", "--to", "csv")
+    node = node_run(tmp_path / "node")
+    said = refused(node, "--to", "geojsn")
+    assert "no format 'geojsn'; expected one of csv, geojson, asc" in said
+    assert "Did you mean 'geojson'?" in said
+    assert "is a folder; expected the name of a file" in refused(
+        node, "--to", "csv", "--out", tmp_path
+    )
+    said = refused(node, "--to", "csv", "--out", tmp_path / "no" / "where.csv")
+    assert "where.csv: cannot write: No such file or directory" in said
+
+
+def test_roads_are_no_raster(tmp_path: Path) -> None:
+    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    for kind in ("asc", "pgm", "ros", "geotiff"):
+        with pytest.raises(RunError, match="map 'town' is no grid: its places are pieces of roads"):
+            export_map(field_on(town, (3, 25.0)), tmp_path / "town", kind)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_without_readings(tmp_path: Path) -> None:
+    run = bag_run(tmp_path / "silent", readings=0)
+    said = refused(run, "--to", "csv")
+    assert "no place has a reading; there is no map yet" in said
+
+
+def test_a_full_disk_leaves_what_was_there(lake: FieldMap, tmp_path: Path) -> None:
+    path = tmp_path / "lake.csv"
+    path.write_text("old\n")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(RunError, match=r"lake\.csv: cannot write: File too large"):
+            export_map(lake, path, "csv", overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["lake.csv"]
