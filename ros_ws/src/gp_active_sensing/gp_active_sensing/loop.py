@@ -134,9 +134,57 @@ class SensingLoop:
         self.aim = aim
         self.blocked: set[int] = set()
         """Places that cannot be reached at present; kept by the driver."""
+        self.closed: frozenset[int] = frozenset()
+        """Places that the map says are occupied by now, see `move_to`."""
         self.policy_state: PolicyState = None
         self._clip_said = False
         self.clock = clock
+
+    # -- the map --------------------------------------------------------------------------------
+
+    @property
+    def unavailable(self) -> frozenset[int]:
+        """Places that are not to be chosen: set aside, blocked or occupied."""
+        return self.closed.union(self.set_aside, self.blocked)
+
+    def move_to(self, topology: Topology, fresh: Belief, closed: Collection[int] = ()) -> None:
+        """Go on with a map that has changed: its first places are those so far, in their order.
+
+        What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
+        with.
+
+        Args:
+            topology: the map from now on.
+            fresh: a belief over its places, of the same configuration, before its first reading.
+            closed: places that are occupied: not chosen while they are. The map has no move there.
+
+        Raises:
+            ValueError: it lacks a place, or has them in another order or frame; nothing has changed
+                then.
+            PlanningError: the policy cannot plan on it; nothing has changed then.
+        """
+        names, frame = self.topology.names, self.topology.frame
+        if topology.frame != frame or topology.names[: len(names)] != names:
+            msg = (
+                f"expected a map in frame {frame!r} that begins with the {len(names)} places of "
+                f"map {self.topology.name!r}, got one of {topology.n} in frame {topology.frame!r}"
+            )
+            raise ValueError(msg)
+        check_fit(self.policy, fresh, topology)
+        self.belief.move_to(fresh)
+        self.topology = topology
+        self.closed = frozenset(closed)
+        # Ways that were planned for several probes at once may not be there any more.
+        self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
+
+    def open_place(self, place: int) -> int:
+        """Return the place that a probe at `place` can drive on from: the nearest one not closed."""
+        if place not in self.closed:
+            return place
+        apart = np.hypot(*(self.topology.positions - self.topology.positions[place]).T)
+        apart[list(self.closed)] = math.inf
+        nearest = int(np.argmin(apart))
+        return nearest if math.isfinite(apart[nearest]) else place
 
     # -- readings -------------------------------------------------------------------------------
 
@@ -435,7 +483,7 @@ class SensingLoop:
             return no_plan(READINGS_SPENT)
         if why := self.good_enough():
             return no_plan(why)
-        unavailable = frozenset(self.set_aside | self.blocked)
+        unavailable = self.unavailable
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
         joint = BatchPlan(self.policy_state, self.spent)
         plan = joint.take(probe, at, {*unavailable, *pending})
@@ -489,7 +537,7 @@ class SensingLoop:
         """Return why nothing more has to be read, "" while something has; see `met`."""
         if self.aim is None:
             return ""
-        return met(self.aim, self.belief, self.topology, self.set_aside | self.blocked)
+        return met(self.aim, self.belief, self.topology, self.unavailable)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.

@@ -48,6 +48,11 @@ class DatedConditioning(Conditioning):
         self.now = -math.inf
         super().__init__(covariance, mean, scale_known=scale_known)
 
+    def _grow(self, n: int) -> None:
+        """Make room for the readings of n places."""
+        super()._grow(n)
+        self.history.grow(n)
+
     @property
     def readings(self) -> IntArray:
         """(n,) number of readings of each place, those included that do not count any more."""
@@ -341,6 +346,12 @@ class ForgettingConditioning(DatedConditioning):
         super().begin(covariance)
         self._everywhere = self._faded = _Faded(covariance.n)
         self._by_slot()
+
+    def _grow(self, n: int) -> None:
+        """Make room for the readings of n places; what is kept of them is by slot."""
+        self.history.grow(n)
+        more = np.full(n - self._latest.size, -1, dtype=np.int64)
+        self._latest = np.concatenate([self._latest, more])
 
     def _by_slot(self) -> None:
         """Make a factor over slots, without rows; all slots are to be added."""

@@ -202,6 +202,39 @@ class Belief:
         """Tell where the places are, (n, 2) [m]: a reading may be taken beside its point."""
         self._data.steepness = Steepness(positions)
 
+    def move_to(self, fresh: Belief) -> None:
+        """Go on over more places; those there are come first and keep their readings.
+
+        Candidates that follow the readings stay where they are, whatever the larger map suggests.
+        O(n); the factors are made again when something is asked.
+
+        Args:
+            fresh: of the same configuration over the new places, before its first reading.
+
+        Raises:
+            ValueError: it has fewer places, or other candidates.
+        """
+        covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
+        if self.grid is not None and grid is not None:
+            grid = self.grid.on(grid)
+            covariance, masses = grid.build()
+            prior = masses / masses.sum()
+        count, more = len(self.covariance.hyperparameters), len(covariance.hyperparameters)
+        if count != more or fresh.n < self.n:
+            msg = (
+                f"expected {count} candidates over at least {self.n} places, got {more} over "
+                f"{fresh.n}"
+            )
+            raise ValueError(msg)
+        mean = fresh.mean
+        if not self.scale_known and self._data.begun and mean.basis.shape[1]:
+            mean = replace(mean, offset=np.full(fresh.n, self.mean.offset[0]))  # see `observe`
+        self.covariance, self.prior_weights, self.grid = covariance, prior, grid
+        self._presence.grow(fresh.n)
+        self._data.move_to(covariance, mean)
+        steepness = fresh._data.steepness
+        self._data.steepness = None if steepness is None else steepness.copy()
+
     # -- readings ------------------------------------------------------------------------------
 
     def observe(

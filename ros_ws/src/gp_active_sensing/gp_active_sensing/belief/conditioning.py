@@ -70,7 +70,6 @@ class Conditioning:
     def __init__(
         self, covariance: LocationCovariance, mean: PriorMean, *, scale_known: bool
     ) -> None:
-        L, q = len(covariance.hyperparameters), mean.basis.shape[1]
         self.mean = mean
         self.scale_known = scale_known
         self.basis: FloatArray = mean.basis * mean.std
@@ -86,13 +85,34 @@ class Conditioning:
         self._amended: set[int] = set()
         """Of the stale ones, those whose rows hold a reading that is not there any more."""
         self.begin(covariance)
+        self._say_nothing()
+
+    def _say_nothing(self) -> None:
+        """Begin with what is so without a reading."""
+        L, q = len(self.noise), self.basis.shape[1]
         self.log_evidence: FloatArray = np.zeros(L)
         self.rest: FloatArray = np.zeros(L)
         self.quadratic: FloatArray = np.zeros(L)
         self.scales: FloatArray = np.ones(L)
-        self.freedom = math.inf if scale_known else 0.0
+        self.freedom = math.inf if self.scale_known else 0.0
         self.coefficients: FloatArray = np.zeros((L, q))
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
+
+    def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
+        """Go on over more places; those there are come first and keep their readings.
+
+        Args:
+            covariance: under as many λ, over all of them.
+            mean: prior mean of the field at all of them.
+        """
+        self.mean, self.basis = mean, mean.basis * mean.std
+        self._grow(covariance.n)
+        self.begin(covariance)
+        self._say_nothing()
+
+    def _grow(self, n: int) -> None:
+        """Make room for the readings of n places."""
+        self.places.grow(n)
 
     def begin(self, covariance: LocationCovariance) -> None:
         """Replace the covariance by one under as many λ; the readings stay."""

@@ -66,6 +66,10 @@ class DatedReadings:
         """(S,) time of the latest reading of each slot [s]."""
         return self._time[1, : self.slots]
 
+    def grow(self, n: int) -> None:
+        """Make room for n places, those there are first."""
+        self.count = np.concatenate([self.count, np.zeros(n - self.count.size, dtype=np.int64)])
+
     def copy(self) -> DatedReadings:
         """Return an independent copy."""
         other = DatedReadings.__new__(DatedReadings)
@@ -230,6 +234,12 @@ class VisitTimes:
         self.now = -math.inf
         self._matters = matters
         self._said = False
+
+    def grow(self, n: int) -> None:
+        """Make room for n places, those there are first."""
+        more = n - self.visited.size
+        self.visited = np.concatenate([self.visited, np.zeros(more, dtype=np.bool_)])
+        self.newest = np.concatenate([self.newest, np.full(more, -math.inf)])
 
     def copy(self) -> VisitTimes:
         """Return an independent copy."""

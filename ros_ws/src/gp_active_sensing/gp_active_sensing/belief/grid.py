@@ -231,6 +231,18 @@ class CandidateGrid:
         prior = np.concatenate([prior for _, prior in made]) / len(made)
         return joined([covariance for covariance, _ in made]), prior
 
+    def on(self, other: CandidateGrid) -> CandidateGrid:
+        """Return these length-scales over the places of another grid of the same kernels.
+
+        Raises:
+            ValueError: it has other kernels.
+        """
+        pairs = list(zip(self.kernels, other.kernels, strict=True))
+        if any(mine.kernel != theirs.kernel for mine, theirs in pairs):
+            msg = f"expected the kernels {[k.kernel for k in self.kernels]}"
+            raise ValueError(msg)
+        return replace(self, kernels=tuple(replace(b, scales=a.scales) for a, b in pairs))
+
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.poses import PoseTrack
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Plan
 
 __all__ = ["GoalChecker", "ProgressChecker"]
@@ -18,18 +18,18 @@ class GoalChecker:
     """Watches the probe at its waypoint.
 
     Args:
-        topology: where the waypoints are.
+        loop: knows where the waypoints are.
         track: where the probe is.
         radius: distance to the waypoint at which it has arrived [m].
         timeout: how long to wait for a reading [s].
     """
 
     def __init__(
-        self, topology: Topology, track: PoseTrack, *, radius: float, timeout: float
+        self, loop: SensingLoop, track: PoseTrack, *, radius: float, timeout: float
     ) -> None:
         self.radius = radius
         self.timeout = timeout
-        self._topology = topology
+        self._loop = loop
         self._track = track
         self._since_ns: int | None = None
 
@@ -68,7 +68,7 @@ class GoalChecker:
         pose = self._track.newest
         if pose is None:
             return False
-        x, y, _ = self._topology.goals[target]
+        x, y, _ = self._loop.topology.goals[target]
         return math.hypot(pose.x - x, pose.y - y) <= self.radius
 
 
@@ -86,12 +86,12 @@ class ProgressChecker:
     silent is not taken for an obstacle.
 
     Args:
-        topology: the map.
+        loop: knows the map.
         ingestion: knows where the probe is.
     """
 
-    def __init__(self, topology: Topology, ingestion: Ingestion) -> None:
-        self._topology = topology
+    def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
+        self._loop = loop
         self._ingestion = ingestion
         self._least = math.inf
         self._since_ns: int | None = None
@@ -129,7 +129,7 @@ class ProgressChecker:
         A probe that is on none of them has all of them before it.
         """
         here = self._ingestion.here
-        ends = self._topology.goals[list(plan.path), :2]
+        ends = self._loop.topology.goals[list(plan.path), :2]
         passed = plan.path.index(here.place) if here is not None and here.place in plan.path else 0
         steps = np.diff(ends[passed:], axis=0)
         nearest = math.hypot(x - ends[passed, 0], y - ends[passed, 1])

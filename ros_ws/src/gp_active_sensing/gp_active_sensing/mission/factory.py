@@ -168,7 +168,7 @@ def _build(
         loop.snap_distance = matcher.snap_distance
         known = NOTHING if scenario is None else known_of(kept)
         unit = config.reading.unit or known.unit
-        recorder = Recorder(run, kept, topology, known=known, unit=unit, driver=driver)
+        recorder = Recorder(run, kept, known=known, unit=unit, driver=driver)
         undo.callback(recorder.close)
         if earlier is not None:
             recorder.is_written = earlier.has

@@ -169,18 +169,23 @@ class MissionLog:
                 number = self._mission.probes[probe].stages.number
                 self._decided.append((probe, number, plan))
 
-    def decisions(self, std: FloatArray, *, known: bool = True) -> None:
+    def decisions(
+        self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
+    ) -> None:
         """Say where the probes go next and why, each after what the stage before has brought.
 
         Args:
             std: (n,) of the field at every place, in the unit of the readings.
+            weights: (n,) of these places; None = those of the mission's map.
             known: False where `std` has no meaning yet: no reading has said what the scale is.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
             self._decided = [decided for decided in self._decided if decided not in ready]
             for probe, number, plan in ready:
-                self._say(probe, number, plan, self._uncertainty_now(std) if known else "")
+                self._say(
+                    probe, number, plan, self._uncertainty_now(std, weights) if known else ""
+                )
 
     def _follows(self, probe: str, number: int) -> bool:
         """Whether all earlier stages of a probe have been told, or a later one is decided."""
@@ -198,10 +203,11 @@ class MissionLog:
         why = words.why(plan, names, self._policy, self.value_unit)
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
-    def _uncertainty_now(self, std: FloatArray) -> str:
+    def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
         """Return how little is known of the map (root mean variance), and how little was."""
         with np.errstate(over="ignore", invalid="ignore"):
-            weights = self._mission.loop.topology.weights
+            if weights is None:
+                weights = self._mission.loop.topology.weights
             now = float(np.sqrt(np.average(np.square(std), weights=weights)))
         if not math.isfinite(now):
             return ""

@@ -42,14 +42,18 @@ class MapMatcher:
     """
 
     def __init__(self, topology: Topology, snap_distance: float | None = None) -> None:
+        self._given = snap_distance
+        self.move_to(topology)
+
+    def move_to(self, topology: Topology) -> None:
+        """Go on with another map."""
         import shapely  # not where only the package is imported
 
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
         self.spacing = _spacing(topology)
-        if snap_distance is None:
-            snap_distance = 30.0 if self.has_lines else self.spacing
-        self.snap_distance = snap_distance
+        default = 30.0 if self.has_lines else self.spacing
+        self.snap_distance = default if self._given is None else self._given
         self._shapes = np.array(
             [shapely.LineString(li) if len(li) > 1 else shapely.Point(li[0]) for li in lines]
         )

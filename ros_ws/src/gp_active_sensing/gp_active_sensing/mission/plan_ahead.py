@@ -221,7 +221,7 @@ def take(
     if cell is None or cell.plan.waypoint is None:
         return None
     waypoint = cell.plan.waypoint
-    if observed[waypoint] or waypoint in loop.set_aside | loop.blocked:
+    if observed[waypoint] or waypoint in loop.unavailable:
         return None
     if not loop.fits(cell.plan, after=rest, remaining=remaining) or loop.good_enough():
         return None

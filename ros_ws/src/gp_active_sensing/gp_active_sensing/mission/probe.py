@@ -66,10 +66,10 @@ class ProbeState:
         self.config = config
         self.purse = purse
         self.arrival = GoalChecker(
-            loop.topology, ingestion.track, radius=arrival_radius, timeout=config.reading_timeout
+            loop, ingestion.track, radius=arrival_radius, timeout=config.reading_timeout
         )
         self.set_config(config)
-        self.progress = ProgressChecker(loop.topology, ingestion)
+        self.progress = ProgressChecker(loop, ingestion)
         self.stages = StageLog()
         self.sensor = SensorMonitor()
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)

@@ -17,6 +17,7 @@ from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.kernels import NONE
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.log_messages import delays_of
 from gp_active_sensing.mission.mission import Mission
@@ -37,7 +38,6 @@ from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.stage_record import stage_record
 from gp_active_sensing.records.summary import RunSummary, summarise
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.util.process import versions
 
 __all__ = ["Recorder", "latencies"]
@@ -56,7 +56,6 @@ class Recorder:
     Args:
         run: the directory; None = nothing is kept.
         config: what the mission was configured with.
-        topology: the map.
         known: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
         driver: who drives the mission.
@@ -66,7 +65,6 @@ class Recorder:
         self,
         run: RunDirectory | None,
         config: Mapping[str, Any],
-        topology: Topology,
         *,
         known: FieldKnowledge = NOTHING,
         unit: str = "",
@@ -81,7 +79,6 @@ class Recorder:
         if run is not None:
             run.hold()
         self._config = config
-        self._topology = topology
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
         """Compares the map with the truth, where that is known."""
@@ -157,25 +154,25 @@ class Recorder:
                 self._unwritten.popleft()
             return True
 
-    def stage(self, stage: Stage, belief: Belief, found: Mixture, **details: Any) -> str:
+    def stage(self, stage: Stage, loop: SensingLoop, found: Mixture, **details: Any) -> str:
         """Add the record of a stage; return it as a line for the log.
 
         Args:
             stage: that ended.
-            belief: after it.
-            found: what that believes of every place.
+            loop: map and belief after it.
+            found: what it believes of every place.
             details: further keys.
         """
-        plan = stage.plan
+        plan, belief, topology = stage.plan, loop.belief, loop.topology
         goal = plan.waypoints[0]
-        name = self._topology.names[goal]
+        name = topology.names[goal]
         observed = belief.observed
         scores: Scores = NO_SCORES
         more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
         if stage.visits is not None:
             more["visits"] = stage.visits
         if stage.went is not None:
-            more |= {"went": stage.went, "went_name": self._topology.names[stage.went]}
+            more |= {"went": stage.went, "went_name": topology.names[stage.went]}
         if self.truth is not None and self.scorer is not None:
             seconds = 1e-9 * stage.stamp_ns
             if self.truth.changes:
@@ -191,13 +188,13 @@ class Recorder:
             stage=stage.number,
             plan=plan,
             name=name,
-            position=self._topology.positions[goal].tolist(),
+            position=topology.positions[goal].tolist(),
             value=stage.value,
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **scores,
-            **to_record(belief.promise(self._topology.weights, found)),
+            **to_record(belief.promise(topology.weights, found)),
             observed=int(observed.sum()),
             set_aside=stage.value is None and stage.went is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,

@@ -280,8 +280,8 @@ class MissionRestorer:
         self._completed.add(stage.number)
         if stage.number in self._recorded:
             return
-        belief = self._mission.loop.belief
-        self._recorder.stage(stage, belief, belief.mixture())
+        loop = self._mission.loop
+        self._recorder.stage(stage, loop, loop.belief.mixture())
 
     def _reading(self, event: ReadingUsed) -> None:
         probe = self._probe(event)

@@ -23,6 +23,7 @@ gated      a reading set aside, and how far off it is [standard deviations]; it 
 miss       a visit without any reading; ``again`` says whether the place is tried again
 blocked    a place cannot be reached; when it may be chosen again
 budget     what may be spent in all was changed
+map        the map has changed: its first places are those before, then come new ones
 roster     a probe takes part, or does not any more, and why
 status     where a probe is, how far it drove, what was not used so far
 clock      the clock went forward by ``step_ns`` more than the time that passed; it is not charged
@@ -53,6 +54,7 @@ __all__ = [
     "ExpertAsked",
     "ExpertConsulted",
     "JournalGap",
+    "MapChanged",
     "MissionEnded",
     "MissionResumed",
     "MissionStarted",
@@ -470,6 +472,24 @@ class BudgetChanged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MapChanged(Event):
+    """The map is another one from here on; the places so far keep their numbers.
+
+    Args:
+        number: of the map in this mission; the first one, of which nothing is said, is 1.
+        mark: of the occupancy grid that it was made from, see `OccupancyGrid.mark`.
+        places: of the map.
+        closed: of them are occupied now.
+    """
+
+    KIND = "map"
+    number: int
+    mark: str
+    places: int
+    closed: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RosterChanged(Event):
     """A probe takes part (`why` is "") or does not any more."""
 
@@ -507,7 +527,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
         *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
         *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered, ExpertConsulted),
-        *(PlaceBlocked, BudgetChanged, RosterChanged, StatusNoted),
+        *(PlaceBlocked, BudgetChanged, MapChanged, RosterChanged, StatusNoted),
     )
 }
 """Each kind by the word ``event`` of its line."""

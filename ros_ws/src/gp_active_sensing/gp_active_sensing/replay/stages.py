@@ -113,7 +113,7 @@ class ReplayStages:
         if not self._parts.mission.claim(stage):
             return
         found = loop.belief.mixture()
-        self._parts.recorder.stage(stage, loop.belief, found, **self._compared(stage))
+        self._parts.recorder.stage(stage, loop, found, **self._compared(stage))
         self._show(self._parts.recorder.stages.newest)
 
     def _compared(self, stage: Stage) -> dict[str, Any]:

@@ -74,7 +74,6 @@ class ExpertClient:
         self._node = node
         self._config = config
         self._mission = parts.mission
-        self._topology = parts.mission.loop.topology
         self._consulting = consulting
         self._health = health
         self._limit = RateLimit(most_per_second(config), time.monotonic)
@@ -106,8 +105,9 @@ class ExpertClient:
     def send(self, places: tuple[int, ...]) -> None:
         """Ask for values at some places."""
         now = outputs.time_of(int(self._node.get_clock().now().nanoseconds))
-        header = Header(stamp=now, frame_id=self._topology.frame)
-        self._queries.publish(outputs.values_cloud(query_points(self._topology, places), header))
+        topology = self._mission.loop.topology
+        header = Header(stamp=now, frame_id=topology.frame)
+        self._queries.publish(outputs.values_cloud(query_points(topology, places), header))
         if not self._queries.get_subscription_count() and self._throttle.ready("nobody"):
             logger.warning(
                 "nobody hears topic %s: start an expert, or set expert.ask to false", self._name
@@ -134,7 +134,7 @@ class ExpertClient:
             self._refuse("undecodable", f"is not a valid PointCloud2 ({_first_line(error)})")
             return
         try:
-            answers = answers_of(message, self._topology.n)
+            answers = answers_of(message, self._mission.loop.topology.n)
         except Exception as error:
             self._refuse("unreadable", f"cannot be read ({_first_line(error)})")
             return

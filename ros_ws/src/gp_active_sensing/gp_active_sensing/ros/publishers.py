@@ -67,7 +67,6 @@ class Waypoints:
     ) -> None:
         self._node = node
         self._mission = parts.mission
-        self._topology = parts.mission.loop.topology
         self._config = config
         self._incompatible = incompatible
         self._last: dict[str, PoseStamped] = {}
@@ -100,13 +99,15 @@ class Waypoints:
         """Send a probe to the waypoint of a plan, and publish the way to it."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
-        places = whole_way(self._topology, plan, loop.belief.observed, loop.set_aside)
-        path = outputs.plan_path(self._topology, places, self._now_ns(), self._config.altitude)
+        with self._mission.lock:  # the map may change
+            topology, observed, unread = loop.topology, loop.belief.observed, set(loop.set_aside)
+        places = whole_way(topology, plan, observed, unread)
+        path = outputs.plan_path(topology, places, self._now_ns(), self._config.altitude)
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
         """Send a probe to the waypoint of a place."""
-        topology, topic = self._topology, probe_topic(probe, "next_waypoint")
+        topology, topic = self._mission.loop.topology, probe_topic(probe, "next_waypoint")
         # The stamp of the decision: what a node that was started again sends is the same message.
         stamp_ns = self._mission.probes[probe].sent_ns
         goal = topology.goals[place]
@@ -200,7 +201,6 @@ class Publishers:
     ) -> None:
         self._node = node
         self._parts = parts
-        self._topology = parts.mission.loop.topology
         policy = config.policy
         objective = str(policy.get("objective", ""))
         self._telling = MissionLog(
@@ -259,7 +259,8 @@ class Publishers:
 
     def send_probes(self) -> None:
         """Publish where the probes are."""
-        self._publish("~/probes", outputs.probe_markers(self._topology, self._whereabouts()))
+        topology = self._parts.mission.loop.topology
+        self._publish("~/probes", outputs.probe_markers(topology, self._whereabouts()))
 
     def _whereabouts(self) -> Iterator[outputs.ShownProbe]:
         for name, probe in self._parts.mission.probes.items():
@@ -272,6 +273,7 @@ class Publishers:
         """Publish the map with what is observed, planned, blocked and set aside."""
         mission = self._parts.mission
         with mission.lock:
+            topology = mission.loop.topology
             plans = [p.plan or p.stages.home for p in mission.probes.values()]
             ways = [plan.path for plan in plans if plan is not None]
             if observed is None:
@@ -283,7 +285,7 @@ class Publishers:
                 "planned": [place for way in ways for place in way],
                 "next": [way[-1] for way in ways if way],
             }
-        self._publish("~/map", outputs.map_markers(self._topology, marks, self.now_ns()))
+        self._publish("~/map", outputs.map_markers(topology, marks, self.now_ns()))
 
     def send_results(self, job: DecisionRequest) -> None:
         """Publish field, belief and map, and record the stage that ended."""
@@ -293,10 +295,13 @@ class Publishers:
         mean, variance = found.moments()
         std = np.sqrt(np.maximum(variance, 0.0))
         belief, now = job.loop.belief, self.now_ns()
-        self._telling.decisions(std, known=belief.scale_known or bool(belief.observed.any()))
-        self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
-        weights = outputs.weights_message(belief.weights, belief.hyperparameters)
-        self._publish("~/length_scale_belief", weights)
+        weights = job.loop.topology.weights
+        self._telling.decisions(std, weights, known=belief.scale_known or bool(belief.observed.any()))
+        self._publish("~/field", outputs.field_cloud(job.loop.topology, mean, std, now))
+        self._publish(
+            "~/length_scale_belief",
+            outputs.weights_message(belief.weights, belief.hyperparameters),
+        )
         self.send_map(belief.observed)
         self._telling.budget()
 
@@ -381,6 +386,6 @@ class Publishers:
         if not self._parts.mission.claim(stage):
             return  # done meanwhile, by the other thread
         recorder, logger = self._parts.recorder, self._node.get_logger()
-        logger.info(recorder.stage(stage, loop.belief, found))
+        logger.info(recorder.stage(stage, loop, found))
         if turn := self._turns.hear(recorder.stages.newest):
             logger.info(turn)

@@ -401,8 +401,8 @@ class SimulationRunner:
         wanted = recorder.run is not None or self.on_stage is not None
         if stage is None or not wanted or not self.mission.claim(stage):
             return
-        belief = job.loop.belief
-        recorder.stage(stage, belief, belief.mixture(), **self._of_stage.get(job.probe, {}))
+        loop = job.loop
+        recorder.stage(stage, loop, loop.belief.mixture(), **self._of_stage.get(job.probe, {}))
         if self.on_stage is not None:
             self.on_stage(recorder.stages.newest)
 

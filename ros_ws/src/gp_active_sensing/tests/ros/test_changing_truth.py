@@ -44,9 +44,7 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     rig = Rig(grid(5))
     truth = build_truth(FIELD, rig.topology, 1)
     run = RunDirectory.create(tmp_path / "run", {"name": "drift", "seed": 1})
-    recorder = Recorder(
-        run, {"name": "drift", "seed": 1}, rig.topology, known=FieldKnowledge(truth)
-    )
+    recorder = Recorder(run, {"name": "drift", "seed": 1}, known=FieldKnowledge(truth))
     rig.mission.start()
     rig.pose(1.0, 0.0)
     rig.step(1.0)
@@ -60,7 +58,7 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     assert stage.driven.seconds == pytest.approx(30.0), "the clock also ran before it began"
     belief = rig.loop.belief
     mean, _ = belief.predict()
-    recorder.stage(stage, belief, belief.mixture())
+    recorder.stage(stage, rig.loop, belief.mixture())
     rig.step(500.0, plan=False)  # the mission is over
     summary = recorder.summary(rig.mission, "finished")
     record = recorder.stages.newest

@@ -71,8 +71,9 @@ class Ingestion:
         self.track = track
         self.taking = taking
         self._delay = taking.delay
-        follows = loop.topology.neighbours
-        self.visits = SegmentCoverage(coverage, lambda before, after: after in follows(before))
+        self.visits = SegmentCoverage(
+            coverage, lambda before, after: after in loop.topology.neighbours(before)
+        )
         gate = OutlierGate(loop, taking.gate, taking.gate_places, taking.gate_kept)
         window = None if taking.window is None else AveragingWindow(taking.window)
         self.nearing = None if taking.window is not None else ClosestPoint(matcher.spacing)

@@ -95,10 +95,10 @@ def test_a_process_that_goes_on_knows_what_the_last_one_found(tmp_path: Path) ->
     run_scenario(config, tmp_path / "run")
     with RunDirectory.open(tmp_path / "run") as run:
         last = run.records()[-1]
-        again = Recorder(run, config.to_mapping(), build_world(config).topology)
+        again = Recorder(run, config.to_mapping())
         assert again.explained_so_far == last["explained"]
         again.close()
-    fresh = Recorder(None, {}, build_world(config).topology)
+    fresh = Recorder(None, {})
     assert fresh.explained_so_far is None
 
 
