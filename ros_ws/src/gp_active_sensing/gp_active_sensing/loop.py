@@ -178,7 +178,7 @@ class SensingLoop:
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
 
     def open_place(self, place: int) -> int:
-        """Return the place that a probe at `place` can drive on from: the nearest one not closed."""
+        """Return where a probe at `place` can drive on from: the nearest place not closed."""
         if place not in self.closed:
             return place
         apart = np.hypot(*(self.topology.positions - self.topology.positions[place]).T)

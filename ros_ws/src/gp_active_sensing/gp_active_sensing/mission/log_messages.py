@@ -183,9 +183,7 @@ class MissionLog:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
             self._decided = [decided for decided in self._decided if decided not in ready]
             for probe, number, plan in ready:
-                self._say(
-                    probe, number, plan, self._uncertainty_now(std, weights) if known else ""
-                )
+                self._say(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
         """Whether all earlier stages of a probe have been told, or a later one is decided."""

@@ -296,7 +296,9 @@ class Publishers:
         std = np.sqrt(np.maximum(variance, 0.0))
         belief, now = job.loop.belief, self.now_ns()
         weights = job.loop.topology.weights
-        self._telling.decisions(std, weights, known=belief.scale_known or bool(belief.observed.any()))
+        self._telling.decisions(
+            std, weights, known=belief.scale_known or bool(belief.observed.any())
+        )
         self._publish("~/field", outputs.field_cloud(job.loop.topology, mean, std, now))
         self._publish(
             "~/length_scale_belief",

@@ -12,7 +12,7 @@ from gp_active_sensing.belief.leave_one_out import MANY, Explained
 from gp_active_sensing.commands.console import show_stages
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import build_world, run_scenario
+from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.util.wording import Turns, tells
 from tests.unit.sim.scenarios import GRID, scenario
 
