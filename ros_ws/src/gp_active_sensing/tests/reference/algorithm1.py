@@ -72,6 +72,8 @@ class Algorithm1:
             noise it shifts values by a constant a reading to come, and with them the order of
             states of different stages.
         limit: explorations after which no more begin.
+        loosening: c; the initial bounds are moved apart by c H(b) each way.
+        most: the initial bounds of k readings are 0 and k times this [nat]; None = the chain rule's.
     """
 
     features: np.ndarray
@@ -88,6 +90,8 @@ class Algorithm1:
     centre: float = 0.0
     reference: np.ndarray | float = 0.0
     limit: float = np.inf
+    loosening: float = 0.0
+    most: float | None = None
     after_path: Callable[[], bool] = lambda: True
     """Called after every path; False ends the search."""
 
@@ -163,6 +167,9 @@ class Algorithm1:
     def bound(self, state: State) -> None:
         """Set the initial bounds of a state: greedy walks, and what submodularity leaves over."""
         k = self.horizon - state.n + 1
+        if self.most is not None:
+            state.lower, state.upper = 0.0, k * self.most
+            return
         places, _ = self.all_readings(state)
         free = self.unread(places)
         L = len(self.noise)
@@ -186,6 +193,8 @@ class Algorithm1:
         state.lower = float(((walks + noise) @ b).max())
         state.upper = float(b @ (best + noise) - xlogy(b, b).sum())
         state.upper = max(state.lower, state.upper)
+        slack = -self.loosening * float(xlogy(b, b).sum())
+        state.lower, state.upper = state.lower - slack, state.upper + slack
 
     def information(self, places: Sequence[int]) -> np.ndarray:
         """(L, |X|) ``H[Z_x | Z_places, λ]`` less the noise's."""

@@ -113,7 +113,9 @@ def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return order
 
 
-def plan(problem: Problem, alpha: float, tau: float | None, limit: int) -> Plan:
+def plan(
+    problem: Problem, alpha: float, tau: float | None, limit: int, **bounds: float | str
+) -> Plan:
     bal = Bal(
         horizon=problem.horizon,
         samples=problem.samples,
@@ -123,6 +125,7 @@ def plan(problem: Problem, alpha: float, tau: float | None, limit: int) -> Plan:
         search="published",
         mass=1.0,  # every λ is planned with
         max_sequences=1,  # greedy walks bound every state, as on maps of any size
+        **bounds,
     )
     return bal.plan(
         PlanRequest(
@@ -192,6 +195,37 @@ def ours(plain: Algorithm1, tau: float | None) -> Algorithm1:
     largest = float(np.sqrt((latent[:, left] + plain.noise[:, None]).max()))
     plain.tau = 5.0 * largest if tau is None else tau
     return plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loosening", [0.5, 2.0])
+@pytest.mark.seeds(0.5)
+def test_same_decisions_with_loosened_bounds(
+    seed: int, loosening: float, explored: list[tuple[int, ...]]
+) -> None:
+    problem = random_problem(seed, noise=(NO_NOISE_ENTROPY,))
+    for limit in LIMITS:
+        explored.clear()
+        found = plan(problem, 0.2, 1e6, limit, loosening=loosening)
+        plain = problem.plain(0.2, 1e6, limit)
+        plain.loosening = loosening
+        assert_same(found, plain, plain.search())
+        assert explored == plain.explored
+
+
+@pytest.mark.slow
+@pytest.mark.seeds(0.5)
+def test_same_decisions_with_constant_bounds(seed: int, explored: list[tuple[int, ...]]) -> None:
+    """Nothing is known of a state before it is explored but how many readings are to come."""
+    problem = random_problem(seed, noise=(NO_NOISE_ENTROPY,))
+    for limit in LIMITS:
+        explored.clear()
+        found = plan(problem, 0.2, 1e6, limit, bounds="constant")
+        plain = problem.plain(0.2, 1e6, limit)
+        where = [x for x, _ in plain.readings]
+        plain.most = float(plain.information(where)[:, plain.unread(where)].max())
+        assert_same(found, plain, plain.search())
+        assert explored == plain.explored
 
 
 @pytest.mark.slow

@@ -183,6 +183,9 @@ class RandomDraws:
         tau: truncation τ.
         centre: what readings are taken relative to.
         common: candidates share their underlying random numbers.
+        loosening: c: the bounds of states are the chain rule's, moved apart by c H(b) each way.
+        most: entropy of one reading at most [nat over that of the noise]: the bounds of k readings
+            are then constant, 0 and k times that; None = by the chain rule.
     """
 
     sound = False
@@ -195,6 +198,8 @@ class RandomDraws:
         tau: float,
         centre: float,
         common: bool = False,
+        loosening: float = 0.0,
+        most: float | None = None,
     ) -> None:
         self.samples = samples
         self.reference = reference
@@ -202,10 +207,16 @@ class RandomDraws:
         self.tau = tau
         self.centre = centre
         self.common = common
+        self.loosening = loosening
+        self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
         """See `Branching`."""
-        return _chain_rule_root(sequence, weights)
+        if self.most is not None:
+            return 0.0, sequence.k * self.most
+        lower, upper = _chain_rule_root(sequence, weights)
+        slack = self._slack(weights).item()
+        return lower - slack, upper + slack
 
     def discretise(self, block: StateBlock) -> Successors:
         """See `Branching`."""
@@ -227,7 +238,16 @@ class RandomDraws:
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Branching`; of Eq. 6, which the drawn value may leave."""
-        return _chain_rule_bounds(block, found)
+        if self.most is not None:
+            lower = np.zeros(found.probability.shape)
+            return lower, lower + (block.sequence.k - 1) * self.most
+        lower, upper = _chain_rule_bounds(block, found)
+        slack = self._slack(found.weights)
+        return lower - slack, upper + slack
+
+    def _slack(self, weights: FloatArray) -> FloatArray:
+        """Return by how much the bounds of states with beliefs (…, L) are moved apart, (…)."""
+        return np.asarray(self.loosening * discrete_entropy(weights))
 
     def _state(
         self, block: StateBlock, row: int

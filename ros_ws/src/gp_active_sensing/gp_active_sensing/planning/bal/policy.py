@@ -123,9 +123,18 @@ class Bal:
     )
     bounds: str = param(
         "tight",
-        help="cells: the chain rule's; tight = and by the variance where one reading is to come; "
-        "pairwise = and by the divergences of the candidate λ there",
-        choices=("tight", "chain", "pairwise"),
+        help="what states are known to be worth before they are expanded. cells: the chain "
+        "rule's; tight = and by the variance where one reading is to come; pairwise = and by the "
+        "divergences of the candidate λ there. draws: the chain rule's (with `loosening`), or "
+        "constant = between the noise's entropy and the prior's",
+        choices=("tight", "chain", "pairwise", "constant"),
+    )
+    loosening: float = param(
+        0.0,
+        help="draws: how many times the entropy of the belief over λ the chain rule's bounds are "
+        "moved apart, each way; about 2 makes a search that is stopped early explore what tells λ",
+        low=0.0,
+        high=100.0,
     )
     mass: float = param(
         0.999,
@@ -151,16 +160,25 @@ class Bal:
     )
 
     def __post_init__(self) -> None:
-        """Refuse the published draws with an objective for which they are not defined.
+        """Refuse what does not go together.
 
         Raises:
-            ConfigError: they go together with entropies only.
+            ConfigError: draws with another objective than entropy, bounds of draws with cells.
         """
         if self.objective == "map_error" and self.discretisation == "draws":
             msg = "discretisation: draws is of objective: entropy; with map_error leave it at cells"
             raise ConfigError(msg)
         if self.tail != "none" and self.objective != "map_error":
             msg = "tail: route is of objective: map_error; with entropy leave it at none"
+            raise ConfigError(msg)
+        if self.discretisation == "cells" and self.bounds == "constant":
+            msg = "bounds: constant is of discretisation: draws; with cells take tight"
+            raise ConfigError(msg)
+        if self.loosening and (self.discretisation == "cells" or self.bounds == "constant"):
+            msg = (
+                "loosening: is of discretisation: draws with the chain rule's bounds; with "
+                f"{'cells' if self.discretisation == 'cells' else 'bounds: constant'} leave it at 0"
+            )
             raise ConfigError(msg)
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -304,7 +322,12 @@ class Bal:
         noise = sequence.problem.noise[:, None]
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
         centre = float((weights @ mean).mean())
-        return RandomDraws(self.samples, reference, key, tau, centre, self.common)
+        most = None
+        if self.bounds == "constant":
+            most = float(sequence.problem.entropy(variance).max())
+        return RandomDraws(
+            self.samples, reference, key, tau, centre, self.common, self.loosening, most
+        )
 
     def _alpha(self, tree: Tree) -> float:
         """Return the gap at which the search of this tree ends."""

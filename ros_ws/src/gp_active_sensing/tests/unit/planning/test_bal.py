@@ -191,6 +191,12 @@ def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
         ({"horizon": 2.5}, "expected a whole number"),
         ({"horizon": True}, "expected a whole number"),
         ({"horizon": "three"}, "expected a whole number"),
+        ({"bounds": "constant"}, "bounds: constant is of discretisation: draws"),
+        ({"loosening": 2.0}, "loosening: is of discretisation: draws"),
+        (
+            {"loosening": 2.0, "bounds": "constant", "discretisation": "draws"},
+            "with bounds: constant leave it at 0",
+        ),
     ],
 )
 def test_bad_parameters_are_clear_errors(settings, message: str) -> None:
