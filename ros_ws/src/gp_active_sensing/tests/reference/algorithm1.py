@@ -73,7 +73,7 @@ class Algorithm1:
             states of different stages.
         limit: explorations after which no more begin.
         loosening: c; the initial bounds are moved apart by c H(b) each way.
-        most: the initial bounds of k readings are 0 and k times this [nat]; None = the chain rule's.
+        most: the bounds of k readings are 0 and k times this [nat]; None = the chain rule's.
     """
 
     features: np.ndarray
