@@ -179,17 +179,17 @@ def test_measured_figures_come_from_a_report() -> None:
 
 
 @pytest.mark.slow
-def test_figures_of_the_shipped_limit_are_measured(tmp_path: Path) -> None:
-    page = " ".join((REPOSITORY / "README.md").read_text("utf-8").split())
-    said = re.search(r"limit.expansions: (\d+)`, ends (\d+) of the first 20 decisions", page)
-    assert said is not None, "README.md says no more how many decisions the shipped limit ends"
-    shipped, open_still = map(int, said.groups())
+def test_the_shipped_limit_closes_its_decisions(tmp_path: Path) -> None:
+    page = " ".join((REPOSITORY / "docs" / "choosing.md").read_text("utf-8").split())
+    said = re.search(r"allows (\d+) expansions: that closes all of its (\d+) decisions", page)
+    assert said is not None, "choosing.md says no more how many decisions the shipped limit closes"
     town = load_scenario("town", overrides=["budget.readings=20"])
-    assert town.limit.expansions == shipped
+    shipped = load_scenario("town")
+    assert (shipped.limit.expansions, shipped.budget.readings) == tuple(map(int, said.groups()))
     stages: list[Mapping[str, Any]] = []
     run_scenario(town, tmp_path / "run", on_stage=stages.append)
     wide = [stage for stage in stages if stage["upper"] - stage["lower"] > 0.05]
-    assert (len(stages), len(wide)) == (20, open_still)
+    assert (len(stages), len(wide)) == (20, 0)
 
 
 def test_a_reader_without_ros_is_told_first_where_the_commands_are() -> None:
