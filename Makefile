@@ -4,7 +4,7 @@ VENV := .venv
 PKG := ros_ws/src/gp_active_sensing
 PY = "$(CURDIR)/$(VENV)/bin/python"
 LOCK := requirements/dev.lock
-EXTRAS := test ros bag maps experiments dev
+EXTRAS := test ros bag maps experiments web dev
 HEAVY := requirements/heavy.txt
 # Test files at a time. Those that start nodes wait for two thirds of their time, so that three keep
 # two cores busy; the quick ones compute.

@@ -140,6 +140,7 @@ setup(
         "maps": ["pyproj>=3.5", "osmium>=4.0", "rasterio>=1.3"],
         "experiments": ["joblib", "dask", "distributed", "matplotlib"],
         "sumo": ["libsumo>=1.28"],
+        "web": ["tornado>=6.3"],
         "dev": [
             "ruff",
             "mypy",

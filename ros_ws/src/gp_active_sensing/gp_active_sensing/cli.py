@@ -31,6 +31,7 @@ _MODULES = {
     "replay": "run",
     "report": "run",
     "run": "run",
+    "watch": "watch",
 }
 """Command -> its module in `commands`, which is loaded when the command is asked for."""
 

@@ -58,6 +58,7 @@ def build_page(
     data: Mapping[str, Any],
     *,
     connect: str = "",
+    styles: Sequence[str] = ("page.css",),
     **slots: str,
 ) -> str:
     """Return a page.
@@ -68,6 +69,7 @@ def build_page(
         scripts: names of the scripts, in the order in which they run.
         data: handed to the scripts as the JSON element ``#data``.
         connect: where the scripts may connect to, as ``connect-src`` says it; "" = nowhere.
+        styles: names of the style sheets among the assets.
         slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
     """
     texts = [f"\n{_asset(name)}" for name in scripts]
@@ -75,7 +77,7 @@ def build_page(
     return Template(whole).substitute(
         slots,
         policy=html.escape(security_policy(texts, connect), quote=False),
-        css=_asset("page.css"),
+        css="\n".join(_asset(name) for name in styles),
         scripts="\n".join(f"<script>{text}</script>" for text in texts),
         data=as_json(data),
     )

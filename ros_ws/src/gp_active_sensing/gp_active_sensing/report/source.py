@@ -22,7 +22,7 @@ from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 
-__all__ = ["RunData", "load_run"]
+__all__ = ["RunData", "load_run", "truth_of"]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,12 @@ class RunData:
         return section.get(key, default) if isinstance(section, Mapping) else default
 
 
-def load_run(run_dir: Path) -> RunData:
+def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
     """Read a run directory.
+
+    Args:
+        run_dir: the directory.
+        follow: leave events, records and summary to who follows them as they are written.
 
     Raises:
         RunError: not a run directory, or one whose configuration has no map or belief.
@@ -117,8 +121,9 @@ def load_run(run_dir: Path) -> RunData:
         from_mapping(MapConfig, config["map"], path="map", source=source), base_dir=run_dir
     )
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)
-    truth, why_not = _truth(run, topology)
-    events, records = tuple(run.events()), tuple(run.records())
+    truth, why_not = truth_of(run, topology)
+    events = () if follow else tuple(run.events())
+    records = () if follow else tuple(run.records())
     notes = [f"{name}: the last line was cut short and is left out" for name in run.cut_short]
     if why_not:
         notes.append(why_not)
@@ -139,7 +144,7 @@ def load_run(run_dir: Path) -> RunData:
         truth=truth,
         events=events,
         records=records,
-        summary=run.summary(),
+        summary={} if follow else run.summary(),
         notes=tuple(notes),
         drift=drift,
         objective=objective,
@@ -147,7 +152,7 @@ def load_run(run_dir: Path) -> RunData:
     )
 
 
-def _truth(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
+def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
     """Return the truth, or why there is none."""
     config = run.config
     if not isinstance(config.get("field"), Mapping):

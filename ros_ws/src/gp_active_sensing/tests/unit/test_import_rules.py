@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("replay",),
     ("learning",),
     ("report",),
+    ("web",),
     ("experiments",),
     ("ros",),
     ("commands",),
@@ -50,7 +51,7 @@ ROS = re.compile(
     r"|\w+_(msgs|srvs|interfaces))(\.|$)"
 )
 HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap", "osmium", "dask")
-HEAVY += ("pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci")
+HEAVY += ("pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci", "tornado")
 
 
 TORCH = {ROOT / "learning" / "model.py"} | {
@@ -58,6 +59,10 @@ TORCH = {ROOT / "learning" / "model.py"} | {
     for name in (*("covariances", "local_elbo", "optimiser", "restarts", "state", "training"),)
 }
 """What imports torch as it is imported; it is imported inside a function."""
+
+
+TORNADO = {ROOT / "web" / "server.py"}
+"""The same of tornado."""
 
 
 def modules() -> list[Path]:
@@ -196,6 +201,6 @@ def test_importing_the_core_loads_nothing_heavy() -> None:
     names = [
         ".".join([NAME, *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
         for path in modules()
-        if part_of(path) != "ros" and path not in TORCH and path.stem != "__main__"
+        if part_of(path) != "ros" and path not in TORCH | TORNADO and path.stem != "__main__"
     ]
     assert loaded_after(*names) == set()

@@ -36,29 +36,39 @@
     return Uint32Array.from({ length: rows }, (_, i) => values[2 * i] * 65536 + values[2 * i + 1]);
   }
 
+  /** The places of a map, their packed numbers replaced by numbers. */
+  async function placesOf(places) {
+    const [x, y, counts] = await Promise.all([
+      unpack(places.x),
+      unpack(places.y),
+      places.counts ? integers(places.counts) : null,
+    ]);
+    const n = places.names.length;
+    const offsets = new Uint32Array(n + 1);
+    for (let i = 0; i < n; i += 1) offsets[i + 1] = offsets[i] + (counts ? counts[i] : 1);
+    return { ...places, n, x: x.values, y: y.values, offsets };
+  }
+
+  Object.assign(GPAS, { placesOf, unpack });
+
   /** Replace every packed array of the page's data by its numbers. */
   GPAS.decode = async (data) => {
     if (!('DecompressionStream' in window)) {
       throw new Error('this browser cannot unpack the maps (no DecompressionStream); use a newer one');
     }
-    const { places, maps, readings } = data;
-    const [x, y, mean, std, truth, place, count, value, counts] = await Promise.all([
-      unpack(places.x),
-      unpack(places.y),
+    const { maps, readings } = data;
+    const [places, mean, std, truth, place, count, value] = await Promise.all([
+      placesOf(data.places),
       unpack(maps.mean),
       unpack(maps.std),
       maps.truth ? unpack(maps.truth) : null,
       integers(readings.place),
       integers(readings.count),
       unpack(readings.value),
-      places.counts ? integers(places.counts) : null,
     ]);
-    const n = places.names.length;
-    const offsets = new Uint32Array(n + 1);
-    for (let i = 0; i < n; i += 1) offsets[i + 1] = offsets[i] + (counts ? counts[i] : 1);
     return {
       ...data,
-      places: { ...places, n, x: x.values, y: y.values, offsets },
+      places,
       maps: { ...maps, mean, std, truth },
       readings: { place, count, value: value.values },
     };

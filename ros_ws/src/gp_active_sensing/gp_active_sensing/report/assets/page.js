@@ -170,6 +170,7 @@
       staged = run.kind === 'stages';
       last = steps.length - 1;
       themed.length = 0; // of what is replaced
+      byId('field').classList.remove('single');
       byId('field').replaceChildren();
       byId('charts').replaceChildren();
       byId('charts-title').hidden = byId('charts').hidden = false;

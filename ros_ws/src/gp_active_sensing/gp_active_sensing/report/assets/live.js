@@ -1,0 +1,329 @@
+/* The live page: parts of it come as server-sent events, and are shown as the report shows them. */
+(function () {
+  'use strict';
+
+  const GPAS = window.GPAS;
+  const { element } = GPAS;
+  const byId = (id) => document.getElementById(id);
+  const SILENT = 25000; // so long without a word, and the connection is lost [ms]
+  const LONGEST = 10000; // between two tries [ms]
+
+  const parts = new Map();
+  const maps = new Map(); // number of a step -> its maps, unpacked
+  let truth = null;
+  let places = null;
+  let load = null; // shows a run again
+  let shown = null; // the run that is shown
+  let dirty = false;
+  let hello = { control: false, may: false, why: '' };
+  let mark = '';
+  let source = null;
+  let silence = null;
+  let wait = 500;
+  let sure = null; // the button that has to be pressed once more
+
+  // -- the connection ---------------------------------------------------------------------------
+
+  function link(state, text) {
+    byId('link').dataset.state = state;
+    byId('link').textContent = text;
+    document.documentElement.classList.toggle('lost', state === 'lost');
+    document.documentElement.dataset.link = state;
+  }
+
+  function heard() {
+    clearTimeout(silence);
+    silence = setTimeout(() => lost(), SILENT);
+    if (byId('link').dataset.state === 'lost') fine();
+  }
+
+  function fine() {
+    const mission = parts.get('mission');
+    if (!mission) link('wait', 'waiting');
+    else if (['ended', 'stopped'].includes(mission.state)) link('over', 'over');
+    else link('live', 'live');
+  }
+
+  /** Try again after a while, longer each time; say why where that is known. */
+  function lost() {
+    clearTimeout(silence);
+    if (source) source.close();
+    source = null;
+    link('lost', 'connection lost, trying again …');
+    fetch('hello').then(async (answer) => {
+      if (!answer.ok) link('lost', (await answer.text()).trim());
+    }).catch(() => {}).finally(() => setTimeout(connect, wait));
+    wait = Math.min(LONGEST, 2 * wait);
+    buttons();
+  }
+
+  function connect() {
+    source = new EventSource(`events${mark ? `?after=${encodeURIComponent(mark)}` : ''}`);
+    source.addEventListener('hello', (event) => {
+      wait = 500;
+      heard();
+      hello = JSON.parse(event.data);
+      fine();
+      buttons();
+    });
+    source.addEventListener('ping', heard);
+    let queue = Promise.resolve();
+    const mine = source;
+    source.addEventListener('change', (event) => {
+      heard();
+      queue = queue.then(async () => {
+        if (source !== mine) return; // what comes after this is asked for again
+        await take(JSON.parse(event.data));
+        mark = event.lastEventId;
+      }).catch((error) => {
+        GPAS.trouble(error);
+        throw error;
+      });
+    });
+    source.onerror = lost;
+    heardSoon();
+  }
+
+  function heardSoon() {
+    clearTimeout(silence);
+    silence = setTimeout(() => lost(), SILENT);
+  }
+
+  // -- what comes -------------------------------------------------------------------------------
+
+  async function take(change) {
+    if (!('DecompressionStream' in window)) {
+      throw new Error('this browser cannot unpack the maps (no DecompressionStream); use a newer one');
+    }
+    if (change.whole) {
+      parts.clear();
+      maps.clear();
+      truth = null;
+    }
+    for (const name of change.gone) {
+      parts.delete(name);
+      if (name.startsWith('map.')) maps.delete(Number(name.slice(4)));
+    }
+    const jobs = [];
+    let drawn = false;
+    for (const [name, part] of Object.entries(change.parts)) {
+      if (name === 'places') jobs.push(GPAS.placesOf(part).then((found) => (places = found)));
+      else if (name === 'truth') jobs.push(GPAS.unpack(part).then((found) => (truth = found.row(0))));
+      else if (name.startsWith('map.')) jobs.push(row(part).then((found) => maps.set(Number(name.slice(4)), found)));
+      else parts.set(name, part);
+      drawn = drawn || /^(head|maps|places|truth|step\.|map\.)/.test(name);
+    }
+    await Promise.all(jobs);
+    words();
+    if (drawn) draw();
+    else if (shown && 'robots' in change.parts) {
+      shown.robots.splice(0, Infinity, ...parts.get('robots'));
+      if (GPAS.redraw) GPAS.redraw();
+    }
+    document.documentElement.dataset.ready = 'yes';
+  }
+
+  async function row(packed) {
+    const found = {};
+    await Promise.all(Object.entries(packed).map(async ([key, values]) => {
+      found[key] = (await GPAS.unpack(values)).row(0);
+    }));
+    return found;
+  }
+
+  /** The run as the report's scripts want it. */
+  function assemble() {
+    const info = parts.get('maps');
+    const steps = Array.from({ length: info.all }, (_, i) => parts.get(`step.${i}`));
+    const told = steps.flatMap((step) => step.readings);
+    const rows = info.steps.map((i) => maps.get(i));
+    const layer = (key) => ({ rows: rows.length, columns: places.n, row: (i) => rows[i][key] });
+    let real = null;
+    if (truth) real = { rows: 1, columns: places.n, row: () => truth };
+    else if (rows.every((found) => found.truth)) real = layer('truth');
+    return {
+      ...parts.get('head'),
+      places,
+      steps,
+      maps: { ...info, mean: layer('mean'), std: layer('std'), truth: real },
+      readings: { place: told.map((r) => r[0]), value: told.map((r) => r[1]), count: told.map((r) => r[2]) },
+      robots: [...parts.get('robots')],
+    };
+  }
+
+  function draw() {
+    if (!parts.has('maps')) return;
+    if (document.hidden) {
+      dirty = true;
+      return;
+    }
+    dirty = false;
+    shown = assemble();
+    if (load) load(shown);
+    else load = GPAS.start(shown);
+    stages();
+  }
+
+  // -- words ------------------------------------------------------------------------------------
+
+  const STATES = {
+    begun: 'Begun', idle: 'Waiting for its start', running: 'Running', paused: 'Paused',
+    ended: 'Finished', stopped: 'Stopped',
+  };
+
+  /** Texts that the server has made into HTML, with all that comes from the run escaped. */
+  function escaped(id, name) {
+    const text = parts.get(`page.${name}`) || '';
+    const host = typeof id === 'string' ? byId(id) : id;
+    if (host.dataset.text === text) return;
+    host.dataset.text = text;
+    host.innerHTML = text;
+  }
+
+  function words() {
+    const run = parts.get('run');
+    const mission = parts.get('mission');
+    document.documentElement.classList.toggle('waiting', !mission);
+    byId('facts').hidden = !mission;
+    if (!mission) {
+      byId('heading').textContent = 'No mission yet';
+      byId('state').textContent = '';
+      byId('reason').textContent = run ? run.problem : '';
+      for (const id of ['description', 'status', 'notes']) byId(id).textContent = '';
+      document.title = 'No mission yet';
+      shown = null;
+      if (document.documentElement.dataset.link !== 'lost') fine();
+      buttons();
+      return;
+    }
+    for (const name of ['heading', 'description', 'status', 'notes', 'config']) escaped(name, name);
+    escaped(document.querySelector('.tiles'), 'tiles');
+    const state = STATES[mission.state] || mission.state;
+    byId('state').textContent = mission.stage === null ? state : `${state}, stage ${mission.stage}`;
+    byId('reason').textContent = mission.reason;
+    document.title = `${state} · ${byId('heading').textContent}`;
+    byId('known').textContent = mission.known;
+    next(mission);
+    spent(mission);
+    counts(mission);
+    if (document.documentElement.dataset.link !== 'lost') fine();
+    buttons();
+  }
+
+  function next(mission) {
+    const host = byId('next-places');
+    host.replaceChildren();
+    byId('next-fact').hidden = !mission.next.length;
+    const last = parts.get(`step.${parts.get('maps').all - 1}`);
+    for (const { probe, place } of mission.next) {
+      element('p', 'big', probe ? `${probe}: ${place}` : place, host);
+    }
+    if (last && last.why) element('p', '', last.why, host);
+  }
+
+  function spent(mission) {
+    const host = byId('spent');
+    host.replaceChildren();
+    byId('spent-fact').hidden = !mission.spent.length;
+    for (const { what, share, text } of mission.spent) {
+      const meter = element('div', 'meter', null, host);
+      const line = element('div', '', null, meter);
+      element('span', '', what, line);
+      element('span', '', text, line);
+      const bar = element('i', '', null, element('u', '', null, meter));
+      bar.style.width = `${100 * share}%`;
+    }
+  }
+
+  function counts(mission) {
+    const host = byId('counts');
+    host.replaceChildren();
+    const total = mission.refused.reduce((sum, [, count]) => sum + count, 0);
+    element('p', '', `${mission.used} used, ${total} refused${total ? ':' : ''}`, host);
+    if (!total) return;
+    const list = element('ul', 'refused', null, host);
+    for (const [why, count] of mission.refused) element('li', '', `${count}: ${why}`, list);
+  }
+
+  /** The table of the stages, asked for while it is open. */
+  async function stages() {
+    const host = byId('stages');
+    host.hidden = shown.kind !== 'stages' || shown.steps.length < 2;
+    if (!host.open || host.hidden) return;
+    const answer = await fetch('stages').catch(() => null);
+    if (!answer || !answer.ok) return;
+    const made = document.createElement('div');
+    made.innerHTML = await answer.text();
+    const table = made.querySelector('.scroll');
+    if (!table) return;
+    host.querySelector('summary').textContent = made.querySelector('summary').textContent;
+    const left = host.lastElementChild.scrollLeft;
+    host.lastElementChild.replaceWith(table);
+    table.scrollLeft = left;
+  }
+
+  // -- commands ---------------------------------------------------------------------------------
+
+  function say(text) {
+    byId('said').textContent = text;
+    byId('said').hidden = !text;
+  }
+
+  function buttons() {
+    const mission = parts.get('mission');
+    const state = mission ? mission.state : '';
+    const fits = { pause: ['begun', 'running'], resume: ['paused'], finish: ['begun', 'running', 'paused', 'idle'] };
+    byId('buttons').hidden = !hello.control;
+    const linked = document.documentElement.dataset.link !== 'lost';
+    for (const button of byId('buttons').children) {
+      button.disabled = !hello.may || !linked || !fits[button.dataset.do].includes(state);
+      button.title = hello.may ? '' : hello.why;
+    }
+    if (hello.control && !hello.may && byId('said').hidden) say(hello.why);
+  }
+
+  function calm() {
+    if (!sure) return;
+    clearTimeout(sure.timer);
+    sure.button.classList.remove('sure');
+    sure.button.textContent = 'Finish';
+    sure = null;
+  }
+
+  async function command(button) {
+    const name = button.dataset.do;
+    if (name === 'finish' && !sure) {
+      button.classList.add('sure');
+      button.textContent = 'Really finish?';
+      sure = { button, timer: setTimeout(calm, 5000) };
+      return;
+    }
+    calm();
+    say(`${button.textContent} …`);
+    try {
+      const answer = await fetch(`do/${name}`, { method: 'POST' });
+      const text = await answer.text();
+      const json = (answer.headers.get('Content-Type') || '').startsWith('application/json');
+      const said = json ? JSON.parse(text).text : text.trim();
+      say(answer.ok ? `${name}: ${said}` : `${name} was refused: ${said}`);
+    } catch {
+      say(`${name} was not sent: the connection is lost`);
+    }
+  }
+
+  byId('buttons').addEventListener('click', (event) => {
+    const button = event.target.closest('button');
+    if (button) command(button);
+  });
+  byId('stages').addEventListener('toggle', () => {
+    if (shown) stages();
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden && dirty) draw();
+  });
+  window.addEventListener('pagehide', () => source && source.close());
+  window.addEventListener('pageshow', (event) => {
+    if (event.persisted) connect();
+  });
+  connect();
+})();

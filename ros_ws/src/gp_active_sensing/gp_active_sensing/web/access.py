@@ -1,0 +1,137 @@
+"""Who may look and who may command: a token, and which requests are a page's own.
+
+A web page of a stranger can make a browser send requests anywhere, this server included. So a
+request has to name this server as its host (else a stranger's name may have been bound to our
+address), and a command has to come from our own page or bring the token itself.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.util.files import cannot
+
+__all__ = ["Access", "is_loopback", "state_folder", "token_in"]
+
+_SHORTEST = 20
+"""Letters of a token."""
+
+
+def state_folder() -> Path:
+    """Return the folder of what is kept from one start to the next, of this user."""
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "gp_active_sensing"
+
+
+def token_in(path: Path) -> str:
+    """Return the token in a file that its owner alone can read; made where there is none.
+
+    Raises:
+        RunError: the file cannot be read or written, holds no token, or others can read it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            pass
+        else:
+            with os.fdopen(number, "w", encoding="ascii") as stream:
+                stream.write(secrets.token_urlsafe(24) + "\n")
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(number, encoding="ascii", errors="replace") as stream:
+            about = os.fstat(stream.fileno())
+            token = stream.read(200).strip()
+    except OSError as error:
+        raise cannot(path, "read or write the token", error) from error
+    mode = stat.S_IMODE(about.st_mode)
+    if os.name == "posix" and (mode & 0o077 or about.st_uid != os.getuid()):
+        msg = (
+            f"{path}: expected a file that only you can read (mode 600), got mode {mode:o} of user "
+            f"{about.st_uid}: others may know the token in it. Remove the file; another is made"
+        )
+        raise RunError(msg)
+    if len(token) < _SHORTEST or not all(c.isascii() and (c.isalnum() or c in "-_") for c in token):
+        msg = f"{path}: expected a token of {_SHORTEST} letters or more; remove the file"
+        raise RunError(msg)
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a server at a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Access:
+    """Decides about requests.
+
+    Args:
+        token: of who may command; "" = nobody may, since there is nothing to command.
+        names: host names by which this server may be called, besides its addresses.
+        private: who has not the token may not look either.
+    """
+
+    token: str = ""
+    names: frozenset[str] = frozenset({"localhost"})
+    private: bool = False
+
+    @classmethod
+    def of_host(
+        cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
+    ) -> Access:
+        """Return the access to a server at a host; names of this machine are added."""
+        mine = set() if is_loopback(host) else {socket.gethostname(), host}
+        mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
+        known = {"localhost", *mine, *names}
+        return cls(token, frozenset(name.lower() for name in known), private)
+
+    def host_problem(self, host: str) -> str:
+        """Return why a request with this ``Host`` is refused, "" when it is not."""
+        name = _name_of(host)
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            if name.lower() not in self.names:
+                known = ", ".join(sorted(self.names))
+                return (
+                    f"this server is not called {name[:80]!r}, but {known} or by an address; "
+                    "add a name with --allow-host"
+                )
+        return ""
+
+    @staticmethod
+    def origin_problem(origin: str | None, host: str) -> str:
+        """Return why a command with this ``Origin`` is refused, "" when it is not."""
+        if origin is None:
+            return "a command has to come from this server's own page: no Origin was sent"
+        if origin not in (f"http://{host}", f"https://{host}"):
+            return f"a command has to come from this server's own page, and came from {origin[:80]}"
+        return ""
+
+    def knows(self, given: str | None) -> bool:
+        """Return whether a text is the token; takes as long whatever the text is."""
+        if not self.token or given is None:
+            return False
+        return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))
+
+
+def _name_of(host: str) -> str:
+    """Return the host of a ``Host`` header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host

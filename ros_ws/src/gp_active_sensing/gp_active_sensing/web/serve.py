@@ -1,0 +1,85 @@
+"""Serve the live page in this thread until it is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.web.options import WatchOptions
+
+if TYPE_CHECKING:
+    from gp_active_sensing.web.server import Command, WatchServer
+
+__all__ = ["MISSING", "can_serve", "make_server", "serve"]
+
+MISSING = (
+    "the live page needs tornado, which is not installed: pip install 'gp_active_sensing[web]' "
+    "(or sudo apt install python3-tornado)"
+)
+
+
+def can_serve() -> bool:
+    """Return whether the library is there that serves the page."""
+    return importlib.util.find_spec("tornado") is not None
+
+
+def make_server(
+    run_dir: Path, options: WatchOptions, command: Command | None = None
+) -> WatchServer:
+    """Return the server of a page, which listens already.
+
+    Raises:
+        MissingDependencyError: tornado is not installed.
+        RunError: the address cannot be listened on, or the token not kept.
+    """
+    if not can_serve():
+        raise MissingDependencyError(MISSING)
+    from gp_active_sensing.web.server import WatchServer
+
+    return WatchServer(run_dir, options, command)
+
+
+def serve(
+    run_dir: Path,
+    options: WatchOptions,
+    say: Callable[[str], None],
+    command: Command | None = None,
+) -> None:
+    """Serve the page of a run until Ctrl-C or SIGTERM.
+
+    Raises:
+        MissingDependencyError: tornado is not installed.
+        RunError: the address cannot be listened on, or the token not kept.
+    """
+    server = make_server(run_dir, options, command)
+    for line in server.lines:
+        say(line)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        with _ending(stop):
+            await server.run(stop)
+
+    asyncio.run(run())
+
+
+@contextlib.contextmanager
+def _ending(stop: asyncio.Event) -> Iterator[None]:
+    """Let signals set `stop`."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    with contextlib.suppress(NotImplementedError):  # not on this system: Ctrl-C raises
+        for number in signals:
+            loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError):
+            for number in signals:
+                loop.remove_signal_handler(number)

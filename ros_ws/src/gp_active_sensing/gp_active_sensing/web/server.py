@@ -1,0 +1,395 @@
+"""The server of the live page: the page itself, its changes as server-sent events, commands."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import html
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tornado import httpserver, iostream, web
+
+from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.report.frame import build_page
+from gp_active_sensing.report.page import SCRIPTS
+from gp_active_sensing.web.access import Access, is_loopback, state_folder, token_in
+from gp_active_sensing.web.board import Board, as_text
+from gp_active_sensing.web.follow import RunFollower
+from gp_active_sensing.web.options import COMMANDS, WatchOptions
+from gp_active_sensing.web.view import LiveView
+
+__all__ = ["Answer", "Command", "WatchServer"]
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.25
+"""How often it is looked for news [s]."""
+SLICE_SECONDS = 1.0
+"""How long a long journal is read before what is known by then is shown [s]."""
+PING_SECONDS = 10.0
+"""How often a viewer hears something [s]: the page says that the connection is lost otherwise."""
+SLOW_SECONDS = 60.0
+"""A viewer who does not take a message within so long is dropped [s]."""
+NO_CONTROL = "there is no running node here to command: this page follows a run directory"
+NO_TOKEN = (
+    "you may look and not command: open the address with the token, which was printed when this "
+    "server was started (its file is readable by the owner only)"
+)
+PRIVATE = "this page is private: open the address with the token, printed when it was started"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a command: whether it was done, and what is said of it."""
+
+    done: bool
+    text: str
+
+
+Command = Callable[[str], Awaitable[Answer]]
+"""Carries out one of `COMMANDS`."""
+
+
+@dataclass
+class _Shared:
+    """What all requests share."""
+
+    board: Board
+    access: Access
+    options: WatchOptions
+    view: LiveView
+    command: Command | None
+    page: str
+    policy: str
+    cookie: str
+    viewers: int = 0
+
+    @property
+    def full(self) -> str:
+        """Why nobody else can look now, "" when somebody can."""
+        if self.viewers < self.options.viewers:
+            return ""
+        return f"{self.viewers} are looking already; try again when one has left"
+
+
+class WatchServer:
+    """Follows a run and serves its page.
+
+    Args:
+        run_dir: of the run, which need not have begun.
+        options: how it is served.
+        command: carries out commands; None = there is nothing to command.
+
+    Raises:
+        RunError: the address cannot be listened on, or the token not kept.
+    """
+
+    def __init__(
+        self, run_dir: Path, options: WatchOptions, command: Command | None = None
+    ) -> None:
+        self.options = options
+        self.follower = RunFollower(run_dir)
+        self._view = LiveView(self.follower)
+        self._command = command
+        token = ""
+        if command is not None or options.private:
+            token = token_in(options.token_file or state_folder() / "watch.token")
+        self.access = Access.of_host(options.host, token, options.names, private=options.private)
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((options.host, options.port), family=family)
+        except (OSError, OverflowError) as error:
+            said = getattr(error, "strerror", None) or error
+            msg = (
+                f"cannot listen on {options.host}, port {options.port}: {said}. Take another port "
+                "(0 = any that is free), or an address of this machine"
+            )
+            raise RunError(msg) from error
+        self._socket.setblocking(False)
+        self.port = int(self._socket.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """The address of the page, without a token."""
+        host = self.options.host
+        if host in ("0.0.0.0", "::", ""):  # everywhere: by its name, for others
+            host = socket.gethostname()
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    @property
+    def entry(self) -> str:
+        """The address with the token, where there is one."""
+        return f"{self.address}?token={self.access.token}" if self.access.token else self.address
+
+    @property
+    def lines(self) -> list[str]:
+        """What is said at the start."""
+        found = [f"live page: {self.entry}"]
+        if self.access.token and not self.options.private:
+            found.append(f"to look only: {self.address}")
+        if not is_loopback(self.options.host):
+            found.append(
+                "this page can be reached from other machines, and nothing that is sent is "
+                "encrypted: use a network that you trust (docs/watch.md)"
+            )
+        return found
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set."""
+        board = Board()
+        page, policy = _page()
+        shared = _Shared(
+            board, self.access, self.options, self._view, self._command, page, policy,
+            cookie=f"watch-{self.port}",
+        )  # fmt: skip
+        routes = [
+            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello), (r"/stages", _Stages),
+            (r"/do/([a-z]+)", _Do), (r".*", _Nothing),
+        ]  # fmt: skip
+        handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
+        application = web.Application(handlers, log_function=_quiet)
+        server = httpserver.HTTPServer(
+            application, max_body_size=4096, max_header_size=16384, idle_connection_timeout=60.0
+        )
+        server.add_sockets([self._socket])
+        pool = concurrent.futures.ThreadPoolExecutor(1, "follow")
+        following = asyncio.ensure_future(self._follow(board, pool))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await board.close()
+            server.stop()
+            for task in (following, stopping):
+                task.cancel()
+            found = await asyncio.gather(following, return_exceptions=True)
+            await server.close_all_connections()
+            pool.shutdown(wait=False, cancel_futures=True)
+        if isinstance(found[0], Exception):
+            raise found[0]
+
+    async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
+        """Put on the board what is new, as long as the server runs."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = time.monotonic()
+            parts = await loop.run_in_executor(pool, self._look)
+            if parts is not None:
+                await board.put(parts)
+            took = time.monotonic() - began
+            # A belief that takes long to look at leaves the processor to the mission meanwhile.
+            await asyncio.sleep(max(POLL_SECONDS, took if parts is not None else 0.0))
+
+    def _look(self) -> dict[str, str] | None:
+        """Return the parts of the page where they may have changed."""
+        try:
+            return self._view.parts() if self.follower.go_on(SLICE_SECONDS) else None
+        except Exception:  # the page has to stay: what failed is said, and tried again
+            logger.exception("the page of %s cannot be brought up to date", self.follower.path)
+            return None
+
+
+def _quiet(handler: web.RequestHandler) -> None:
+    """Log nothing of requests: their addresses may hold the token."""
+
+
+def _asset(name: str) -> str:
+    return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
+
+
+def _page() -> tuple[str, str]:
+    """Return the page, and its Content-Security-Policy."""
+    scripts = (*SCRIPTS, "live.js")
+    text = build_page(
+        "run.html", scripts, {"live": True}, connect="'self'", styles=("page.css", "live.css"),
+        title="Live mission",
+        heading='<span id="heading">Live mission</span>',
+        description='<span id="description"></span>',
+        status='<span id="status"></span>',
+        notes=_asset("live.html"),
+        tiles="",
+        stages='<details id="stages" hidden><summary>Stages</summary><div></div></details>',
+        config='<span id="config"></span>',
+    )  # fmt: skip
+    policy = html.unescape(text.partition('http-equiv="Content-Security-Policy" content="')[2])
+    policy = policy.partition('"')[0]
+    return text, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+class _Handler(web.RequestHandler):
+    """What holds for every request."""
+
+    entrance = False
+    """It decides by itself whom it lets in where the page is private."""
+
+    def initialize(self, shared: _Shared) -> None:
+        self.shared = shared
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        for name, value in {
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+        }.items():
+            self.set_header(name, value)
+
+    def prepare(self) -> None:
+        """Refuse requests for another server, and strangers where the page is private."""
+        if problem := self.shared.access.host_problem(self.request.host or ""):
+            self.refuse(421, problem)
+        elif self.shared.access.private and not (self.entrance or self.may_command()):
+            self.refuse(403, PRIVATE)
+
+    def refuse(self, code: int, why: str) -> None:
+        """End the request with a reason in words."""
+        self.set_status(code)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{why}\n")
+
+    def may_command(self) -> bool:
+        """Return whether the request brings the token, by cookie or by header."""
+        access = self.shared.access
+        kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() == "bearer" and access.knows(bearer.strip()):
+            return True
+        return access.knows(self.get_cookie(self.shared.cookie))
+
+    def hello(self) -> dict[str, Any]:
+        """Return what a viewer may do here."""
+        control = self.shared.command is not None
+        may = control and self.may_command()
+        return {"control": control, "may": may, "why": "" if may or not control else NO_TOKEN}
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        self.refuse(status_code, f"{status_code}: {self._reason}")
+
+
+class _Page(_Handler):
+    """The page; an address with the token leaves a cookie and goes on to the one without."""
+
+    entrance = True
+
+    def get(self) -> None:
+        shared, given = self.shared, self.get_query_argument("token", None)
+        if shared.access.knows(given):
+            self.set_cookie(
+                shared.cookie, given or "", httponly=True, samesite="Lax", path="/", expires_days=30
+            )
+            self.redirect("/", status=303)
+            return
+        if shared.access.private and not self.may_command():
+            wrong = (
+                "" if given is None else "the token in this address is not that of this server; "
+            )
+            self.refuse(403, f"{wrong}{PRIVATE}")
+            return
+        self.set_header("Content-Security-Policy", shared.policy)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(shared.page)
+
+
+class _Hello(_Handler):
+    """Whether a viewer finds room, and what he may do: a page asks that cannot connect."""
+
+    def get(self) -> None:
+        if full := self.shared.full:
+            self.refuse(503, full)
+            return
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(as_text(self.hello()))
+
+
+class _Stages(_Handler):
+    """The table of the stages, which grows long and is seldom looked at."""
+
+    def get(self) -> None:
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(self.shared.view.stages)
+
+
+class _Events(_Handler):
+    """What changes, as server-sent events, for as long as a viewer stays."""
+
+    async def get(self) -> None:
+        shared = self.shared
+        if full := shared.full:
+            self.refuse(503, full)
+            return
+        shared.viewers += 1
+        try:
+            await self._tell()
+        except (iostream.StreamClosedError, asyncio.TimeoutError):
+            stream = getattr(self.request.connection, "stream", None)
+            if stream is not None:  # one who takes nothing any more is let go
+                stream.close()
+        finally:
+            shared.viewers -= 1
+
+    async def _tell(self) -> None:
+        board = self.shared.board
+        self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+        seen = self.request.headers.get("Last-Event-ID") or self.get_query_argument("after", "")
+        version = board.version_of(seen)
+        await self._send(f"retry: 1000\nevent: hello\ndata: {as_text(self.hello())}\n\n")
+        while not board.closed:
+            if board.version > version:
+                mark, now, text = board.mark(), board.version, board.since(version)
+                version = now
+                await self._send(f"id: {mark}\nevent: change\ndata: {text}\n\n")
+            elif not await board.after(version, PING_SECONDS) and not board.closed:
+                await self._send("event: ping\ndata: {}\n\n")
+
+    async def _send(self, text: str) -> None:
+        self.write(text)
+        await asyncio.wait_for(asyncio.shield(self.flush()), SLOW_SECONDS)
+
+
+class _Do(_Handler):
+    """A command."""
+
+    def check_xsrf_cookie(self) -> None:
+        """Leave it to `post`."""
+
+    async def post(self, name: str) -> None:
+        shared = self.shared
+        if shared.command is None:
+            self.refuse(409, NO_CONTROL)
+            return
+        if not self.may_command():
+            self.refuse(403, NO_TOKEN)
+            return
+        if "Authorization" not in self.request.headers:  # what a browser sends by itself
+            host = self.request.host or ""
+            origin = self.request.headers.get("Origin")
+            if problem := shared.access.origin_problem(origin, host):
+                self.refuse(403, problem)
+                return
+        if name not in COMMANDS:
+            self.refuse(404, f"expected one of {', '.join(COMMANDS)}, got {name[:40]!r}")
+            return
+        try:
+            answer = await shared.command(name)
+        except ActiveSensingError as error:
+            answer = Answer(False, str(error))
+        logger.info("%s was asked on the page: %s", name, answer.text)
+        self.set_status(200 if answer.done else 409)
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(as_text({"done": answer.done, "text": answer.text}))
+
+
+class _Nothing(_Handler):
+    """Anything else."""
+
+    def prepare(self) -> None:
+        self.refuse(404, "there is nothing here; the page is at /")

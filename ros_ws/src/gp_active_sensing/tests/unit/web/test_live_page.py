@@ -1,0 +1,255 @@
+"""The live page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tornado", reason="the extra [web] is not installed")
+
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import (
+    MissionEnded,
+    ProbeStatus,
+    StateChanged,
+    StatusNoted,
+    Whereabouts,
+)
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.types import Reading
+from gp_active_sensing.web.server import WatchServer
+from tests.browser import Browser, Page
+from tests.unit.report.runs import HOSTILE, decided, node_run, plan, record, used
+from tests.unit.sim.scenarios import GRID, mapping
+from tests.unit.web.serving import Commands, serving
+from tests.waiting import LIMIT
+
+READY = "document.documentElement?.dataset.ready === 'yes'"
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(autouse=True)
+def _tokens_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def watch(browser: Browser) -> Iterator[Open]:
+    """Open the page of a server; in the end it must have asked nobody else for anything."""
+    opened: list[tuple[Page, str]] = []
+
+    def watch(server: WatchServer, *, entry: bool = False, **looks: Any) -> Page:
+        page = browser.page(**looks)
+        opened.append((page, server.address))
+        page.call("Network.clearBrowserCookies")
+        page.call("Page.navigate", url=server.entry if entry else server.address)
+        page.until(READY, LIMIT)
+        return page
+
+    yield watch
+    for page, address in opened:
+        assert all(url.startswith(address) for url in page.requests), page.requests
+        page.close()
+
+
+def text(page: Page, name: str) -> str:
+    return str(page.evaluate(f"document.getElementById('{name}').textContent"))
+
+
+def until_text(page: Page, name: str, part: str) -> None:
+    page.until(f"document.getElementById('{name}').textContent.includes({json.dumps(part)})", LIMIT)
+
+
+def press(page: Page, name: str) -> None:
+    page.evaluate(f"document.querySelector('[data-do={name}]').click()")
+
+
+def enabled(page: Page) -> list[str]:
+    found = page.evaluate(
+        "[...document.querySelectorAll('#buttons button:enabled')].map((b) => b.dataset.do)"
+    )
+    return list(found)
+
+
+def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
+    what, run = tmp_path / "small.yaml", tmp_path / "run"
+    what.write_text(json.dumps(mapping(GRID)))
+    with serving(run) as server:
+        page = watch(server)
+        assert text(page, "heading") == "No mission yet"
+        assert "has no config.yaml yet" in text(page, "reason")
+        command = [sys.executable, "-m", "gp_active_sensing.cli", "run", str(what)]
+        with subprocess.Popen([*command, "--out", str(run)], stdout=subprocess.DEVNULL) as process:
+            until_text(page, "state", "stage")
+            until_text(page, "heading", "grid · bal")
+            assert process.wait(LIMIT) == 0
+        until_text(page, "state", "Finished, stage 6")
+        assert text(page, "where") == "stage 6 of 6"
+        assert "6 of 6, 0 left" in text(page, "spent")
+        assert "6 used" in text(page, "counts")
+        assert text(page, "known").startswith("6 of 12 places are read.")
+        assert page.evaluate("document.querySelectorAll('canvas.map').length") == 3
+        assert page.evaluate("document.querySelectorAll('#charts figure').length") > 4
+        assert page.evaluate("document.documentElement.dataset.link") == "over"
+        assert page.evaluate("document.getElementById('buttons').hidden")
+        page.evaluate("document.getElementById('stages').open = true")
+        page.until("document.querySelectorAll('#stages tr').length === 7", LIMIT)
+        assert page.complaints == []
+
+
+def test_who_looks_at_an_earlier_stage_is_left_there(watch: Open, tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with serving(run) as server:
+        page = watch(server)
+        until_text(page, "where", "stage 2 of 2")
+        page.evaluate("document.getElementById('back').click()")
+        with RunDirectory.open(run) as more:
+            more.append_event(decided(3, plan(2), 2))
+            more.append_event(used(Reading(3, 2, 31.0)))
+            more.append_record(record(3, plan(2), 31.0))
+        until_text(page, "where", "stage 1 of 3")
+        page.evaluate("document.getElementById('next').click()")
+        page.evaluate("document.getElementById('next').click()")
+        with RunDirectory.open(run) as more:
+            more.append_event(decided(4, plan(3), 3))
+        until_text(page, "where", "stage 4 of 4")
+        assert page.complaints == []
+
+
+def test_it_says_that_the_connection_is_lost_and_comes_back(watch: Open, tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with serving(run) as server:
+        page, port = watch(server), server.port
+        until_text(page, "link", "live")
+    page.until("document.documentElement.dataset.link === 'lost'", LIMIT)
+    assert "connection lost" in text(page, "link")
+    assert text(page, "where") == "stage 2 of 2", "what was seen stays"
+    with RunDirectory.open(run) as more:
+        more.append_event(decided(3, plan(2), 2))
+    with serving(run, port=port):
+        until_text(page, "where", "stage 3 of 3")
+        until_text(page, "link", "live")
+
+
+def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
+    run, commands = node_run(tmp_path / "run"), Commands()
+    with RunDirectory.open(run) as more:
+        more.append_event(to_line(StateChanged(stamp_ns=1, state="running", reason="")))
+    with serving(run, commands) as server:
+        looking = watch(server)
+        until_text(looking, "said", "you may look and not command")
+        assert enabled(looking) == []
+        answer = looking.evaluate(
+            "fetch('do/finish', {method: 'POST'}).then(async (a) => [a.status, await a.text()])"
+        )
+        assert answer[0] == 403
+        assert "you may look and not command" in answer[1]
+        assert commands.asked == []
+        page = watch(server, entry=True)
+        assert "token" not in page.evaluate("location.href")
+        page.until("document.querySelector('[data-do=pause]').disabled === false", LIMIT)
+        assert enabled(page) == ["pause", "finish"]
+        press(page, "pause")
+        until_text(page, "said", "pause: pause done")
+        with RunDirectory.open(run) as more:
+            more.append_event(to_line(StateChanged(stamp_ns=2, state="paused", reason="asked")))
+        for viewer in (looking, page):
+            until_text(viewer, "state", "Paused, stage 2")
+        page.until("document.querySelector('[data-do=resume]').disabled === false", LIMIT)
+        press(page, "resume")
+        until_text(page, "said", "resume was refused: the mission is running")
+        press(page, "finish")
+        assert commands.asked == ["pause", "resume"], "finishing is asked for twice"
+        until_text(page, "buttons", "Really finish?")
+        press(page, "finish")
+        until_text(page, "said", "finish done")
+        with RunDirectory.open(run) as more:
+            more.append_event(to_line(MissionEnded(reason="asked", stamp_ns=3)))
+        for viewer in (looking, page):
+            until_text(viewer, "state", "Finished")
+        assert enabled(page) == []
+        (complaint,) = page.complaints
+        assert "status of 409" in complaint
+
+
+def test_robots_and_refusals_as_they_come(watch: Open, tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    pixels = (
+        "(() => { const c = [...document.querySelectorAll('canvas.map')].pop();"
+        " const copy = new OffscreenCanvas(c.width, c.height).getContext('2d',"
+        " { willReadFrequently: true }); copy.drawImage(c, 0, 0);"
+        " const d = copy.getImageData(0, 0, c.width, c.height).data; let n = 0;"
+        " for (let i = 0; i < d.length; i += 4)"
+        " n += d[i] === 0xc2 && d[i + 1] === 0x18 && d[i + 2] === 0x9b; return n; })()"
+    )
+    with serving(run) as server:
+        page = watch(server)
+        assert page.evaluate(pixels) == 0
+        with RunDirectory.open(run) as more:
+            where = Whereabouts(1.0, (7, 12.0, 4.0))
+            status = {"": ProbeStatus(where, {"gated": 3})}
+            more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
+        page.until(f"{pixels} > 20", LIMIT)
+        until_text(page, "counts", "3 used, 3 refused")
+        until_text(page, "counts", "3: next to impossible by the belief")
+        assert page.complaints == []
+
+
+def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
+    run = node_run(
+        tmp_path / "run",
+        name=HOSTILE,
+        description=HOSTILE,
+        reading={"unit": HOSTILE},
+        policy={"name": HOSTILE},
+    )
+    with RunDirectory.open(run) as more:
+        where = Whereabouts(1.0, (7, 3.0, 4.0))
+        status = {HOSTILE: ProbeStatus(where, {HOSTILE: 3})}
+        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
+        more.append_event(to_line(StateChanged(stamp_ns=1, state=HOSTILE, reason=HOSTILE)))
+    with serving(run) as server:
+        page = watch(server)
+        until_text(page, "heading", "<img src=x")
+        until_text(page, "reason", "<img src=x")
+        until_text(page, "counts", "<img src=x")
+        markup = "[...document.querySelectorAll('img')].map((i) => i.parentElement.outerHTML)"
+        assert page.evaluate(markup) == []
+        assert page.evaluate("window.bad === undefined")
+        assert page.evaluate(OVERFLOW) <= 0
+        assert page.complaints == []
+
+
+def test_no_token_no_look_where_the_page_is_private(browser: Browser, tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run"), private=True) as server:
+        page = browser.page()
+        page.call("Network.clearBrowserCookies")
+        page.call("Page.navigate", url=server.address)
+        page.until("document.body && document.body.textContent.includes('private')", LIMIT)
+        assert "open the address with the token" in page.evaluate("document.body.textContent")
+        page.call("Page.navigate", url=server.entry)
+        page.until(READY, LIMIT)
+        until_text(page, "where", "stage 2 of 2")
+        page.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dark: bool) -> None:
+    with serving(node_run(tmp_path / "run"), Commands()) as server:
+        page = watch(server, entry=True, width=width, height=844, dark=dark)
+        until_text(page, "state", "stage 2")
+        assert page.evaluate(OVERFLOW) <= 0
+        sizes = page.evaluate(
+            "[...document.querySelectorAll('#buttons button')].map((b) => b.offsetHeight)"
+        )
+        assert min(sizes) >= (44 if width < 480 else 38)
+        assert page.complaints == []

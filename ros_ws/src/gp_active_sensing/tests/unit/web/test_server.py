@@ -1,0 +1,283 @@
+"""The server, asked without a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tornado", reason="the extra [web] is not installed")
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import (
+    BudgetChanged,
+    MissionEnded,
+    ProbeStatus,
+    StateChanged,
+    StatusNoted,
+    Whereabouts,
+)
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.types import Reading
+from gp_active_sensing.web import serve as serving_module
+from gp_active_sensing.web.options import WatchOptions
+from gp_active_sensing.web.serve import make_server
+from tests.unit.report.runs import decided, node_run, plan, record, used
+from tests.unit.sim.scenarios import GRID
+from tests.unit.web.serving import Commands, Viewer, ask, serving
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are kept in the folder of the test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_a_mission_that_begins_and_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with serving(run) as server, Viewer(server) as viewer:
+        assert server.lines == [f"live page: http://127.0.0.1:{server.port}/"]
+        parts = viewer.until(lambda parts: "run" in parts)
+        assert "has no config.yaml yet" in parts["run"]["problem"]
+        node_run(run)
+        viewer.until(lambda parts: parts.get("maps", {}).get("all") == 3)
+        assert viewer.parts["mission"]["used"] == 3
+        assert viewer.parts["step.1"]["value"] == 30.0
+        assert "Chosen" in viewer.parts["step.2"]["why"]
+        assert not viewer.hello["control"]
+        seen = len(viewer.changes)
+        with RunDirectory.open(run) as more:
+            more.append_event(decided(3, plan(2), 2))
+            more.append_event(used(Reading(3, 2, 31.0)))
+            more.append_record(record(3, plan(2), 31.0))
+        viewer.until(lambda parts: parts.get("step.3", {}).get("value") == 31.0)
+        newer = [change for change in viewer.changes[seen:]]
+        assert not any(change["whole"] for change in newer)
+        assert not any("map.1" in change["parts"] for change in newer), "sent once"
+        with RunDirectory.open(run) as more:
+            more.append_event(to_line(MissionEnded(reason="enough", stamp_ns=9)))
+        viewer.until(lambda parts: parts["mission"]["state"] == "ended")
+        assert viewer.parts["mission"]["reason"] == "enough"
+        assert viewer.parts["mission"]["next"] == []
+
+
+def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    budget = {"readings": 8, "metres": 200.0, "seconds": None}
+    node_run(run, budget=budget)
+    where = Whereabouts(50.0, (7, 3.0, 4.0))
+    with RunDirectory.open(run) as more:
+        more.append_event(to_line(StateChanged(stamp_ns=1, state="paused", reason="said so")))
+        status = {"": ProbeStatus(where, {"gated": 2, "strange_word": 1})}
+        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
+        more.append_event(
+            to_line(BudgetChanged(readings=9, metres=100.0, seconds=None, error=0.5, stamp_ns=3))
+        )
+    with serving(run) as server, Viewer(server) as viewer:
+        parts = viewer.until(lambda parts: parts.get("robots"))
+    mission = parts["mission"]
+    assert (mission["state"], mission["reason"]) == ("paused", "said so")
+    assert parts["robots"] == [{"name": "", "x": 3.0, "y": 4.0, "quiet": False}]
+    assert mission["refused"] == [["next to impossible by the belief", 2], ["strange word", 1]]
+    spent = {part["what"]: part for part in mission["spent"]}
+    assert spent["places"]["text"] == "2 of 9, 7 left"
+    assert spent["way"] == {"what": "way", "share": 0.5, "text": "50 m of 100 m, 50 m left"}
+    assert mission["known"].startswith("2 of 12 places are read.")
+
+
+def test_who_comes_back_gets_what_he_missed(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with serving(run) as server:
+        with Viewer(server) as viewer:
+            viewer.until(lambda parts: "mission" in parts)
+            mark = viewer.mark
+        with RunDirectory.open(run) as more:
+            more.append_event(used(Reading(3, 2, 31.0)))
+        with Viewer(server, mark) as viewer:
+            viewer.until(lambda parts: parts.get("mission", {}).get("used") == 4)
+            assert not any(change["whole"] for change in viewer.changes)
+            assert all("places" not in change["parts"] for change in viewer.changes)
+    with serving(run) as server, Viewer(server, viewer.mark) as other:
+        other.until(lambda parts: "mission" in parts)
+        assert other.changes[0]["whole"], "of a server that was started again"
+
+
+def test_another_mission_in_the_same_place(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run", name="first")
+    with serving(run) as server, Viewer(server) as viewer:
+        viewer.until(lambda parts: "first" in parts.get("page.heading", ""))
+        with RunDirectory.begin_again(run) as old:
+            old.clear()
+        viewer.until(lambda parts: "mission" not in parts)
+        node_run(run, name="second")
+        viewer.until(lambda parts: "second" in parts.get("page.heading", ""))
+        assert viewer.parts["run"]["number"] == 2
+
+
+def test_a_damaged_journal_is_said(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with (run / "journal.jsonl").open("ab") as stream:
+        stream.write(b"not a line of ours\n")
+    with serving(run) as server, Viewer(server) as viewer:
+        parts = viewer.until(lambda parts: "page.notes" in parts)
+        assert "1 lines of the journal cannot be read" in parts["page.notes"]
+
+
+def test_a_directory_that_cannot_be_shown_says_why(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    RunDirectory.create(run, {"map": GRID["map"]}).close()
+    with serving(run) as server, Viewer(server) as viewer:
+        parts = viewer.until(lambda parts: "run" in parts)
+        assert "expected a section 'belief'" in parts["run"]["problem"]
+
+
+# -- who may do what ---------------------------------------------------------------------------
+
+
+def cookie_of(server: Any) -> dict[str, str]:
+    status, _, headers = ask(server, f"/?token={server.access.token}")
+    assert status == 303
+    assert headers["Location"] == "/"
+    assert "HttpOnly" in headers["Set-Cookie"]
+    assert "SameSite=Lax" in headers["Set-Cookie"]
+    return {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+
+
+@pytest.mark.usefixtures("token")
+def test_commands_need_the_token_and_our_page(tmp_path: Path) -> None:
+    commands = Commands()
+    with serving(node_run(tmp_path / "run"), commands) as server:
+        assert server.entry in server.lines[0]
+        cookie = cookie_of(server)
+        origin = {"Origin": f"http://127.0.0.1:{server.port}"}
+        wrong = {"Cookie": f"watch-{server.port}={'x' * 32}"}
+        for headers, message in (
+            ({}, "you may look and not command"),
+            (origin, "you may look and not command"),
+            (wrong | origin, "you may look and not command"),
+            ({"Authorization": "Bearer wrong"}, "you may look and not command"),
+            (cookie, "no Origin was sent"),
+            (cookie | {"Origin": "http://evil.example"}, "came from http://evil.example"),
+        ):
+            status, text, _ = ask(server, "/do/finish", "POST", **headers)
+            assert (status, message in text) == (403, True), text
+        assert commands.asked == []
+        status, text, _ = ask(server, "/do/pause", "POST", **cookie, **origin)
+        assert (status, json.loads(text)) == (200, {"done": True, "text": "pause done"})
+        bearer = {"Authorization": f"Bearer {server.access.token}"}
+        status, text, _ = ask(server, "/do/resume", "POST", **bearer)
+        assert (status, json.loads(text)["text"]) == (409, "the mission is running")
+        assert commands.asked == ["pause", "resume"]
+        assert ask(server, "/do/explode", "POST", **bearer)[0] == 404
+        assert ask(server, "/do/pause", **bearer)[0] == 405, "looking never commands"
+        with Viewer(server) as looking, Viewer(server, **cookie) as commanding:
+            assert looking.next() == commanding.next() == "hello"
+            assert commanding.hello == {"control": True, "may": True, "why": ""}
+            assert "you may look and not command" in looking.hello["why"]
+            looking.until(lambda parts: "mission" in parts)
+
+
+@pytest.mark.usefixtures("token")
+def test_a_wrong_token_still_looks_unless_the_page_is_private(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with serving(run, Commands()) as server:
+        assert ask(server, "/?token=wrong")[0] == 200
+    with serving(run, private=True) as server:
+        assert "to look only" not in " ".join(server.lines)
+        for path in ("/", "/events", "/stages", "/hello", "/?token=wrong", "/?token="):
+            status, text, _ = ask(server, path)
+            assert status == 403
+            assert "this page is private: open the address with the token" in text
+        assert "not that of this server" in ask(server, "/?token=wrong")[1]
+        cookie = cookie_of(server)
+        assert ask(server, "/", **cookie)[0] == 200
+        assert ask(server, "/hello", **cookie)[0] == 200
+        with Viewer(server, **cookie) as viewer:
+            viewer.until(lambda parts: "mission" in parts)
+        token = server.access.token
+    with serving(run, private=True) as server:
+        assert server.access.token == token
+
+
+def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run")) as server:
+        status, text, _ = ask(server, "/do/finish", "POST")
+        assert status == 409
+        assert "no running node here" in text
+
+
+def test_a_strangers_name_for_our_address_is_refused(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run")) as server:
+        for path in ("/", "/events", "/stages", "/hello"):
+            status, text, _ = ask(server, path, Host="evil.example")
+            assert status == 421
+            assert "not called 'evil.example'" in text
+
+
+def test_what_a_browser_is_told_of_the_page(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run")) as server:
+        status, text, headers = ask(server, "/")
+        assert status == 200
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert "'unsafe-inline'" not in policy.partition("style-src")[0]
+        for part in ("connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
+            assert part in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert "Server" not in headers
+        assert "$" not in text.partition("<style>")[0]
+        assert ask(server, "/../etc/passwd")[0] == 404
+        assert ask(server, "/", "DELETE")[0] == 405
+
+
+def test_more_viewers_than_there_is_room_for_are_told(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with serving(run, viewers=1) as server:
+        with Viewer(server) as first:
+            first.until(lambda parts: "mission" in parts)
+            assert ask(server, "/events")[0] == ask(server, "/hello")[0] == 503
+            assert "1 are looking already" in ask(server, "/hello")[1]
+        with RunDirectory.open(run) as more:  # what is sent to him finds him gone
+            more.append_event(used(Reading(3, 2, 31.0)))
+        wait_until(lambda: ask(server, "/hello")[0] == 200, "room for another viewer")
+        with Viewer(server) as second:
+            second.until(lambda parts: "mission" in parts)
+
+
+def test_the_table_of_the_stages(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run")) as server, Viewer(server) as viewer:
+        viewer.until(lambda parts: "mission" in parts)
+        status, text, _ = ask(server, "/stages")
+        assert status == 200
+        assert text.startswith("<details><summary>Stages")
+
+
+# -- what cannot be served ---------------------------------------------------------------------
+
+
+def test_an_address_that_is_taken_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path / "run") as server:
+        with pytest.raises(RunError, match="Take another port"):
+            make_server(tmp_path, WatchOptions(port=server.port))
+    with pytest.raises(RunError, match=r"cannot listen on 192\.0\.2\.1"):
+        make_server(tmp_path, WatchOptions(host="192.0.2.1"))
+
+
+def test_without_tornado_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_module, "can_serve", lambda: False)
+    with pytest.raises(ImportError, match=r"pip install 'gp_active_sensing\[web\]'"):
+        make_server(tmp_path, WatchOptions())
+
+
+@pytest.mark.usefixtures("token")
+def test_other_machines_are_warned_of(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run"), host="0.0.0.0") as server:
+        assert "can be reached from other machines" in server.lines[-1]
+        assert ask(server, "/", Host=f"192.168.1.7:{server.port}")[0] == 200
