@@ -25,7 +25,7 @@ from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.options import COMMANDS, WatchOptions
 from gp_active_sensing.web.view import LiveView
 
-__all__ = ["Answer", "Command", "WatchServer"]
+__all__ = ["Command", "CommandAnswer", "WatchServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +46,14 @@ PRIVATE = "this page is private: open the address with the token, printed when i
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """What became of a command: whether it was done, and what is said of it."""
 
     done: bool
     text: str
 
 
-Command = Callable[[str], Awaitable[Answer]]
+Command = Callable[[str], Awaitable[CommandAnswer]]
 """Carries out one of `COMMANDS`."""
 
 
@@ -151,7 +151,7 @@ class WatchServer:
         )  # fmt: skip
         routes = [
             (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello), (r"/stages", _Stages),
-            (r"/do/([a-z]+)", _Do), (r".*", _Nothing),
+            (r"/do/([a-z]+)", _Do), (r".*", _NotFound),
         ]  # fmt: skip
         handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
         application = web.Application(handlers, log_function=_quiet)
@@ -381,14 +381,14 @@ class _Do(_Handler):
         try:
             answer = await shared.command(name)
         except ActiveSensingError as error:
-            answer = Answer(False, str(error))
+            answer = CommandAnswer(False, str(error))
         logger.info("%s was asked on the page: %s", name, answer.text)
         self.set_status(200 if answer.done else 409)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(as_text({"done": answer.done, "text": answer.text}))
 
 
-class _Nothing(_Handler):
+class _NotFound(_Handler):
     """Anything else."""
 
     def prepare(self) -> None:

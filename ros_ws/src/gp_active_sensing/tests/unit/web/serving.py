@@ -13,7 +13,7 @@ from typing import Any
 
 from gp_active_sensing.web.options import WatchOptions
 from gp_active_sensing.web.serve import make_server
-from gp_active_sensing.web.server import Answer, WatchServer
+from gp_active_sensing.web.server import CommandAnswer, WatchServer
 from tests.waiting import LIMIT
 
 __all__ = ["Commands", "Viewer", "ask", "serving"]
@@ -25,11 +25,11 @@ class Commands:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def __call__(self, name: str) -> Answer:
+    async def __call__(self, name: str) -> CommandAnswer:
         self.asked.append(name)
         if name == "resume":
-            return Answer(False, "the mission is running")
-        return Answer(True, f"{name} done")
+            return CommandAnswer(False, "the mission is running")
+        return CommandAnswer(True, f"{name} done")
 
 
 @contextlib.contextmanager
