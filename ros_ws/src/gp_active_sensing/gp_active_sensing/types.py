@@ -54,6 +54,8 @@ class Reading:
         noise_variance: variance of this reading's noise; None = the belief's own noise.
         source: where it came from (topic, file), for messages and records.
         position: (x, y) in metres in the map frame, when `location` is None.
+        position_variance: mean square of how far it was taken from there, by what the localisation
+            says of itself [m²]; 0 = not known, or of no consequence.
     """
 
     stamp_ns: int
@@ -65,6 +67,7 @@ class Reading:
     off: float | None = None
     """How far off its place's point it was taken, or the readings were on average that it stands
     for [m]; None = at the point, or of no consequence."""
+    position_variance: float = 0.0
 
 
 class Cost(NamedTuple):

@@ -235,6 +235,18 @@ class Belief:
         steepness = fresh._data.steepness
         self._data.steepness = None if steepness is None else steepness.copy()
 
+    def varies_by(self, location: int, square: float) -> FloatArray:
+        """(L,) variance of what the field differs by from a place's point to somewhere near it.
+
+        Args:
+            location: the place.
+            square: mean square of the distance [m²].
+        """
+        data = self._data
+        if data.steepness is None:
+            return np.zeros(len(data.noise))
+        return data.steepness.of(data.covariance, np.array([location]))[:, 0] * square
+
     # -- readings ------------------------------------------------------------------------------
 
     def observe(

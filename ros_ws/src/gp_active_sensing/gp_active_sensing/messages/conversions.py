@@ -21,6 +21,7 @@ __all__ = [
     "geodetic_to_local",
     "heading_of",
     "pose_reader",
+    "position_variance",
     "split_type_name",
     "stamp_ns",
 ]
@@ -221,11 +222,47 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
+def position_variance(xx: float, xy: float, yy: float) -> float:
+    """Return the expected square of the distance from where a pose says that it is [m²].
+
+    The trace of the covariance of x and y, which no turn of the frame changes. 0 where the message
+    leaves it open: all zero, or -1 in the first entry, as messages do that have none. -1 for what
+    is no covariance: entries that are not finite, a variance below 0, |xy|² above xx·yy.
+
+    Args:
+        xx: variance of x [m²].
+        xy: covariance of x and y [m²].
+        yy: variance of y [m²].
+    """
+    if xx == xy == yy == 0.0 or xx == -1.0:
+        return 0.0
+    if not (math.isfinite(xx) and math.isfinite(xy) and math.isfinite(yy)) or min(xx, yy) < 0.0:
+        return -1.0
+    # Not by products, which overflow; single precision is common on the way.
+    bound = math.sqrt(xx) * math.sqrt(yy)
+    return min(xx + yy, _MOST_VARIANCE) if abs(xy) <= 1.001 * bound + 1e-12 else -1.0
+
+
+_MOST_VARIANCE = 1e12
+"""A variance above that says no more: a million metres [m²]."""
+_COVARIANCE_UNKNOWN = 0
+"""``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
+
+
+def _turn_variance(yaw: float) -> float:
+    """Return the variance of a heading [rad²], at most that of one that is not known.
+
+    0 = it is not said, or is no variance.
+    """
+    return min(yaw, math.pi**2 / 3.0) if yaw > 0.0 else 0.0
+
+
 def pose_reader(
     type: str,
     *,
     datum: Sequence[float] | None = None,
     frame: str = "map",
+    covariance: bool = True,
 ) -> Callable[[Any], Pose]:
     """Return the function that reads poses out of messages of one type.
 
@@ -233,6 +270,7 @@ def pose_reader(
         type: Odometry, PoseStamped, PoseWithCovarianceStamped or NavSatFix, with the package.
         datum: latitude and longitude of the map's origin, for NavSatFix [degree].
         frame: of the positions computed from a NavSatFix, whose own frame is the antenna's.
+        covariance: read how sure of a pose its publisher is.
 
     Raises:
         ConfigError: another type, or no datum.
@@ -251,7 +289,11 @@ def pose_reader(
                 if good
                 else (math.nan, math.nan)
             )
-            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan)
+            variance = 0.0
+            if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
+                east_north = message.position_covariance
+                variance = position_variance(*(float(east_north[i]) for i in (0, 1, 4)))
+            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan, variance)
 
         return read_fix
     nested = {"Odometry": True, "PoseWithCovarianceStamped": True, "PoseStamped": False}
@@ -263,12 +305,19 @@ def pose_reader(
     def read_pose(message: Any) -> Pose:
         pose = message.pose.pose if inner else message.pose
         q = pose.orientation
+        variance = turn_variance = 0.0
+        if covariance and inner:
+            rows = message.pose.covariance  # 6 × 6: x, y, z, and turns about them
+            variance = position_variance(*(float(rows[i]) for i in (0, 1, 7)))
+            turn_variance = _turn_variance(float(rows[35]))
         return Pose(
             stamp_ns(message.header.stamp),
             message.header.frame_id,
             pose.position.x,
             pose.position.y,
             heading_of(q.x, q.y, q.z, q.w),
+            variance,
+            turn_variance,
         )
 
     return read_pose

@@ -23,12 +23,18 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class RawReading:
-    """A reading as it came, before it is known where it belongs."""
+    """A reading as it came, before it is known where it belongs.
+
+    Args:
+        mount: where its sensor sits, by tf (x ahead, y to the left of the pose) [m]; None = tf was
+            not asked.
+    """
 
     stamp_ns: int
     value: float
     noise_variance: float | None
     source: str = "reading"
+    mount: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ now      the node's clock at a step [ns]; none for what happened between steps (
 clock    monotonic clock then [s]
 took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
          [ns], how long before `clock` it had come [µs]; then frame, x, y [m], heading [rad] of a
-         pose; value, noise variance and source of a reading; frame, x, y, value and noise variance
-         of an answer
+         pose, and where they are known the variances of position [m²] and heading [rad²]; value,
+         noise variance and source of a reading, and where tf says it x, y of the sensor on the
+         probe [m]; frame, x, y, value and noise variance of an answer
 quiet    first and last of the steps since the frame before that used and brought about nothing
 events   those of the journal
 config   the configuration from there on, when it was changed
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -123,16 +125,29 @@ def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, 
         kind, probe, stamp_ns, before, *content = entry
         age = 1e-6 * float(before)
         if kind == "p":
-            frame, x, y, heading = content
-            pose = Pose(int(stamp_ns), str(frame), float(x), float(y), float(heading))
+            frame, x, y, heading, *known = content
+            variance, turn_variance = map(float, known or (0.0, 0.0))
+            pose = Pose(
+                int(stamp_ns),
+                str(frame),
+                float(x),
+                float(y),
+                float(heading),
+                variance,
+                turn_variance,
+            )
             return str(probe), pose, age
         if kind == "a":
             frame, *numbers = content
             x, y, value, variance = map(float, numbers)
             return str(probe), RawAnswer(int(stamp_ns), str(frame), x, y, value, variance), age
-        value, variance, source = content
-        noise = None if variance is None else float(variance)
-        return str(probe), RawReading(int(stamp_ns), float(value), noise, str(source)), age
+        value, own, source, *sits = content
+        noise = None if own is None else float(own)
+        raw = RawReading(int(stamp_ns), float(value), noise, str(source))
+        if sits:
+            ahead, left = map(float, sits)
+            raw = replace(raw, mount=(ahead, left))
+        return str(probe), raw, age
     except (TypeError, ValueError) as error:
         msg = f"trace: not a message that was used ({error}): {entry!r}"
         raise ValueError(msg) from error
@@ -143,9 +158,11 @@ def _noted(message: Envelope, now: float) -> list[Any]:
     before = round(1e6 * (now - message.received))
     if isinstance(what, Pose):
         content: list[Any] = ["p", message.probe, what.stamp_ns, before]
-        return [*content, what.frame, what.x, what.y, what.heading]
+        content += [what.frame, what.x, what.y, what.heading]
+        known = what.variance != 0.0 or what.turn_variance != 0.0
+        return [*content, what.variance, what.turn_variance] if known else content
     if isinstance(what, RawAnswer):
         content = ["a", message.probe, what.stamp_ns, before]
         return [*content, what.frame, what.x, what.y, what.value, what.noise_variance]
     content = ["r", message.probe, what.stamp_ns, before]
-    return [*content, what.value, what.noise_variance, what.source]
+    return [*content, what.value, what.noise_variance, what.source, *(what.mount or ())]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Added", "Headings", "Pose", "PoseTrack", "heading_between"]
+__all__ = ["Added", "Headings", "Pose", "PoseTrack", "heading_between", "mounted"]
 
 Added = Literal["newest", "late", "restarted"]
 """What became of a pose."""
@@ -17,13 +17,50 @@ WRONG_STAMPS = 3
 
 @dataclass(frozen=True)
 class Pose:
-    """Where the probe was: metres in `frame`, heading in radians (NaN = not known)."""
+    """Where the probe was: metres in `frame`, heading in radians (NaN = not known).
+
+    Args:
+        variance: expected square of the distance from where it really was [m²]: the variances of x
+            and y added; 0 = the localisation says nothing of it, below 0 = nothing usable.
+        turn_variance: of the heading [rad²]; 0 = likewise.
+    """
 
     stamp_ns: int
     frame: str
     x: float
     y: float
     heading: float
+    variance: float = 0.0
+    turn_variance: float = 0.0
+
+
+def mounted(pose: Pose, mount: tuple[float, float]) -> Pose:
+    r"""Return where something is that is fixed to a probe; the pose itself for what is at it.
+
+    With the heading ψ of variance :math:`\sigma_\psi^2` it is off by
+
+    .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
+
+    in the mean square, besides what the pose is. Where the heading is not known it is taken to be
+    at the pose, and is off by |m|.
+
+    Args:
+        pose: of the probe.
+        mount: x ahead and y to the left of it [m].
+    """
+    ahead, left = mount
+    if ahead == left == 0.0:
+        return pose
+    square = ahead * ahead + left * left
+    if not math.isfinite(pose.heading):
+        return replace(pose, variance=pose.variance + square)
+    cos, sin = math.cos(pose.heading), math.sin(pose.heading)
+    return replace(
+        pose,
+        x=pose.x + cos * ahead - sin * left,
+        y=pose.y + sin * ahead + cos * left,
+        variance=pose.variance - 2.0 * square * math.expm1(-0.5 * pose.turn_variance),
+    )
 
 
 class PoseTrack:
@@ -145,6 +182,8 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
         before.x + part * (after.x - before.x),
         before.y + part * (after.y - before.y),
         before.heading + part * turn,
+        before.variance + part * (after.variance - before.variance),
+        before.turn_variance + part * (after.turn_variance - before.turn_variance),
     )
 
 
@@ -180,4 +219,4 @@ class Headings:
             self._moved_from = pose
         elif before is not None:
             heading = before.heading
-        return Pose(pose.stamp_ns, pose.frame, pose.x, pose.y, heading)
+        return replace(pose, heading=heading)

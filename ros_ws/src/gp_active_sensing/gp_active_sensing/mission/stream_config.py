@@ -60,6 +60,21 @@ class ReadingConfig:
         low=0.0,
         high=60.0,
     )
+    mount: tuple[float, ...] | None = param(
+        None,
+        help="where the sensor sits: x ahead and y to the left of the point whose pose is "
+        "published (a third entry, its height, has no effect); a reading belongs where the sensor "
+        "was. Unset = at that point",
+        unit="m",
+        low=-1000.0,
+        high=1000.0,
+    )
+    mount_from: str = param(
+        "mount",
+        help="where it is said how the sensor sits: mount = reading.mount; tf = the transform from "
+        "the pose's child frame to header.frame_id of the reading (needs tf2_ros)",
+        choices=("mount", TF),
+    )
     unit: str = param(
         "", help="unit of the readings after scaling, for log, records and report; empty = not said"
     )
@@ -108,6 +123,15 @@ class ReadingConfig:
         if self.scale == 0.0:
             msg = "scale: must not be 0, every reading would be the same"
             raise ConfigError(msg)
+        if self.mount is not None and len(self.mount) not in (2, 3):
+            msg = f"mount: expected [x ahead, y to the left] in metres, got {list(self.mount)}"
+            raise ConfigError(msg)
+        if self.mount is not None and self.mount_from == TF:
+            msg = (
+                "mount: is set, and mount_from is tf: the sensor can sit in one place only; leave "
+                "one of the two out"
+            )
+            raise ConfigError(msg)
 
 
 @dataclass(frozen=True)
@@ -132,7 +156,15 @@ class PoseConfig:
     child_frame: str = param(
         "base_link",
         help="tf: frame of the sensor; of several probes with the name of each before it, such as "
-        "probe_1/base_link",
+        "probe_1/base_link. With reading.mount_from: tf the frame whose pose it is, where the "
+        "message does not say (Odometry does)",
+    )
+    covariance: str = param(
+        "use",
+        help="how sure of a pose its publisher is, by the covariance in Odometry, "
+        "PoseWithCovarianceStamped and NavSatFix: use = a reading counts for as much less as the "
+        "field varies over that; ignore = poses are exact",
+        choices=("use", "ignore"),
     )
     rate: float = param(
         50.0,
@@ -255,6 +287,7 @@ class IngestionConfig:
             those of one stay at a place are one reading.
         unit: of the readings, for messages.
         delay: how much older readings are than their stamps [s].
+        mount: where the sensor sits, x ahead and y to the left of the pose [m].
     """
 
     pose_wait: float = 0.0
@@ -267,6 +300,7 @@ class IngestionConfig:
     window: float | None = 0.0
     unit: str = ""
     delay: float = 0.0
+    mount: tuple[float, float] = (0.0, 0.0)
 
 
 PLAIN = IngestionConfig()
@@ -287,4 +321,5 @@ def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> Inges
         window=reading.window,
         unit=unit,
         delay=reading.delay,
+        mount=(0.0, 0.0) if reading.mount is None else (reading.mount[0], reading.mount[1]),
     )

@@ -207,7 +207,7 @@ def _read_budget(told: Line) -> Budget:
 
 def _write_reading(reading: Reading) -> dict[str, Any]:
     """Return a reading; a value that is not finite becomes text, JSON has no word for it."""
-    return {
+    line = {
         "stamp_ns": int(reading.stamp_ns),
         "location": reading.location,
         "position": None if reading.position is None else list(reading.position),
@@ -215,6 +215,9 @@ def _write_reading(reading: Reading) -> dict[str, Any]:
         "noise_variance": reading.noise_variance,
         "source": reading.source,
     }
+    if reading.position_variance:
+        line["position_variance"] = reading.position_variance
+    return line
 
 
 def _read_reading(line: Line) -> Reading:
@@ -226,6 +229,7 @@ def _read_reading(line: Line) -> Reading:
         noise_variance=_maybe(line.get("noise_variance")),
         source=str(line.get("source", "")),
         position=None if position is None else (float(position[0]), float(position[1])),
+        position_variance=_finite(line.get("position_variance", 0.0), "position_variance"),
     )
 
 

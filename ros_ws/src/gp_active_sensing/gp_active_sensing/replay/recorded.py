@@ -66,7 +66,7 @@ class MessageLookup:
                 waiting.remove(found)
                 if not waiting:
                     del pool[noted.stamp_ns]
-                return found
+                return _as_noted(found, noted)
             if queue := self._unstamped.get(key):
                 return dataclasses.replace(queue.popleft(), stamp_ns=noted.stamp_ns)
             if self._next is None or self._next.stamp_ns > until_ns + AHEAD_NS:
@@ -86,6 +86,21 @@ class MessageLookup:
             if len(pool) > MOST:
                 pool.popitem(last=False)
         self._next = next(self._messages, None)
+
+
+def _as_noted(found: What, noted: What) -> What:
+    """Return a message of the bag with what the node knew of it besides, by the journal.
+
+    That is what tf said, and how sure of a pose it took the localisation to be.
+    """
+    if isinstance(found, RawReading) and isinstance(noted, RawReading):
+        return dataclasses.replace(found, mount=noted.mount)
+    if isinstance(found, Pose) and isinstance(noted, Pose):
+        if found.frame != noted.frame:
+            return noted
+        sure = noted.variance, noted.turn_variance
+        return dataclasses.replace(found, variance=sure[0], turn_variance=sure[1])
+    return found
 
 
 def _kind(what: What) -> str:

@@ -163,7 +163,9 @@ class TopicReader:
             offset=reading.offset,
         )
         if any(kind == "pose" for kind, _ in self.kinds):
-            self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
+            self._read_pose = pose_reader(
+                pose.type, datum=pose.datum, frame=frame, covariance=pose.covariance == "use"
+            )
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""
 

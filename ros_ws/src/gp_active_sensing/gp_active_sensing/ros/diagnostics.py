@@ -382,6 +382,7 @@ class Diagnostics:
             "readings_used": sum(ingestion.pipeline.used for ingestion in ingestions),
             "poses_used": sum(ingestion.poses for ingestion in ingestions),
             "pose_jumps": jumps,
+            "pose_covariances_ignored": sum(each.checks.bad_covariances for each in ingestions),
             "reading_delay_seconds": None,
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(ingestion.waiting for ingestion in ingestions),

@@ -10,23 +10,20 @@ what it calls.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from rclpy.serialization import deserialize_message
-from rclpy.time import Time
 
-from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.messages.conversions import (
     RateLimit,
     ValueReader,
-    heading_of,
     pose_reader,
-    stamp_ns,
 )
 from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.mission.factory import MissionComponents
@@ -36,11 +33,11 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import TF, most_per_second
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.diagnostics import Diagnostics
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
-from gp_active_sensing.ros.topic_monitor import TopicMonitor
+from gp_active_sensing.ros.transforms import TransformBuffer, Transforms, moved
 
-__all__ = ["Subscriptions", "Transforms"]
+__all__ = ["Subscriptions"]
 
 
 logger = logging.getLogger(__name__)
@@ -80,12 +77,29 @@ class Subscriptions:
             scale=reading.scale,
             offset=reading.offset,
         )
-        frame = parts.mission.loop.topology.frame
+        self._frame = frame = parts.mission.loop.topology.frame
         self._transforms: Transforms | None = None
+        self._buffer: TransformBuffer | None = None
+        """Made when something is to be looked up first; see `_tf`."""
+        self._no_tf = ""
+        """Why there is none."""
+        self._bodies: dict[str, str] = {}
+        """By probe: the frame whose pose its messages say."""
+        self._frame_said: set[str] = set()
+        if reading.mount_from == TF:
+            if not self._read_value.has_stamp:
+                msg = (
+                    f"reading.mount_from: tf needs header.frame_id of the readings, and "
+                    f"{reading.type} has no header; set reading.mount: [x, y] instead"
+                )
+                raise ConfigError(msg)
+            self._buffer = TransformBuffer(node, "reading.mount_from: tf")
         if pose.type == TF:
             self._transforms = Transforms(node, frame, pose.rate)
         else:
-            self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
+            self._read_pose = pose_reader(
+                pose.type, datum=pose.datum, frame=frame, covariance=pose.covariance == "use"
+            )
         for name in parts.mission.probes:
             self.listen(name)
 
@@ -169,10 +183,77 @@ class Subscriptions:
         if stamp is None:  # a type without a header
             stamp = int(self._node.get_clock().now().nanoseconds)
         raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
+        if self._reading.mount_from == TF:
+            mount = self._mount(probe, message.header.frame_id)
+            if mount is None:
+                return
+            raw = dataclasses.replace(raw, mount=mount)
         self._inbox.put(raw, received, probe)
 
+    def _mount(self, probe: str, sensor: str) -> tuple[float, float] | None:
+        """Return where a sensor sits by tf, None when that cannot be said (counted)."""
+        assert self._buffer is not None, "made when it was configured"
+        body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
+        body, sensor = body.lstrip("/"), sensor.lstrip("/")
+        if body == sensor:
+            return 0.0, 0.0
+        why = "its header.frame_id is empty"
+        if sensor:
+            try:
+                place = self._buffer.newest(body, sensor).transform.translation
+            except self._buffer.error as error:
+                why = _first_line(error).rstrip(".")
+            else:
+                if math.isfinite(place.x) and math.isfinite(place.y):
+                    return float(place.x), float(place.y)
+                why = f"it is at ({place.x}, {place.y})"
+        self._refuse(
+            "reading",
+            probe,
+            "no_mount",
+            f"of frame {sensor!r} has no place on the probe, expected the transform "
+            f"{body} <- {sensor} on /tf_static ({why}); publish it, or set reading.mount: [x, y]",
+        )
+        return None
+
     def _on_pose(self, probe: str, message: Any, received: float) -> None:
-        self._put_pose(probe, self._read_pose(message), received)
+        pose = self._read_pose(message)
+        self._bodies[probe] = getattr(message, "child_frame_id", "")
+        if pose.frame.lstrip("/") != self._frame:
+            pose = self._in_map(pose)
+        self._put_pose(probe, pose, received)
+
+    def _in_map(self, pose: Pose) -> Pose:
+        """Return a pose in the map's frame by tf; as it is, to be refused, where tf has no way."""
+        buffer = self._tf()
+        why = self._no_tf
+        if buffer is not None:
+            try:
+                found = buffer.at(self._frame, pose.frame.lstrip("/"), pose.stamp_ns)
+            except buffer.error as error:
+                why = _first_line(error).rstrip(".")
+            else:
+                self._frame_said.discard(pose.frame)
+                return moved(pose, found, self._frame)
+        if pose.frame not in self._frame_said and len(self._frame_said) < _FRAMES_SAID:
+            self._frame_said.add(pose.frame)
+            logger.warning(
+                "poses come in frame %r, the map is in %r, and tf does not say how the two lie to "
+                "each other: %s",
+                pose.frame[:100],
+                self._frame,
+                why,
+            )
+        return pose
+
+    def _tf(self) -> TransformBuffer | None:
+        """Return what tf says; None where it cannot be asked."""
+        if self._buffer is None and not self._no_tf:
+            try:
+                self._buffer = TransformBuffer(self._node, "a pose in another frame than the map's")
+            except MissingDependencyError as error:
+                self._no_tf = str(error)
+        return self._buffer
 
     def _put_pose(self, probe: str, pose: Pose, received: float) -> None:
         pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
@@ -186,90 +267,9 @@ class Subscriptions:
         return int(self._node.get_clock().now().nanoseconds)
 
 
+_FRAMES_SAID = 20
+"""Frames of poses that are spoken of, at most."""
+
+
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].strip() or type(error).__name__
-
-
-class LookedUp(TopicMonitor):
-    """A pose that is looked up; watched like a topic.
-
-    Args:
-        parent: frame of the map.
-        child: frame of the probe.
-        take: takes the poses, and when each was looked up.
-    """
-
-    what = "transform"
-
-    def __init__(self, parent: str, child: str, take: Callable[[Pose, float], None]) -> None:
-        super().__init__("a transform", take)
-        self.child = child
-        self.newest_ns = -1
-        self.why = "nothing has been looked up yet"
-        self._name = f"{parent} <- {child}"
-
-    @property
-    def name(self) -> str:
-        """The two frames."""
-        return self._name
-
-
-class Transforms:
-    """Looks up the poses of the probes.
-
-    Args:
-        node: listens to ``/tf`` and ``/tf_static``.
-        parent: frame of the map.
-        rate: lookups a second [Hz, real time].
-
-    Raises:
-        MissingDependencyError: tf2_ros is not installed.
-    """
-
-    def __init__(self, node: GuardedNode, parent: str, rate: float) -> None:
-        try:  # not on PyPI, and needed for nothing else
-            self._tf2 = importlib.import_module("tf2_ros")
-        except ImportError as error:
-            msg = (
-                f"pose.type: tf needs the Python package tf2_ros, which cannot be imported "
-                f"({error}): install ros-$ROS_DISTRO-tf2-ros-py and source its workspace; or have "
-                "the pose published as a message, such as geometry_msgs/msg/PoseStamped"
-            )
-            raise MissingDependencyError(msg) from error
-        self._parent = parent
-        self._buffer = self._tf2.Buffer()
-        self._listener = self._tf2.TransformListener(self._buffer, node)
-        for subscription in ("tf_sub", "tf_static_sub"):
-            node.own(getattr(self._listener, subscription))
-        self._streams: list[LookedUp] = []
-        node.own(node.create_timer(1.0 / rate, self.look_up, clock=steady_clock()))
-
-    def add(self, child: str, take: Callable[[Pose, float], None]) -> LookedUp:
-        """Look up one more frame; `take` gets its poses, each once."""
-        stream = LookedUp(self._parent, child, take)
-        self._streams.append(stream)
-        return stream
-
-    def drop(self, stream: TopicMonitor) -> None:
-        """Look a frame up no more."""
-        self._streams = [other for other in self._streams if other is not stream]
-
-    def look_up(self) -> None:
-        """Look every frame up once, at its newest time."""
-        for stream in self._streams:
-            try:
-                found = self._buffer.lookup_transform(self._parent, stream.child, Time())
-            except self._tf2.TransformException as error:
-                stream.why = str(error).strip().rstrip(".") or type(error).__name__
-                continue
-            stamp = stamp_ns(found.header.stamp)
-            # Looked up more often than it is published; a static one has the stamp 0 for ever.
-            if stamp == 0 or stamp != stream.newest_ns:
-                stream.newest_ns = stamp
-                stream.on_message(_pose(found, stamp, self._parent))
-            stream.why = "its stamp does not change"
-
-
-def _pose(found: Any, stamp: int, frame: str) -> Pose:
-    place, q = found.transform.translation, found.transform.rotation
-    return Pose(stamp, frame, float(place.x), float(place.y), heading_of(q.x, q.y, q.z, q.w))

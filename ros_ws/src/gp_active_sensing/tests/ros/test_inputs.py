@@ -6,7 +6,6 @@ import random
 import sys
 import threading
 import time
-import types
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 import rclpy
-from geometry_msgs.msg import TransformStamped
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Temperature
@@ -26,11 +24,12 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.subscriptions import Transforms
 from gp_active_sensing.ros.topic_monitor import received_at
+from gp_active_sensing.ros.transforms import Transforms
 from tests.fuzzing import NUMBERS, sums
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
+from tests.ros.tf import Tf
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
@@ -221,44 +220,6 @@ def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:
 
 
 # -- tf ----------------------------------------------------------------------------------------
-
-
-class Tf(types.ModuleType):
-    """What of tf2_ros is used: a buffer that is told transforms, a listener, an exception."""
-
-    class TransformException(Exception):
-        pass
-
-    def __init__(self) -> None:
-        super().__init__("tf2_ros")
-        self.known: dict[tuple[str, str], TransformStamped] = {}
-        self.asked: list[tuple[str, str]] = []
-        self.taken: list[Any] = []
-        tf = self
-
-        class Buffer:
-            def lookup_transform(self, target: str, source: str, time: Any) -> TransformStamped:
-                assert time.nanoseconds == 0, "the newest"
-                tf.asked.append((target, source))
-                if (target, source) not in tf.known:
-                    msg = f'"{source}" passed to lookupTransform does not exist.'
-                    raise tf.TransformException(msg)
-                return tf.known[target, source]
-
-        class TransformListener:
-            def __init__(self, buffer: Buffer, node: Any) -> None:
-                take = tf.taken.append
-                self.tf_sub = node.create_subscription(Odometry, "/tf", take, 10)
-                self.tf_static_sub = node.create_subscription(Odometry, "/tf_static", take, 10)
-
-        self.Buffer, self.TransformListener = Buffer, TransformListener
-
-    def move(self, child: str, x: float, stamp_ns: int) -> None:
-        found = TransformStamped(child_frame_id=child)
-        found.header.frame_id, found.header.stamp = "map", outputs.time_of(stamp_ns)
-        found.transform.translation.x = x
-        found.transform.rotation.w = 1.0
-        self.known["map", child] = found
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from gp_active_sensing.mission.ingestion.visits import (
     SettlingTimer,
 )
 from gp_active_sensing.mission.matching import MapMatcher, Match
-from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
+from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack, mounted
 from gp_active_sensing.mission.stream_config import PLAIN, IngestionConfig
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
@@ -38,6 +38,8 @@ _NO_POSE = (
     "no pose within pose.max_age of its time; compare the stamps of both topics, and whether poses "
     "come late, or not at all, on a busy machine"
 )
+_BESIDE = 0.4
+"""A sensor that sits farther off than this reads in another cell, in distances between places."""
 
 
 class Ingestion:
@@ -71,6 +73,8 @@ class Ingestion:
         self.track = track
         self.taking = taking
         self._delay = taking.delay
+        self.mount = (0.0, 0.0)
+        """Where the sensor sits: x ahead and y to the left of the pose [m]."""
         self.visits = SegmentCoverage(
             coverage, lambda before, after: after in loop.topology.neighbours(before)
         )
@@ -99,6 +103,7 @@ class Ingestion:
         self._late = 0.0
         """How long the newest pose had lain somewhere when it was used [s]."""
         self._headings = Headings()
+        self._seat(taking.mount)
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
         self._clock = clock
@@ -240,7 +245,7 @@ class Ingestion:
             self._count(*why)
             return []
         before = self.track.newest
-        pose = self._headings.filled(pose, before)
+        pose = self._headings.filled(self.checks.sure(pose, self.matcher.extent), before)
         added = self.track.add(pose, self.loop.clock_ns)
         if added is None:
             self._count(
@@ -272,9 +277,12 @@ class Ingestion:
             return []
         self.here = match
         self.dwelling.drive(match.place, self._apart(match.place, pose), pose.stamp_ns)
-        if not self.matcher.is_line(match.place):
+        # Readings belong where the sensor is, and so do the roads that they wait for.
+        sensor = self._sensor(pose)
+        there = match if sensor is pose else self._match(sensor)
+        if there is None or not self.matcher.is_line(there.place):
             return []
-        return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+        return self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
         """Return the readings of points that count by now.
@@ -288,15 +296,29 @@ class Ingestion:
             pose = self.track.at(pose.stamp_ns - round(1e9 * self._delay))
             if pose is None:
                 return []
-            match = self._match(pose)
+        sensor = self._sensor(pose)
+        if self._delay or sensor is not pose:
+            match = self._match(sensor)
         if match is None or self.matcher.is_line(match.place):
             return self.nearing.drive(None, 0.0, pose.stamp_ns, received)
-        apart = self._apart(match.place, pose)
+        apart = self._apart(match.place, sensor)
         return self.nearing.drive(match.place, apart, pose.stamp_ns, received)
 
     def _position_at(self, stamp_ns: int) -> tuple[float, float] | None:
         pose = self.track.at(stamp_ns)
-        return None if pose is None else (pose.x, pose.y)
+        if pose is None:
+            return None
+        sensor = self._sensor(pose)
+        return sensor.x, sensor.y
+
+    def _sensor(self, pose: Pose, mount: tuple[float, float] | None = None) -> Pose:
+        """Return where the sensor was, the pose itself for one that sits there.
+
+        Args:
+            pose: of the probe.
+            mount: where the sensor sits; None = where the newest reading's does.
+        """
+        return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
         """Return the distance from a place's point [m], 0 on a road."""
@@ -336,7 +358,9 @@ class Ingestion:
             self.rejected["already_used"] += 1
             return []
         reading = Reading(stamp_ns, None, raw.value, raw.noise_variance, raw.source)
-        held = PendingReading(reading, received)
+        held = PendingReading(reading, received, mount=raw.mount)
+        if raw.mount is not None:
+            self._seat(raw.mount)
         bad_variance = raw.noise_variance is not None and not (
             math.isfinite(raw.noise_variance) and raw.noise_variance > 0
         )
@@ -358,10 +382,16 @@ class Ingestion:
         if pose is None:
             self._reject("no_pose", reading, _NO_POSE)
             return []
-        match = self._match(pose)
+        sensor = self._sensor(pose, held.mount)
+        match = self._match(sensor)
         location = None if match is None else match.place
-        placed = replace(reading, location=location, position=(pose.x, pose.y))
-        if location is not None and not self.dwelling.has_settled(location, reading.stamp_ns):
+        placed = replace(
+            reading,
+            location=location,
+            position=(sensor.x, sensor.y),
+            position_variance=sensor.variance,
+        )
+        if location is not None and not self._has_settled(location, pose, sensor):
             self.rejected["settling"] += 1
             return []
         if location is not None and self.open and self.loop.costs(location):
@@ -370,6 +400,34 @@ class Ingestion:
             if self.nearing is not None:
                 return self.nearing.hold(location, PendingReading(placed, held.received))
         return [PendingReading(placed, held.received)]
+
+    def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
+        """Return whether the probe had been for long enough where it was when a reading was taken.
+
+        Args:
+            place: of the reading.
+            pose: of the probe; it stands at its waypoint, wherever its sensor is then.
+            sensor: of its sensor.
+        """
+        if self.dwelling.seconds > 0.0 and sensor is not pose:
+            at = self._match(pose)
+            place = place if at is None else at.place
+        return self.dwelling.has_settled(place, pose.stamp_ns)
+
+    def _seat(self, mount: tuple[float, float]) -> None:
+        """Take note of where the sensor sits, and say when that is in another place's cell."""
+        if mount == self.mount:
+            return
+        self.mount = mount
+        beside = math.hypot(*mount)
+        if not self.matcher.has_lines and beside > _BESIDE * self.matcher.spacing:
+            logger.warning(
+                "the sensor sits %.2f m off the pose, and places are %.2f m apart: at the waypoint "
+                "of a place the probe reads near or in another one. Readings count where they were "
+                "taken; take a larger spacing, or let the driver bring the sensor to the waypoint",
+                beside,
+                self.matcher.spacing,
+            )
 
     def _count(self, reason: str, what: str) -> None:
         self.rejected[reason] += 1

@@ -108,6 +108,8 @@ class OutlierGate:
             noise = np.full_like(noise, own)
         elif more := self.noise():
             noise = np.maximum(noise, belief.transform.forward(reading.value, more)[1] or 0.0)
+        if reading.position_variance:  # it may have been taken elsewhere
+            noise = noise + belief.varies_by(place, reading.position_variance)
         std = np.sqrt(variance + noise)
         z = (value - mean) / std
         if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together

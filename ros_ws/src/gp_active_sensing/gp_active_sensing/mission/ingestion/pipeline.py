@@ -222,7 +222,7 @@ class ReadingPipeline:
             told: of a stay: what the belief is to hold.
         """
         if told is None or told.before is None:
-            report = self.loop.tell([reading if told is None else told.reading])
+            report = self.loop.tell([self.stays.widened(reading) if told is None else told.reading])
         else:
             report = self.loop.amend(told.before, told.reading)
         for rejection in report.rejected:

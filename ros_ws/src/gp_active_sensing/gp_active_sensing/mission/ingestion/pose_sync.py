@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
+from dataclasses import replace
 
 from gp_active_sensing.mission.clocks import elapsed
 from gp_active_sensing.mission.ingestion.visits import PendingReading
@@ -42,6 +43,9 @@ class PoseFilter:
         self._before: Pose | None = None
         self.jumps = 0
         """Poses that a probe cannot have driven to from where the pose before them was."""
+        self.bad_covariances = 0
+        """Poses with a covariance that is none; they are used without."""
+        self._lost_said = False
 
     def unusable(self, pose: Pose, frame: str, now_ns: int | None) -> tuple[str, str] | None:
         """Return why a pose cannot be used, as the word of the reason and in words; None = it can.
@@ -54,7 +58,8 @@ class PoseFilter:
         if pose.frame.lstrip("/") != frame:
             why = (
                 f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
-                "that frame, or set map.frame if the map is drawn in the pose's): it"
+                "that frame, or the transform between the two on /tf, where tf2_ros is installed; "
+                "or set map.frame if the map is drawn in the pose's): it"
             )
             return "wrong_frame", why
         if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
@@ -100,6 +105,34 @@ class PoseFilter:
                 seconds,
                 self.jumps,
             )
+
+    def sure(self, pose: Pose, extent: float) -> Pose:
+        """Return a pose without a covariance that is none, and say when one says next to nothing.
+
+        Args:
+            pose: that is used.
+            extent: of the map [m].
+        """
+        if pose.variance < 0.0:
+            self.bad_covariances += 1
+            if self.bad_covariances in (1, 10, 100) or self.bad_covariances % 1000 == 0:
+                logger.warning(
+                    "the covariance of a pose is not finite, or is no covariance: the pose is used "
+                    "without (%d so far). Correct it in the localisation, or set pose.covariance: "
+                    "ignore",
+                    self.bad_covariances,
+                )
+            return replace(pose, variance=0.0)
+        lost = pose.variance > extent**2
+        if lost and not self._lost_said:
+            logger.warning(
+                "by its covariance a pose is uncertain by %.0f m, more than the map is wide: "
+                "readings are worth next to nothing until it is better. If the localisation only "
+                "fills in a large number, set pose.covariance: ignore",
+                math.sqrt(pose.variance),
+            )
+        self._lost_said = lost
+        return pose
 
     def restart(self) -> None:
         """Forget the pose before (the clock went back)."""

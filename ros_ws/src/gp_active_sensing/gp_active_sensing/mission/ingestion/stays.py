@@ -83,6 +83,8 @@ class StayAverage:
         self.last = reading.value
         self.x = self.y = 0.0
         """Average position [m]; NaN = not known."""
+        self.position_variance = 0.0
+        """Average of how uncertain the positions are [m²]: what makes one wrong makes all wrong."""
         self.variance: float | None = 0.0
         """Average of the noise variances they bring; None = one of them brings none."""
         self.first_ns = self.last_ns = reading.stamp_ns
@@ -112,6 +114,7 @@ class StayAverage:
         x, y = (math.nan, math.nan) if reading.position is None else reading.position
         self.x += (x - self.x) * part
         self.y += (y - self.y) * part
+        self.position_variance += (reading.position_variance - self.position_variance) * part
         self.first_ns = min(self.first_ns, reading.stamp_ns)
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
@@ -281,6 +284,12 @@ class Stays:
         after.count = count
         return self._go_on(stay, after, average)
 
+    def widened(self, reading: Reading) -> Reading:
+        """Return a reading that is part of no stay, as uncertain as where it was taken."""
+        if not reading.position_variance or reading.location is None:
+            return reading
+        return self._beside(reading, math.sqrt(reading.position_variance))
+
     @property
     def noise(self) -> float:
         """Variance of one reading by how it differs from the one before it; 0 = not known yet.
@@ -342,15 +351,24 @@ class Stays:
         it came.
         """
         assert reading.location is not None
-        off = self._off(reading)
+        near = self.near(reading.location)
+        metres = math.sqrt(reading.position_variance)
+        if math.isfinite(near):
+            metres = math.hypot(self._off(reading) * near, metres)
+            if metres <= _AT * near:
+                return reading
+        if metres == 0.0:
+            return reading
+        return self._beside(reading, metres * self._farther(further=further))
+
+    def _beside(self, reading: Reading, metres: float) -> Reading:
+        """Return a reading as one that was taken so far off its place's point [m]."""
         noise = reading.noise_variance or self._noise_of_one(reading)
-        if off <= _AT or noise is None:
+        if noise is None:
             return reading
         variance = max(noise, _LEAST * (1.0 + reading.value**2))
-        metres = off * self.near(reading.location) * self._farther(further=further)
-        metres = float(f"{metres:.6g}")
-        alone = replace(reading, noise_variance=variance, off=metres)
-        return alone if self._usable(alone) else reading
+        beside = replace(reading, noise_variance=variance, off=float(f"{metres:.6g}"))
+        return beside if self._usable(beside) else reading
 
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, float | None]:
         """Return variance and distance from the place's point of a stay's average.
@@ -363,11 +381,13 @@ class Stays:
         noise = noise or self.noise
         assert reading.location is not None
         x, y = self._place_at(reading.location)
-        off = math.hypot(stay.x - x, stay.y - y) * self._farther(further=stay.further)
+        off = math.hypot(stay.x - x, stay.y - y)
+        off = math.hypot(0.0 if math.isnan(off) else off, math.sqrt(stay.position_variance))
+        off *= self._farther(further=stay.further)
         variance = noise_of(stay.worth, stay.sample_variance, noise)
         # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
         variance = max(variance, _LEAST * (1.0 + stay.value**2))
-        return variance, 0.0 if math.isnan(off) else float(f"{off:.6g}")
+        return variance, float(f"{off:.6g}")
 
     def _farther(self, *, further: bool) -> float:
         """Return by what a part of a stay counts as farther off."""

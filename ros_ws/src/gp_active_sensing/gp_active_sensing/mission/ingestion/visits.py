@@ -46,6 +46,7 @@ class PendingReading:
         count: how many readings it is the average of.
         first_ns: stamp of the first of these; None = its own.
         taken_back: why it counts after all, although it was gated; "" = it never was.
+        mount: where its sensor sits on the probe [m], where that came with it.
     """
 
     reading: Reading
@@ -53,6 +54,7 @@ class PendingReading:
     count: int = 1
     first_ns: int | None = None
     taken_back: str = ""
+    mount: tuple[float, float] | None = None
 
 
 @dataclass

@@ -63,6 +63,7 @@ def test_an_impossible_fix_is_no_position(latitude: float, longitude: float) -> 
     assert all(map(math.isnan, geodetic_to_local(latitude, longitude, (1.35, 103.8))))
     fix = SimpleNamespace(
         status=SimpleNamespace(status=0), latitude=latitude, longitude=longitude,
+        position_covariance_type=0,
         header=SimpleNamespace(stamp=SimpleNamespace(sec=5, nanosec=7)),
     )  # fmt: skip
     pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.35, 103.8))(fix)
@@ -109,3 +110,65 @@ def test_a_queue_that_filled_up_while_the_node_was_busy_is_used() -> None:
     limit = RateLimit(100.0, clock)
     clock.now += 3600.0
     assert sum(limit.allows() for _ in range(500)) == 100
+
+
+# -- covariances -------------------------------------------------------------------------------
+
+
+def odometry(xx: float, xy: float, yy: float, yaw: float = 0.0) -> Any:
+    covariance = [0.0] * 36
+    covariance[0], covariance[1], covariance[6], covariance[7], covariance[35] = xx, xy, xy, yy, yaw
+    place = SimpleNamespace(x=1.0, y=2.0, z=0.0)
+    turn = SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0)
+    pose = SimpleNamespace(position=place, orientation=turn)
+    header = SimpleNamespace(frame_id="map", stamp=SimpleNamespace(sec=1, nanosec=0))
+    return SimpleNamespace(header=header, pose=SimpleNamespace(pose=pose, covariance=covariance))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((4.0, 0.0, 9.0), 13.0),
+        ((4.0, 6.0, 9.0), 13.0),  # x and y together: a line
+        ((0.0, 0.0, 9.0), 9.0),
+        ((0.0, 0.0, 0.0), 0.0),  # not set
+        ((-1.0, 0.0, 0.0), 0.0),  # the word of sensor_msgs for "there is none"
+        ((4.0, 7.0, 9.0), -1.0),
+        ((-2.0, 0.0, 9.0), -1.0),
+        ((4.0, 0.0, -1e-3), -1.0),
+        ((math.nan, 0.0, 9.0), -1.0),
+        ((4.0, math.nan, 9.0), -1.0),
+        ((math.inf, 0.0, 9.0), -1.0),
+        ((1e300, 1e300, 1e300), 1e12),
+        ((1e6, 0.0, 1e6), 2e6),
+    ],
+)
+def test_the_covariance_of_a_position(entries: tuple[float, float, float], expected: float) -> None:
+    read_pose = pose_reader("nav_msgs/msg/Odometry")
+    assert read_pose(odometry(*entries)).variance == pytest.approx(expected)
+    ignores = pose_reader("nav_msgs/msg/Odometry", covariance=False)
+    assert ignores(odometry(*entries, yaw=0.1)) == ignores(odometry(0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("yaw", "expected"),
+    [(0.04, 0.04), (0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (1e6, math.pi**2 / 3.0)],
+)
+def test_the_variance_of_a_heading(yaw: float, expected: float) -> None:
+    read_pose = pose_reader("geometry_msgs/msg/PoseWithCovarianceStamped")
+    assert read_pose(odometry(1.0, 0.0, 1.0, yaw)).turn_variance == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(0, 0.0), (1, 13.0), (2, 13.0), (3, 13.0)])
+def test_a_fix_says_whether_its_covariance_is_known(kind: int, expected: float) -> None:
+    header = SimpleNamespace(frame_id="gps", stamp=SimpleNamespace(sec=1, nanosec=0))
+    fix = SimpleNamespace(
+        header=header,
+        status=SimpleNamespace(status=0),
+        latitude=1.0,
+        longitude=2.0,
+        position_covariance=[4.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 400.0],
+        position_covariance_type=kind,
+    )
+    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.0, 2.0))(fix)
+    assert pose.variance == pytest.approx(expected)

@@ -1,0 +1,167 @@
+"""What tf says: where the probes are, how a pose lies in the map's frame, how a sensor sits.
+
+tf2_ros is not among the wheels of PyPI and is imported only where something is to be looked up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.time import Time
+
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.messages.conversions import heading_of, stamp_ns
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.topic_monitor import TopicMonitor
+
+__all__ = ["TransformBuffer", "Transforms", "moved"]
+
+
+class LookedUp(TopicMonitor):
+    """A pose that is looked up; watched like a topic.
+
+    Args:
+        parent: frame of the map.
+        child: frame of the probe.
+        take: takes the poses, and when each was looked up.
+    """
+
+    what = "transform"
+
+    def __init__(self, parent: str, child: str, take: Callable[[Pose, float], None]) -> None:
+        super().__init__("a transform", take)
+        self.child = child
+        self.newest_ns = -1
+        self.why = "nothing has been looked up yet"
+        self._name = f"{parent} <- {child}"
+
+    @property
+    def name(self) -> str:
+        """The two frames."""
+        return self._name
+
+
+class TransformBuffer:
+    """What ``/tf`` and ``/tf_static`` say, by tf2_ros where it is installed.
+
+    Args:
+        node: listens.
+        need: what it is needed for, in messages.
+        otherwise: what does without, in messages.
+
+    Raises:
+        MissingDependencyError: tf2_ros is not installed.
+    """
+
+    def __init__(self, node: GuardedNode, need: str, otherwise: str = "") -> None:
+        try:  # not on PyPI, and needed for nothing else
+            tf2 = importlib.import_module("tf2_ros")
+        except ImportError as error:
+            msg = (
+                f"{need} needs the Python package tf2_ros, which cannot be imported ({error}): "
+                f"install ros-$ROS_DISTRO-tf2-ros-py and source its workspace{otherwise}"
+            )
+            raise MissingDependencyError(msg) from error
+        self.error: type[Exception] = tf2.TransformException
+        """Raised where there is no transform."""
+        self._buffer = tf2.Buffer()
+        self._listener = tf2.TransformListener(self._buffer, node)
+        for subscription in ("tf_sub", "tf_static_sub"):
+            node.own(getattr(self._listener, subscription))
+
+    def newest(self, target: str, source: str) -> Any:
+        """Return the newest transform from a frame into another one. Raises `error`."""
+        return self._buffer.lookup_transform(target, source, Time())
+
+    def at(self, target: str, source: str, stamp_ns: int) -> Any:
+        """Return the transform at a time, or else the newest one. Raises `error`.
+
+        A localisation corrects its transform seldom: often there is none yet that is as new as the
+        pose.
+        """
+        if stamp_ns > 0:
+            with contextlib.suppress(self.error):
+                return self._buffer.lookup_transform(target, source, Time(nanoseconds=stamp_ns))
+        return self.newest(target, source)
+
+
+def moved(pose: Pose, transform: Any, frame: str) -> Pose:
+    """Return a pose in another frame.
+
+    Its uncertainty is the same there: the trace of a covariance does not change when it is turned.
+
+    Args:
+        pose: as it came.
+        transform: from its frame into the other one (``geometry_msgs/TransformStamped``).
+        frame: the other one.
+    """
+    place, q = transform.transform.translation, transform.transform.rotation
+    turn = heading_of(q.x, q.y, q.z, q.w)
+    turn = 0.0 if math.isnan(turn) else turn
+    cos, sin = math.cos(turn), math.sin(turn)
+    return dataclasses.replace(
+        pose,
+        frame=frame,
+        x=place.x + cos * pose.x - sin * pose.y,
+        y=place.y + sin * pose.x + cos * pose.y,
+        heading=math.remainder(pose.heading + turn, math.tau),
+    )
+
+
+class Transforms:
+    """Looks up the poses of the probes.
+
+    Args:
+        node: listens to ``/tf`` and ``/tf_static``.
+        parent: frame of the map.
+        rate: lookups a second [Hz, real time].
+
+    Raises:
+        MissingDependencyError: tf2_ros is not installed.
+    """
+
+    def __init__(self, node: GuardedNode, parent: str, rate: float) -> None:
+        self._buffer = TransformBuffer(
+            node,
+            "pose.type: tf",
+            "; or have the pose published as a message, such as geometry_msgs/msg/PoseStamped",
+        )
+        self._parent = parent
+        self._streams: list[LookedUp] = []
+        node.own(node.create_timer(1.0 / rate, self.look_up, clock=steady_clock()))
+
+    def add(self, child: str, take: Callable[[Pose, float], None]) -> LookedUp:
+        """Look up one more frame; `take` gets its poses, each once."""
+        stream = LookedUp(self._parent, child, take)
+        self._streams.append(stream)
+        return stream
+
+    def drop(self, stream: TopicMonitor) -> None:
+        """Look a frame up no more."""
+        self._streams = [other for other in self._streams if other is not stream]
+
+    def look_up(self) -> None:
+        """Look every frame up once, at its newest time."""
+        for stream in self._streams:
+            try:
+                found = self._buffer.newest(self._parent, stream.child)
+            except self._buffer.error as error:
+                stream.why = str(error).strip().rstrip(".") or type(error).__name__
+                continue
+            stamp = stamp_ns(found.header.stamp)
+            # Looked up more often than it is published; a static one has the stamp 0 for ever.
+            if stamp == 0 or stamp != stream.newest_ns:
+                stream.newest_ns = stamp
+                stream.on_message(_pose(found, stamp, self._parent))
+            stream.why = "its stamp does not change"
+
+
+def _pose(found: Any, stamp: int, frame: str) -> Pose:
+    place, q = found.transform.translation, found.transform.rotation
+    return Pose(stamp, frame, float(place.x), float(place.y), heading_of(q.x, q.y, q.z, q.w))

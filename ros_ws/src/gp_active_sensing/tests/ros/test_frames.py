@@ -1,0 +1,197 @@
+"""Where the sensor sits, poses in other frames, and how sure they are: with real messages."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import NavSatFix, Temperature
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import GRID, Probe, sensing
+from tests.ros.tf import Tf
+
+pytestmark = pytest.mark.ros
+
+HALF = 0.5 * math.pi
+
+
+@pytest.fixture
+def tf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tf]:
+    module = Tf()
+    monkeypatch.setitem(sys.modules, "tf2_ros", module)
+    return module
+
+
+def observed(node: ActiveSensingNode) -> list[int]:
+    return [i for i, yes in enumerate(node.mission.loop.belief.observed) if yes]
+
+
+class Sensor(Probe):
+    """Says poses and readings with frames and covariances."""
+
+    def odometry(
+        self, x: float, y: float = 0.0, *, heading: float = 0.0, frame: str = "map",
+        child: str = "base_link", covariance: tuple[float, ...] = (), t: int | None = None,
+    ) -> None:  # fmt: skip
+        message = Odometry(child_frame_id=child)
+        message.header.frame_id = frame
+        message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
+        place, turn = message.pose.pose.position, message.pose.pose.orientation
+        place.x, place.y = x, y
+        turn.z, turn.w = math.sin(0.5 * heading), math.cos(0.5 * heading)
+        for entry, value in zip((0, 1, 7, 35), covariance, strict=False):
+            message.pose.covariance[entry] = value
+        self.poses.publish(message)
+
+    def measured(self, value: float, frame: str = "gas", t: int | None = None) -> None:
+        message = Temperature(temperature=value)
+        message.header.frame_id = frame
+        message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
+        self.readings.publish(message)
+
+
+def test_a_reading_belongs_where_the_mount_says(ros: Ros) -> None:
+    node = sensing(ros, "reading.mount:=[-10.0, 0.0]")
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    probe.odometry(10.0, heading=math.pi, t=now)  # the sensor is 10 m ahead of x = 10 m
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.measured(20.0, t=now)
+    wait_until(lambda: observed(node) == [2], "the reading")
+
+
+def test_a_mount_that_is_none_is_refused(ros: Ros) -> None:
+    node = sensing(ros, "reading.mount:=[1.0]", "autostart:=false")
+    with pytest.raises(ConfigError, match=r"reading.mount: expected \[x ahead, y to the left\]"):
+        node.configure()
+
+
+def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
+    node = sensing(ros, "reading.mount_from:=tf")
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    probe.odometry(20.0, heading=HALF, child="robot/base", t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.measured(20.0, t=now)
+    wait_until(lambda: node.mission.rejected["no_mount"] == 1, "the reading is refused")
+    assert not observed(node)
+    text = capfd.readouterr().err
+    assert "'gas' has no place on the probe" in text
+    assert "expected the transform robot/base <- gas on /tf_static" in text
+    tf.move("gas", 0.0, 0, y=10.0, parent="robot/base")  # to the left: towards x = 10 m
+    probe.measured(20.0, t=now)
+    wait_until(lambda: observed(node) == [1], "the reading where the sensor was")
+    probe.measured(20.0, frame="robot/base", t=now)
+    wait_until(lambda: observed(node) == [1, 2], "a sensor at the pose itself")
+
+
+def test_a_type_without_a_frame_needs_numbers(ros: Ros, tf: Tf) -> None:
+    given = ("reading.type:=std_msgs/msg/Float64", "reading.field:=data")
+    grid = tuple(text for text in GRID if "variance_field" not in text)
+    node = sensing(ros, *given, "reading.mount_from:=tf", "autostart:=false", given=grid)
+    with pytest.raises(ConfigError, match=r"std_msgs/msg/Float64 has no header; set reading.mount"):
+        node.configure()
+
+
+def test_without_tf2_ros_it_is_refused(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tf2_ros", None)
+    node = sensing(ros, "reading.mount_from:=tf", "autostart:=false")
+    with pytest.raises(MissingDependencyError, match=r"reading.mount_from: tf needs .*tf2-ros-py"):
+        node.configure()
+
+
+def test_a_pose_in_another_frame_is_transformed(ros: Ros, tf: Tf) -> None:
+    node = sensing(ros)
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    # The newest transform is older than the pose, as that of a localisation is.
+    tf.move("odom", 30.0, now - 1_000_000, y=5.0, turn=HALF)
+    probe.odometry(-5.0, 10.0, frame="odom", covariance=(4.0, 0.0, 9.0), t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    pose = node.mission.probes[""].ingestion.track.newest
+    assert (pose.x, pose.y) == (pytest.approx(20.0), pytest.approx(0.0))
+    assert pose.heading == pytest.approx(HALF)
+    assert (pose.frame, pose.variance) == ("map", pytest.approx(13.0))
+    probe.reading(20.0, t=now)
+    wait_until(lambda: observed(node) == [2], "the reading")
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_one_that_cannot_be_is_refused_with_both_frames(
+    ros: Ros, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], installed: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "tf2_ros", Tf() if installed else None)
+    node = sensing(ros)
+    probe = Sensor(ros).connect()
+    probe.odometry(20.0, frame="odom")
+    wait_until(lambda: node.mission.rejected["wrong_frame"] == 1, "the refusal")
+    text = capfd.readouterr().err
+    assert "poses come in frame 'odom', the map is in 'map'" in text
+    assert "pose in frame 'odom', the map is in 'map'" in text
+    assert ("passed to lookupTransform" if installed else "install ros-$ROS_DISTRO") in text
+    probe.odometry(20.0)
+    wait_until(lambda: probe.waypoints, "a pose in the map's frame is used all the same")
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_the_covariance_of_odometry_widens_a_reading(ros: Ros, use: bool) -> None:
+    node = sensing(ros, f"pose.covariance:={'use' if use else 'ignore'}")
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    probe.odometry(20.0, covariance=(100.0, 0.0, 100.0), t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.reading(20.0, variance=0.01, t=now)
+    wait_until(lambda: observed(node) == [2], "the reading")
+    with node.mission.lock:
+        _, variance = node.mission.loop.belief.predict()
+    assert (float(variance[2]) > 0.05) == use
+    assert (float(variance[2]) < 0.011) != use
+
+
+def test_a_covariance_that_is_none_is_counted(ros: Ros) -> None:
+    node = sensing(ros)
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    probe.odometry(20.0, covariance=(math.nan, 0.0, 1.0), t=now)
+    probe.wait_value("pose_covariances_ignored", "1")
+    probe.reading(20.0, t=now)
+    wait_until(lambda: observed(node) == [2], "the reading")
+
+
+FIX = NavSatFix(latitude=1.0, longitude=2.0, position_covariance_type=2)
+FIX.position_covariance[0] = FIX.position_covariance[4] = 2.0
+AMCL = PoseWithCovarianceStamped()
+AMCL.header.frame_id = "map"
+AMCL.pose.pose.orientation.w = 1.0
+AMCL.pose.covariance[0] = AMCL.pose.covariance[7] = 2.0
+
+
+@pytest.mark.parametrize(
+    ("message", "given"),
+    [
+        (FIX, ("pose.type:=sensor_msgs/msg/NavSatFix", "pose.datum:=[1.0, 2.0]")),
+        (AMCL, ("pose.type:=geometry_msgs/msg/PoseWithCovarianceStamped",)),
+    ],
+)
+def test_the_covariance_of_other_poses(ros: Ros, message: Any, given: tuple[str, ...]) -> None:
+    node = sensing(ros, *given)
+    sender = ros.node().create_publisher(type(message), "pose", qos.reliable(10))
+    wait_until(sender.get_subscription_count, "a subscriber of pose")
+    message.header.stamp = node.get_clock().now().to_msg()
+    sender.publish(message)
+    ingestion = node.mission.probes[""].ingestion
+    wait_until(lambda: ingestion.poses, "the pose")
+    assert ingestion.track.newest.variance == pytest.approx(4.0)

@@ -1,0 +1,130 @@
+"""A reading belongs where the sensor was, which need not be where the pose is."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose, mounted
+from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig, taking_of
+from tests.unit.mission.worlds import SECOND, Rig, chain, grid
+
+
+def positions(rig: Rig) -> list[tuple[float, float]]:
+    found = [event["position"] for event in rig.events if event["event"] == "reading"]
+    return [(round(x, 9), round(y, 9)) for x, y in found]
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        (0.0, (22.0, 1.0)),
+        (0.5 * math.pi, (19.0, 2.0)),
+        (math.pi, (18.0, -1.0)),
+        (-0.5 * math.pi, (21.0, -2.0)),
+    ],
+)
+def test_the_heading_turns_the_mount_into_the_map(
+    heading: float, expected: tuple[float, float]
+) -> None:
+    rig = Rig(grid(5), taking={"mount": (2.0, 1.0)})
+    rig.pose(1.0, 20.0, 0.0, heading)
+    rig.reading(1.0, 7.0)
+    rig.step(1.0)
+    assert positions(rig) == [expected]
+
+
+def test_a_reading_counts_for_the_place_where_the_sensor_was() -> None:
+    rig = Rig(grid(5), taking={"mount": (-10.0, 0.0)})  # towed behind
+    rig.pose(1.0, 30.0)
+    rig.reading(1.0, 7.0)
+    rig.step(1.0)
+    assert rig.observed == ["c2r0"]
+    here = rig.ingestion.here
+    assert here is not None
+    assert here.place == 3, "the probe itself is elsewhere"
+
+
+def test_on_a_road_the_sensor_has_to_have_driven_it() -> None:
+    rig = Rig(chain(), taking={"mount": (-80.0, 0.0)}, coverage=0.5)
+    for i in range(21):
+        rig.pose(1.0 + i, 10.0 * i)
+        rig.reading(1.0 + i, 7.0)
+        rig.step(1.0 + i)
+        # The sensor is 80 m behind: on a1 only from x = 80 m on, half of it driven at 130 m.
+        assert ("a1" in rig.observed) == (10.0 * i >= 130.0)
+    assert "a2" not in rig.observed
+
+
+def test_without_a_heading_it_may_be_anywhere_about_the_pose() -> None:
+    pose = Pose(0, "map", 3.0, 4.0, math.nan, variance=1.0)
+    found = mounted(pose, (3.0, 4.0))
+    assert (found.x, found.y) == (3.0, 4.0)
+    assert found.variance == pytest.approx(1.0 + 25.0)
+
+
+def test_the_course_over_ground_is_the_heading_of_a_receiver_that_moves() -> None:
+    rig = Rig(grid(5), taking={"mount": (-2.0, 0.0)})
+    for i in range(5):
+        rig.pose(1.0 + i, 10.0 * i, 0.0, math.nan)
+        rig.reading(1.0 + i, 7.0)
+        rig.step(1.0 + i)
+    assert positions(rig) == [(0.0, 0.0)] + [(10.0 * i - 2.0, 0.0) for i in range(1, 5)]
+    lines = [event for event in rig.events if event["event"] == "reading"]
+    assert lines[0]["position_variance"] == 4.0, "before it moved"
+    assert "position_variance" not in lines[1]
+
+
+@pytest.mark.parametrize("std", [0.05, 0.5, 3.0])
+def test_an_uncertain_heading_makes_the_place_uncertain(std: float) -> None:
+    rng = np.random.default_rng(1)
+    pose = Pose(0, "map", 0.0, 0.0, 0.3, turn_variance=std**2)
+    found = mounted(pose, (1.5, -0.5))
+    drawn = 0.3 + std * rng.standard_normal(200_000)
+    x = 1.5 * np.cos(drawn) + 0.5 * np.sin(drawn)
+    y = 1.5 * np.sin(drawn) - 0.5 * np.cos(drawn)
+    measured = np.mean((x - found.x) ** 2 + (y - found.y) ** 2)
+    assert found.variance == pytest.approx(measured, rel=0.02)
+
+
+def test_what_tf_says_comes_with_the_reading() -> None:
+    rig = Rig(grid(5))
+    rig.pose(1.0, 20.0)
+    for t, mount in ((1.0, (10.0, 0.0)), (1.1, (-10.0, 0.0))):  # two sensors on one topic
+        what = RawReading(round(t * SECOND), 7.0, None, mount=mount)
+        rig.mission.inbox.put(what, rig.seconds)
+    rig.pose(2.0, 20.0)
+    rig.step(2.0)
+    assert rig.observed == ["c1r0", "c3r0"]
+
+
+def test_it_settles_where_the_probe_stands() -> None:
+    rig = Rig(grid(5), taking={"mount": (10.0, 0.0)}, arrival_radius=2.0, settle=3.0)
+    for i in range(6):
+        rig.pose(1.0 + i, 20.0)
+        rig.reading(1.0 + i, 7.0)
+        rig.step(1.0 + i)
+    assert rig.ingestion.rejected["settling"] == 3
+    assert rig.observed == ["c3r0"]
+
+
+def test_a_sensor_in_another_cell_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        Rig(grid(5), taking={"mount": (3.0, 0.0)})
+        assert not caplog.messages
+        Rig(grid(5), taking={"mount": (5.0, 0.0)})
+    assert "5.00 m off the pose, and places are 10.00 m apart" in caplog.text
+
+
+def test_three_numbers_are_two_and_a_height() -> None:
+    taking = taking_of(ReadingConfig(mount=(1.0, 2.0, 3.0)), PoseConfig())
+    assert taking.mount == (1.0, 2.0)
+    with pytest.raises(ConfigError, match=r"mount: expected \[x ahead, y to the left\]"):
+        ReadingConfig(mount=(1.0,))
+    with pytest.raises(ConfigError, match="in one place only"):
+        ReadingConfig(mount=(1.0, 0.0), mount_from="tf")
