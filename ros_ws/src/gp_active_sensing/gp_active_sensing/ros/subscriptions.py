@@ -19,7 +19,7 @@ from typing import Any
 
 from rclpy.serialization import deserialize_message
 
-from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import (
     RateLimit,
     ValueReader,
@@ -184,14 +184,20 @@ class Subscriptions:
             stamp = int(self._node.get_clock().now().nanoseconds)
         raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
         if self._reading.mount_from == TF:
-            mount = self._mount(probe, message.header.frame_id)
-            if mount is None:
+            try:
+                mount = self._mount(probe, message.header.frame_id)
+            except ReadingError as error:
+                self._refuse("reading", probe, error.reason, str(error))
                 return
             raw = dataclasses.replace(raw, mount=mount)
         self._inbox.put(raw, received, probe)
 
-    def _mount(self, probe: str, sensor: str) -> tuple[float, float] | None:
-        """Return where a sensor sits by tf, None when that cannot be said (counted)."""
+    def _mount(self, probe: str, sensor: str) -> tuple[float, float]:
+        """Return where a sensor sits by tf [m].
+
+        Raises:
+            ReadingError: tf does not say it.
+        """
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")
@@ -207,14 +213,11 @@ class Subscriptions:
                 if math.isfinite(place.x) and math.isfinite(place.y):
                     return float(place.x), float(place.y)
                 why = f"it is at ({place.x}, {place.y})"
-        self._refuse(
-            "reading",
-            probe,
-            "no_mount",
+        msg = (
             f"of frame {sensor!r} has no place on the probe, expected the transform "
-            f"{body} <- {sensor} on /tf_static ({why}); publish it, or set reading.mount: [x, y]",
+            f"{body} <- {sensor} on /tf_static ({why}); publish it, or set reading.mount: [x, y]"
         )
-        return None
+        raise ReadingError("no_mount", msg)
 
     def _on_pose(self, probe: str, message: Any, received: float) -> None:
         pose = self._read_pose(message)
