@@ -137,7 +137,7 @@ setup(
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
         "learn": ["torch==2.13.0", "gpytorch"],
-        "maps": ["pyproj>=3.5", "osmium>=4.0", "rasterio>=1.3"],
+        "maps": ["pyproj>=3.5", "osmium>=4.0", "pillow>=9.0", "rasterio>=1.3"],
         "experiments": ["joblib", "dask", "distributed", "matplotlib"],
         "sumo": ["libsumo>=1.28"],
         "web": ["tornado>=6.3"],

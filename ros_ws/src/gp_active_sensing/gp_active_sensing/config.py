@@ -162,6 +162,8 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
         inner = [o for o in options if o is not type(None)]
         if len(inner) == 1:
             return _convert(inner[0], value, path, info, problems)
+        if isinstance(value, str) and str in inner and any(map(_holds_lists, inner)):
+            value = _list_from_text(value)
         if isinstance(value, str) and str in inner:
             # "5e2" may be a name here; elsewhere it is YAML's way to miss a number.
             return _convert_scalar(str, value, path, info, problems)

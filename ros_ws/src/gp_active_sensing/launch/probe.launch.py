@@ -22,7 +22,7 @@ from gp_active_sensing.ros.launching import (
 class Arguments(MissionArguments, SensorArguments):
     """Arguments of this launch file."""
 
-    map: str | None = param(None, help=f"road map: a path, {MAPS}; empty = that of params_file")
+    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of params_file")
     waypoint_topic: str | None = param(
         None,
         help="topic of the next waypoint, goal_pose for Nav2; empty = that of params_file, or "

@@ -30,7 +30,7 @@ class Arguments(SensorArguments):
     scenario: str | None = param(
         "town", help=f"where map and belief come from: a scenario, {SCENARIOS}"
     )
-    map: str | None = param(None, help=f"road map: a path, {MAPS}; empty = that of the scenario")
+    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of the scenario")
     decisions: bool | None = param(
         None, help="take decisions: where the planner would have gone from where the probe was"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from gp_active_sensing.topology.grid_survey import GridSurvey
     from gp_active_sensing.topology.inspection import Survey
     from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
@@ -27,12 +28,22 @@ _crs = click.option(
 )
 
 
+_set = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Of a grid: a key of section map, such as spacing=0.5 or inflation=0.2; may be repeated.",
+)
+
+
 @click.group()
 def maps() -> None:
-    """Import road maps, look at them, check them, draw them.
+    """Import road maps, look at maps, check them, draw them.
 
-    A map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO network,
-    CSV), or the name of one that ships with the package.
+    A road map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO
+    network, CSV), and so is a grid (map_server's YAML); or the name of one that ships with the
+    package.
     """
 
 
@@ -80,13 +91,19 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
 @maps.command()
 @click.argument("file", metavar="FILE")
 @_crs
+@_set
 @click.option("--relational", is_flag=True, help="Embed the road graph, and say how well.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def inspect(file: str, crs: str, relational: bool, as_json: bool) -> None:
-    """Say what is on the map FILE: segments, parts, dead ends, units, limits, features."""
+def inspect(
+    file: str, crs: str, overrides: tuple[str, ...], relational: bool, as_json: bool
+) -> None:
+    """Say what is on the map FILE: segments or places, parts, units, where it lies."""
     from gp_active_sensing.topology.inspection import survey
 
-    path, road_map = _load(file, crs)
+    if (grid := _grid(file, crs, overrides)) is not None:
+        _inspect_grid(*grid, as_json=as_json)
+        return
+    path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
     embeddings = _embeddings(road_map) if relational else {}
     if as_json:
@@ -117,11 +134,17 @@ def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
 @maps.command()
 @click.argument("file", metavar="FILE")
 @_crs
-def validate(file: str, crs: str) -> None:
+@_set
+def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
     from gp_active_sensing.topology.inspection import survey
 
-    path, road_map = _load(file, crs)
+    if (grid := _grid(file, crs, overrides)) is not None:
+        path, found = grid
+        click.echo(f"{path}: valid, {found.places} places {_apart(found)} m apart")
+        _say(found)
+        return
+    path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
     click.echo(f"{path}: valid, {_in_short(figures)}")
     _say(figures)
@@ -156,11 +179,89 @@ def show(file: str, out: Path | None, crs: str) -> None:
 
 
 def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
+    from gp_active_sensing.errors import MapError
+    from gp_active_sensing.topology.config import kind_of_map
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.util.resources import find_resource
 
+    if kind_of_map(file) == "grid":
+        msg = (
+            f"{file}: is a grid, which has no roads; `maps inspect` and `maps validate` look at it"
+        )
+        raise MapError(msg)
     path = find_resource("maps", file)
     return path, load_roads(path, crs=crs)
+
+
+def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, RoadMap]:
+    if overrides:
+        msg = f"--set is for grids, and {file} is a road map"
+        raise click.UsageError(msg)
+    return _load(file, crs)
+
+
+def _grid(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, GridSurvey] | None:
+    """Return the path and the figures of a grid, None where the file is a road map."""
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.topology.config import MapConfig, kind_of_map
+    from gp_active_sensing.topology.grid_survey import survey_grid
+    from gp_active_sensing.topology.grids import build_grid
+    from gp_active_sensing.util.resources import find_resource
+    from gp_active_sensing.util.yaml_files import apply_overrides
+
+    if kind_of_map(file) != "grid":
+        return None
+    if crs:
+        msg = f"--crs is for road maps, and {file} is a grid"
+        raise click.UsageError(msg)
+    path = find_resource("maps", file)
+    data = apply_overrides({"map": {"kind": "grid", "file": str(path)}}, _below("map", overrides))
+    places, notes = build_grid(from_mapping(MapConfig, data["map"]), path)
+    return path, survey_grid(places, notes)
+
+
+def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
+    return [f"{section}.{text.removeprefix(f'{section}.')}" for text in overrides]
+
+
+def _inspect_grid(path: Path, figures: GridSurvey, *, as_json: bool) -> None:
+    if as_json:
+        data = {"file": str(path), **figures.to_mapping()}
+        click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
+        return
+    click.secho(f"{figures.name}  ({path})", bold=True)
+    width, height = figures.east - figures.west, figures.north - figures.south
+    corner = f"from x {figures.west:g}, y {figures.south:g}"
+    lines = [
+        ("places", f"{figures.places}, {_apart(figures)} m apart, {figures.joined} moves"),
+        ("parts", _grid_parts(figures)),
+        ("extent", f"{_metres(width)} × {_metres(height)}, {corner} m"),
+        ("coordinates", f"metres, frame {figures.frame!r}{_datum(figures.datum)}"),
+    ]
+    for what, text in lines:
+        click.echo(f"  {what:<14} {text}")
+    _say(figures)
+
+
+def _apart(figures: GridSurvey) -> str:
+    across, up = figures.spacing
+    return f"{across:g}" if across == up else f"{across:g} × {up:g}"
+
+
+def _grid_parts(figures: GridSurvey) -> str:
+    if figures.parts == 1:
+        return "one, with a way from each place to each"
+    return f"{figures.parts}, not joined to each other; the largest has {figures.largest} places"
+
+
+def _datum(datum: tuple[float, float] | None) -> str:
+    if datum is None:
+        return ""
+    longitude, latitude = datum
+    return (
+        f"; the origin is longitude {longitude}, latitude {latitude} "
+        f"(pose.datum: [{latitude}, {longitude}])"
+    )
 
 
 def _in_short(figures: Survey) -> str:
@@ -168,7 +269,7 @@ def _in_short(figures: Survey) -> str:
     return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
 
 
-def _say(figures: Survey, more: tuple[str, ...] = ()) -> None:
+def _say(figures: Survey | GridSurvey, more: tuple[str, ...] = ()) -> None:
     for note in (*figures.notes, *more):
         click.echo(f"note: {note}")
     for warning in figures.warnings:
@@ -217,13 +318,7 @@ def _parts(figures: Survey) -> str:
 
 
 def _origin(figures: Survey) -> str:
-    if figures.datum is None:
-        return figures.crs
-    longitude, latitude = figures.datum
-    return (
-        f"{figures.crs}; the origin is longitude {longitude}, latitude {latitude} "
-        f"(pose.datum: [{latitude}, {longitude}])"
-    )
+    return f"{figures.crs}{_datum(figures.datum)}"
 
 
 def _limits(figures: Survey) -> str:

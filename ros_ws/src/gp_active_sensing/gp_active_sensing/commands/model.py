@@ -129,7 +129,7 @@ def _map(
             msg = f"{'--set' if overrides else '--place'} needs --scenario or --map"
             raise click.UsageError(msg)
         return None
-    whole: dict[str, Any] = apply_overrides({"map": {"kind": "roads", "file": map_file}}, overrides)
+    whole: dict[str, Any] = apply_overrides({"map": {"file": map_file}}, overrides)
     return build_topology(from_mapping(MapConfig, whole["map"], path="map"))
 
 

@@ -21,6 +21,7 @@ from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
+from gp_active_sensing.topology.config import kind_of_map
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 __all__ = [
@@ -268,7 +269,7 @@ def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
     """Return the options of the command line as configuration."""
     found: dict[str, Any] = {"reading": {}, "pose": {}}
     if given.map_file:
-        found["map"] = {"kind": "roads", "file": given.map_file}
+        found["map"] = {"kind": kind_of_map(given.map_file), "file": given.map_file}
     if given.budget is not None:
         found["budget"] = {"readings": given.budget}
     if given.expansions is not None:

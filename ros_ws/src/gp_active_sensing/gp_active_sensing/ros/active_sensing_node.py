@@ -39,8 +39,8 @@ from gp_active_sensing.sim.scenario import with_policy
 __all__ = ["ActiveSensingNode", "main"]
 
 NO_MAP = (
-    "map: none is given, so there is no mission. Expected a road map (map:=FILE of the launch "
-    "file, or map.file) or another kind of map (map.kind: line, grid or points, with its keys) in "
+    "map: none is given, so there is no mission. Expected a map file (map:=FILE of the launch "
+    "file, or map.file) or a map without one (map.kind: line, grid or points, with its keys) in "
     "the parameter file"
 )
 HEIGHTS = (
@@ -192,7 +192,7 @@ class ActiveSensingNode(GuardedNode):
         """
         found: list[str] = []
         given = mapping.get("map", {})
-        if not given.get("kind") or (given["kind"] == "roads" and not given.get("file")):
+        if not given.get("file") and given.get("kind") in (None, "", "roads"):
             found.append(NO_MAP)
         box = [corner for key in ("low", "high") if isinstance(corner := given.get(key), list)]
         altitude = mapping.get("waypoint", {}).get("altitude")

@@ -58,13 +58,18 @@ LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 
-def _shipped(kind: str, suffix: str) -> str:
-    names = [name.split("/")[0] for name in list_resources(kind) if suffix in name]
-    known = ", ".join(sorted({name.removesuffix(suffix) for name in names}))
+def _shipped(kind: str, *ends: str) -> str:
+    found = {
+        name.split("/")[0].removesuffix(e)
+        for name in list_resources(kind)
+        for e in ends
+        if e in name
+    }
+    known = ", ".join(sorted(found))
     return f"or one that ships with the package: {known}" if known else "or a name"
 
 
-BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson")
+BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml")
 SCENARIOS = _shipped("sim", ".yaml")
 """For the help of arguments: what ships."""
 _POSE_TYPES = next(

@@ -45,7 +45,7 @@ __all__ = [
 
 _FILES = {
     "belief": ("history", "model"),
-    "map": ("file",),
+    "map": ("file", "outline", "obstacles", "weights"),
     "field": ("file",),
     "policy": ("command",),
     "traffic": ("net", "routes", "additional", "config"),
@@ -257,6 +257,8 @@ def _beside(value: Any, base_dir: Path) -> Any:
     """Return the absolute path of a file beside the scenario; anything else as it is."""
     if isinstance(value, list):
         return [_beside(item, base_dir) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _beside(item, base_dir) for key, item in value.items()}
     if isinstance(value, str) and value and (base_dir / value).is_file():
         # An absolute one stays as it is: the Python of an environment is known by its link.
         return value if Path(value).is_absolute() else str((base_dir / value).resolve())

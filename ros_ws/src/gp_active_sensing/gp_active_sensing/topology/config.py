@@ -1,4 +1,4 @@
-"""Configuration of a map, with the weights of its places; build the map that it describes."""
+"""Configuration of a map; build the map that it describes."""
 
 from __future__ import annotations
 
@@ -8,144 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.topology.base import Places, Topology
+from gp_active_sensing.errors import ConfigError, ResourceError, suggest
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
-from gp_active_sensing.topology.generated import (
-    DESIGNS,
-    FreeTopology,
-    make_grid,
-    make_line,
-    make_points,
-)
-from gp_active_sensing.topology.geometry import inside_of, polygon
+from gp_active_sensing.topology.generated import DESIGNS, FreeTopology, make_line, make_points
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.grids import GRID_ENDS, USUAL_PLACES, build_grid
 from gp_active_sensing.topology.links import MIDDLE
-from gp_active_sensing.topology.loaders import load_roads
+from gp_active_sensing.topology.loaders import load_roads, loaders
+from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["AreaConfig", "MapConfig", "WeightsConfig", "build_topology", "weights_of"]
+__all__ = ["MapConfig", "build_topology", "kind_of_file", "kind_of_map"]
 
 logger = logging.getLogger(__name__)
-
-_MOST = 1e12
-"""Largest weight: sums of squares of more would not be exact."""
-
-
-@dataclass(frozen=True)
-class AreaConfig:
-    """A part of the map that counts more, or less, than the rest."""
-
-    outline: tuple[tuple[float, float], ...] = param(
-        help="two opposite corners of a rectangle, or the corners of a polygon", unit="m"
-    )
-    weight: float = param(1.0, help="of each place in it", low=0.0, high=_MOST)
-
-
-@dataclass(frozen=True)
-class WeightsConfig:
-    """How much each place counts in the error of the map; without any of it all count the same.
-
-    The weight of a place is what `column` says of it, times the weight of the area it lies in.
-    """
-
-    column: str = param(
-        "",
-        help="the map's own number of a place that its weight is proportional to, such as length; "
-        '"" = none',
-    )
-    areas: tuple[AreaConfig, ...] = param(
-        (),
-        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
-        "of a rectangle or the corners of a polygon [m]; where two overlap the later one counts",
-    )
-    elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=_MOST)
-
-    def __post_init__(self) -> None:
-        if self.elsewhere != 1.0 and not self.areas:
-            msg = (
-                "elsewhere: is the weight outside of the areas, of which none is given; got "
-                f"{self.elsewhere:g}"
-            )
-            raise ConfigError(msg)
-
-
-def weights_of(config: WeightsConfig, places: Places) -> FloatArray:
-    """Return the (n,) weights of places, at least one of them above 0.
-
-    Args:
-        config: what they are made of.
-        places: of the map; a place lies in an area when its position does, edges included.
-
-    Raises:
-        ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,
-            or nothing that counts.
-        MapError: a column that a place lacks.
-    """
-    weights = np.ones(places.n)
-    if config.column:
-        weights = _column(config.column, places)
-    if config.areas:
-        weights = weights * _areas(config, places)
-    if not weights.any():
-        msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
-        raise ConfigError(msg)
-    return weights
-
-
-def _column(name: str, places: Places) -> FloatArray:
-    try:
-        found, titles = places.columns([name])
-    except ConfigError as error:
-        problems = [problem.removeprefix("features: ") for problem in error.problems]
-        raise ConfigError([f"weights.column: {problem}" for problem in problems]) from None
-    if len(titles) != 1:
-        msg = f"weights.column: {name!r} is no single number, but {', '.join(titles)}"
-        raise ConfigError(msg)
-    values: FloatArray = found[:, 0]
-    wrong = ~((values >= 0.0) & (values <= _MOST))
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        msg = (
-            f"weights.column: must be 0 … {_MOST:g}, but {name!r} of place "
-            f"{places.names[first]!r} is {values[first]:g} ({int(wrong.sum())} of {places.n} "
-            "places are so)"
-        )
-        raise ConfigError(msg)
-    return values
-
-
-def _areas(config: WeightsConfig, places: Places) -> FloatArray:
-    problems: list[str] = []
-    factors = np.full(places.n, config.elsewhere)
-    for number, area in enumerate(config.areas):
-        key = f"weights.areas[{number}].outline"
-        shape = polygon(area.outline, key, problems)
-        if shape is None:
-            continue
-        held = inside_of(shape, places.positions)
-        if not held.any():
-            problems.append(f"{key}: holds no place of map {places.name!r}{_extent(places)}")
-        factors[held] = area.weight
-    if problems:
-        raise ConfigError(problems)
-    return factors
-
-
-def _extent(places: Places) -> str:
-    (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
-    return f" (its places are at x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m)"
-
 
 _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
     "grid": (
+        "file",
         "columns",
         "rows",
         "spacing",
@@ -154,6 +39,9 @@ _KEYS = {
         "neighbours",
         "outline",
         "obstacles",
+        "inflation",
+        "unknown",
+        "occupied",
     ),
     "points": ("count", "low", "high", "design", "seed"),
     "roads": (
@@ -167,19 +55,52 @@ _KEYS = {
     ),
 }
 _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
+_OF_FILE = ("roads", "grid")
+"""Kinds whose files tell them apart."""
+
+
+def kind_of_map(file: str, base_dir: Path | None = None) -> str:
+    """Return the kind of map that a file is, "roads" where it cannot be found.
+
+    Args:
+        file: a path, or the name of a map that ships with the package.
+        base_dir: folder that a relative path is looked for in first.
+    """
+    try:
+        path = _map_file(file, base_dir)
+    except ResourceError:
+        return "roads"
+    return kind_of_file(path.name) or "roads"
+
+
+def kind_of_file(file: str) -> str | None:
+    """Return the kind of map that a file is by the end of its name; None where that does not say.
+
+    A name without an end is that of a map that ships with the package.
+    """
+    name = Path(file).name.lower()
+    if name.endswith(GRID_ENDS):
+        return "grid"
+    return "roads" if name.endswith(tuple(loaders)) else None
 
 
 @dataclass(frozen=True)
 class MapConfig:
     """Where a probe may go; `kind` says which of the other keys count."""
 
-    kind: str = param(help="kind of map", choices=tuple(_KEYS))
+    kind: str | None = param(
+        None, help="kind of map; null = as the file says: roads or grid", choices=tuple(_KEYS)
+    )
     name: str = param("", help='name for messages; "" = the kind, or the name of the file')
     frame: str = param("", help='metric frame of the positions; "" = the file\'s own, or "map"')
     speed: float = param(
         1.0, help="speed of the probe where the map has no limit", unit="m/s", above=0.0
     )
-    file: str = param("", help="roads: a map that ships with the package, or a path")
+    file: str = param(
+        "",
+        help="roads, grid: a map that ships with the package, or a path; of a grid the YAML file "
+        "of map_server",
+    )
     features: tuple[str, ...] = param(
         ("x", "y"),
         help=f"roads: what the covariance is a function of: some of {', '.join(FEATURES)} and the "
@@ -228,11 +149,19 @@ class MapConfig:
     rows: int = param(
         0, help="grid: number of cells along y; 0 = as many as the outline takes", low=0
     )
-    spacing: float = param(
-        1.0, help="line, grid: distance between neighbouring places", unit="m", above=0.0
+    spacing: float | tuple[float, float] = param(
+        0.0,
+        help="line, grid: distance between neighbouring places; of a grid also [along x, along y]; "
+        f"0 = about {USUAL_PLACES} places where an outline or a file says how large the map is, "
+        "else 1 m",
+        unit="m",
+        low=0.0,
     )
     origin: tuple[float, float] = param(
-        (0.0, 0.0), help="line, grid: position of the first place", unit="m"
+        (0.0, 0.0),
+        help="line, grid: position of the first place; with a file of map_server of any place: the "
+        "others are multiples of the spacing away",
+        unit="m",
     )
     moves: str = param(
         "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
@@ -256,25 +185,63 @@ class MapConfig:
         help="grid: two opposite corners of a rectangle, or the corners of a polygon, each",
         unit="m",
     )
+    inflation: float = param(
+        0.0,
+        help="grid from an occupancy map: nearer than this to an occupied cell is no place and no "
+        "way; the radius of the probe",
+        unit="m",
+        low=0.0,
+    )
+    unknown: str = param(
+        "blocked",
+        help="grid from an occupancy map: what unknown cells count as; those beyond its edge are "
+        "blocked",
+        choices=UNKNOWN,
+    )
+    occupied: int = param(
+        OCCUPIED,
+        help="grid from an occupancy map: cells of this value and more are occupied",
+        unit="%",
+        low=1,
+        high=100,
+    )
     weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
 
     def __post_init__(self) -> None:
         problems: list[str] = []
+        by_name = kind_of_file(self.file) if self.file else None
+        if self.kind is None:
+            object.__setattr__(self, "kind", by_name)
+        elif by_name is not None and self.kind in _OF_FILE and self.kind != by_name:
+            problems.append(
+                f"kind: {self.file!r} is a map of kind {by_name!r}, not {self.kind!r}; leave kind "
+                "out, or name another file"
+            )
+        if self.kind is None and not self.file:
+            problems.append(
+                f"kind: is required where no file says it, and missing: one of {', '.join(_KEYS)}"
+            )
         if self.neighbours not in (4, 8):
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
         needed = {
             "line": ("count",),
-            "grid": () if self.outline else ("columns", "rows"),
+            "grid": () if self.outline or self.file else ("columns", "rows"),
             "points": ("count", "low", "high"),
             "roads": ("file",),
         }
-        for key in needed.get(self.kind, ()):
+        for key in needed.get(self.kind or "", ()):
             if not getattr(self, key):
                 problems.append(f"{key}: is required for kind {self.kind!r} and missing")
-        known = (*_SHARED, *_KEYS.get(self.kind, ()))
+        kinds = _OF_FILE if self.kind is None else (self.kind,)
+        known = {*_SHARED, *(key for kind in kinds for key in _KEYS.get(kind, ()))}
         for field in dataclasses.fields(self):
             if field.name not in known and getattr(self, field.name) != field.default:
-                problems.append(f"{field.name}: has no meaning for kind {self.kind!r}; remove it")
+                what = " or ".join(map(repr, kinds))
+                problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
+        if self.kind == "line" and isinstance(self.spacing, tuple):
+            problems.append(f"spacing: a line has one, got {list(self.spacing)}")
+        if isinstance(self.spacing, tuple) and not all(self.spacing):
+            problems.append(f"spacing: expected two distances above 0, got {list(self.spacing)}")
         if self.kind == "points":
             problems += self._box_problems()
         if self.reach and self.moves == "free" and self.kind != "roads":
@@ -283,7 +250,7 @@ class MapConfig:
             problems.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
         if self.reach and self.kind == "points":
             problems.append("reach: has no meaning for kind 'points', any place is next; remove it")
-        if self.kind not in _KEYS:
+        if self.kind is not None and self.kind not in _KEYS:
             hint = suggest(self.kind, _KEYS)
             problems = [f"kind: expected one of {', '.join(_KEYS)}, got {self.kind!r}.{hint}"]
         if problems:
@@ -319,6 +286,13 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
 
 
 def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
+    if config.kind is None or (config.file and config.kind in _OF_FILE):
+        path = _map_file(config.file, base_dir)
+        kind = config.kind or kind_of_map(str(path))
+        config = dataclasses.replace(config, kind=kind)
+        return _roads(config, path) if kind == "roads" else _grid(config, path)
+    if config.kind == "grid":
+        return _grid(config, None)
     shared: dict[str, Any] = {
         "name": config.name or config.kind,
         "frame": config.frame or "map",
@@ -328,19 +302,19 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
         box = config.count, config.low, config.high
         return make_points(*box, design=config.design, seed=config.seed, **shared)
     shared |= {"moves": config.moves, "origin": config.origin, "reach": config.reach}
-    if config.kind == "line":
-        return make_line(config.count, config.spacing, **shared)
-    if config.kind == "grid":
-        return make_grid(
-            config.columns,
-            config.rows,
-            config.spacing,
-            neighbours=config.neighbours,
-            outline=config.outline,
-            obstacles=config.obstacles,
-            **shared,
-        )
-    road_map = load_roads(_map_file(config.file, base_dir))
+    spacing = config.spacing if isinstance(config.spacing, float) else 0.0
+    return make_line(config.count, spacing or 1.0, **shared)
+
+
+def _grid(config: MapConfig, path: Path | None) -> FreeTopology | GraphTopology:
+    places, notes = build_grid(config, path)
+    for note in notes:
+        logger.info("map %r: %s", places.name, note)
+    return places
+
+
+def _roads(config: MapConfig, path: Path) -> Roads:
+    road_map = load_roads(path)
     if config.name:
         road_map = dataclasses.replace(road_map, name=config.name)
     if config.largest_component:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import Outline, bounds_of, polygon, widened
+from gp_active_sensing.topology.geometry import Outline, bounds_of
 from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 __all__ = [
     "DESIGNS",
+    "MOST_CELLS",
     "FreeTopology",
     "Outline",
     "draw_points",
+    "in_metres",
     "make_grid",
     "make_line",
     "make_points",
+    "spacings",
 ]
 
 
@@ -241,7 +244,7 @@ _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 def make_grid(
     columns: int = 0,
     rows: int = 0,
-    spacing: float = 1.0,
+    spacing: float | tuple[float, float] = 1.0,
     *,
     neighbours: int = 4,
     outline: Outline | None = None,
@@ -265,7 +268,7 @@ def make_grid(
     Args:
         columns: number of cells along x; 0 = as many as the outline takes.
         rows: number of cells along y; 0 = as many as the outline takes.
-        spacing: between neighbouring centres [m].
+        spacing: between neighbouring centres, along x and along y [m].
         neighbours: 4 or 8.
         outline: of the area with places, in metres; its edge is part of it. Corners, or a Polygon
             or MultiPolygon of shapely. None = the rectangle.
@@ -280,18 +283,20 @@ def make_grid(
     Raises:
         ConfigError: outlines that are no polygons, no cell left, or more than `MOST_CELLS`.
     """
-    ground = _Ground(outline, obstacles)
-    columns, rows, origin = _fitted(columns, rows, spacing, outline, origin)
+    ground = FreeGround(outline, obstacles)
+    step = spacings(spacing)
+    columns, rows, origin = _fitted(columns, rows, step, outline, origin)
     across, up = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = [(int(c), int(r)) for c, r in zip(across.ravel(), up.ravel(), strict=True)]
-    centres = np.asarray(origin) + spacing * np.array(cells, dtype=np.float64)
+    centres = np.asarray(origin) + step * np.array(cells, dtype=np.float64)
     inside, blocked = ground.inside(centres), ground.blocked(centres)
     kept = np.flatnonzero(inside & ~blocked)
     if not inside.any():
         (x0, y0), (x1, y1) = centres.min(axis=0), centres.max(axis=0)
         msg = (
             f"outline: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
-            f"y {y0:g} … {y1:g} m); move it, or the grid with origin and spacing"
+            f"y {y0:g} … {y1:g} m), {in_metres(step)} apart; give a smaller spacing, or move the "
+            "grid with origin"
         )
         raise ConfigError(msg)
     if not len(kept):
@@ -303,14 +308,33 @@ def make_grid(
     positions = centres[kept]
     if moves == "free":
         return FreeTopology(name, frame, names, positions, speed=speed)
-    steps = _steps(places, positions, spacing, neighbours, ground, speed)
+    steps = _steps(places, positions, neighbours, ground, speed)
     return GraphTopology(name, frame, names, positions, steps, reach=reach)
+
+
+def spacings(spacing: float | tuple[float, float]) -> FloatArray:
+    """(2,) distance between neighbouring places along x and along y [m].
+
+    Raises:
+        ConfigError: one is 0 or less.
+    """
+    step = np.array(np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,)))
+    if not (np.isfinite(step).all() and (step > 0.0).all()):
+        msg = f"spacing: must be above 0 [m], got {spacing}"
+        raise ConfigError(msg)
+    return step
+
+
+def in_metres(step: FloatArray) -> str:
+    """Return a spacing along x and y in words."""
+    across, up = step.tolist()
+    return f"{across:g} m" if across == up else f"{across:g} × {up:g} m"
 
 
 def _fitted(
     columns: int,
     rows: int,
-    spacing: float,
+    step: FloatArray,
     outline: Outline | None,
     origin: tuple[float, float],
 ) -> tuple[int, int, tuple[float, float]]:
@@ -322,8 +346,8 @@ def _fitted(
         left, bottom, right, top = bounds_of(outline)
         if not (columns or rows) and origin == (0.0, 0.0):
             origin = (left, bottom)
-        across = math.floor((right - origin[0]) / spacing + 1e-9) + 1
-        up = math.floor((top - origin[1]) / spacing + 1e-9) + 1
+        across = math.floor((right - origin[0]) / step[0] + 1e-9) + 1
+        up = math.floor((top - origin[1]) / step[1] + 1e-9) + 1
         columns, rows = columns or across, rows or up
         if columns < 1 or rows < 1:
             msg = (
@@ -333,7 +357,7 @@ def _fitted(
             raise ConfigError(msg)
     if columns * rows > MOST_CELLS:
         msg = (
-            f"columns, rows: {columns} × {rows} cells of {spacing:g} m are more than "
+            f"columns, rows: {columns} × {rows} cells of {in_metres(step)} are more than "
             f"{MOST_CELLS}; give a larger spacing"
         )
         raise ConfigError(msg)
@@ -343,9 +367,8 @@ def _fitted(
 def _steps(
     places: dict[tuple[int, int], int],
     positions: npt.NDArray[np.float64],
-    spacing: float,
     neighbours: int,
-    ground: _Ground,
+    ground: FreeGround,
     speed: float,
 ) -> list[list[Move]]:
     pairs: list[tuple[int, int]] = []
@@ -361,61 +384,3 @@ def _steps(
             metres = math.dist(positions[i], positions[j])
             steps[i].append(Move(j, metres, metres / speed))
     return steps
-
-
-class _Ground:
-    """The outline and the obstacles, with shapely loaded only when there are any."""
-
-    def __init__(self, outline: Outline | None, obstacles: Sequence[Outline]) -> None:
-        self._area: Any = None
-        self._obstacles: Any = None
-        if outline is None and not obstacles:
-            return
-        import shapely
-
-        problems: list[str] = []
-        shapes = [
-            polygon(obstacle, f"obstacles[{number}]", problems)
-            for number, obstacle in enumerate(obstacles)
-        ]
-        area = None if outline is None else polygon(outline, "outline", problems)
-        if problems:
-            raise ConfigError(problems)
-        if shapes:
-            self._obstacles = shapely.union_all(shapes)
-            shapely.prepare(self._obstacles)
-        if area is not None:
-            self._area = widened(area)
-            shapely.prepare(self._area)
-
-    def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside or on the edge of the outline."""
-        if self._area is None:
-            return np.ones(len(points), dtype=np.bool_)
-        import shapely
-
-        return np.asarray(shapely.intersects_xy(self._area, points[:, 0], points[:, 1]))
-
-    def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside or on the edge of an obstacle."""
-        if self._obstacles is None:
-            return np.zeros(len(points), dtype=np.bool_)
-        import shapely
-
-        return np.asarray(shapely.intersects_xy(self._obstacles, points[:, 0], points[:, 1]))
-
-    def passable(
-        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]]
-    ) -> npt.NDArray[np.bool_]:
-        """(len(pairs),) straight lines between two points that stay inside and touch nothing."""
-        free = np.ones(len(pairs), dtype=np.bool_)
-        if not pairs or (self._area is None and self._obstacles is None):
-            return free
-        import shapely
-
-        lines = shapely.linestrings(points[pairs])
-        if self._obstacles is not None:
-            free &= ~shapely.intersects(self._obstacles, lines)
-        if self._area is not None:
-            free &= shapely.covers(self._area, lines)
-        return free

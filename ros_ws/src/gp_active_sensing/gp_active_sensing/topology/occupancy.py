@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology
+from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology, in_metres, spacings
+from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
@@ -145,6 +147,8 @@ def make_occupancy_map(
     occupied: int = OCCUPIED,
     neighbours: int = 4,
     moves: str = "adjacent",
+    outline: Outline | None = None,
+    obstacles: Sequence[Outline] = (),
     anchor: tuple[float, float] = (0.0, 0.0),
     at: tuple[float, float] | None = None,
     keep: Sequence[str] = (),
@@ -167,6 +171,8 @@ def make_occupancy_map(
         occupied: cells of this value and more are occupied [%].
         neighbours: 4 or 8.
         moves: "free" (any place next, straight distance) or "adjacent".
+        outline: places and moves stay inside, too; as for `make_grid`. None = wherever it is free.
+        obstacles: further ones, as for `make_grid`.
         anchor: a point of the lattice [m].
         at: a position: the part that its nearest place is in is kept, instead of the largest [m].
         keep: names of earlier places: they come first, in this order, with the same indices, even
@@ -182,18 +188,20 @@ def make_occupancy_map(
             that are none of such a lattice.
         MapError: no free cell, or no place on one.
     """
-    step = _step(spacing)
+    step = spacings(spacing)
     blocked = grid.blocked(inflation=inflation, unknown=unknown, occupied=occupied)
     if blocked.all() and not keep:
         raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
+    ground = FreeGround(outline, obstacles)
     earlier = _parsed(keep)
     lattice = _lattice(grid, step, anchor, name)
     points = anchor + lattice * step
-    lattice = lattice[_free_points(grid, blocked, points)]
+    lattice = lattice[_free_points(grid, blocked, points) & ground.free(points)]
     if not len(lattice) and not keep:
         msg = (
-            f"map {name!r}: no place of a lattice of {_metres(step)} lies on free ground; give a "
-            "smaller spacing, or shift the lattice with origin"
+            f"map {name!r}: no place of a lattice of {in_metres(step)} lies on free ground"
+            f"{' inside the outline' if outline is not None else ''}; give a smaller spacing, or "
+            "shift the lattice with origin"
         )
         raise MapError(msg)
     known = {cell: i for i, cell in enumerate(earlier)}
@@ -201,9 +209,11 @@ def make_occupancy_map(
     cells = np.array([*earlier, *found], dtype=np.int64).reshape(-1, 2)
     positions = anchor + cells * step
     standing = np.ones(len(cells), dtype=np.bool_)
-    standing[: len(earlier)] = _free_points(grid, blocked, positions[: len(earlier)])
+    before = positions[: len(earlier)]
+    standing[: len(earlier)] = _free_points(grid, blocked, before) & ground.free(before)
     pairs = _pairs(cells, standing, neighbours)
     pairs = pairs[_free_lines(grid, blocked, positions, pairs)]
+    pairs = pairs[ground.passable(positions, pairs)]
     kept = _kept(positions, pairs, standing, len(earlier), at)
     number = np.full(len(cells), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
@@ -218,19 +228,6 @@ def make_occupancy_map(
         steps[i].append(Move(j, metres, seconds))
         steps[j].append(Move(i, metres, seconds))
     return GraphTopology(name, frame, names, positions[kept], steps, reach=reach)
-
-
-def _step(spacing: float | tuple[float, float]) -> FloatArray:
-    step = np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,))
-    if not (np.isfinite(step).all() and (step > 0.0).all()):
-        msg = f"spacing: must be above 0 [m], got {spacing}"
-        raise ConfigError(msg)
-    return step
-
-
-def _metres(step: FloatArray) -> str:
-    across, up = step.tolist()
-    return f"{across:g} m" if across == up else f"{across:g} × {up:g} m"
 
 
 def _nothing_free(
@@ -275,7 +272,7 @@ def _lattice(
     across, up = np.maximum(high - low + 1, 0).tolist()
     if across * up > MOST_CELLS:
         msg = (
-            f"spacing: map {name!r} would have {across} × {up} cells of {_metres(step)}, more than "
+            f"spacing: {across} × {up} cells of {in_metres(step)} on map {name!r} are more than "
             f"{MOST_CELLS}; give a larger spacing"
         )
         raise ConfigError(msg)

@@ -413,5 +413,5 @@ def test_without_a_map_all_problems_are_said_with_how_to_give_one(ros: Ros) -> N
     with pytest.raises(ConfigError) as error:
         node.configure()
     text = str(error.value)
-    assert "map: none is given, so there is no mission. Expected a road map (map:=FILE" in text
+    assert "map: none is given, so there is no mission. Expected a map file (map:=FILE" in text
     assert "unknown policy 'ball'" in text

@@ -222,7 +222,7 @@ def test_without_a_map_there_is_no_mission(start: Callable[..., Drive]) -> None:
     drive = start(map="")
     assert drive.wait_end() == REFUSED
     log = drive.log.read_text()
-    assert "map: none is given, so there is no mission. Expected a road map (map:=FILE" in log
+    assert "map: none is given, so there is no mission. Expected a map file (map:=FILE" in log
     assert drive.waypoints == []
     assert not drive.run.exists()
 

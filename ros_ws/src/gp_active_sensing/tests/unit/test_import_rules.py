@@ -51,7 +51,7 @@ ROS = re.compile(
     r"|\w+_(msgs|srvs|interfaces))(\.|$)"
 )
 HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap", "osmium", "dask")
-HEAVY += ("pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci", "tornado")
+HEAVY += ("PIL", "pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci", "tornado")
 
 
 TORCH = {ROOT / "learning" / "model.py"} | {

@@ -167,7 +167,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
     if asked.scenario is not None:
         whole = load_scenario(asked.scenario, overrides=asked.overrides)
         return whole.belief, build_topology(whole.map)
-    roads = {"map": {"kind": "roads", "file": asked.map_file}, "belief": {}}
+    roads = {"map": {"file": asked.map_file}, "belief": {}}
     return _sections(roads, asked.overrides)
 
 

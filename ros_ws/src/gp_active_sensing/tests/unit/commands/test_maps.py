@@ -146,3 +146,33 @@ def test_show_a_png(tmp_path: Path, split: Path) -> None:
     done = call("show", split, "--out", tmp_path / "map.png")
     assert done.exit_code == 0
     assert (tmp_path / "map.png").stat().st_size > 1000
+
+
+def test_a_grid_from_map_server() -> None:
+    done = call("inspect", "house", "--set", "spacing=0.6", "--set", "map.inflation=0.25")
+    assert done.exit_code == 0, done.output
+    assert "places         142, 0.6 m apart" in done.output
+    assert "one, with a way from each place to each" in done.output
+    assert "260 × 200 cells of 0.05 m: 33564 free, 5376 occupied, 13060 unknown" in done.output
+    data = json.loads(call("inspect", "house", "--json").stdout)
+    assert data["places"] > 200
+    assert data["parts"] == 1
+    done = call("validate", "house.yaml")
+    assert done.exit_code == 0
+    assert "house.yaml: valid, " in done.output
+
+
+def test_what_a_grid_is_not(tmp_path: Path) -> None:
+    for words in (("show", "house"), ("import", "house", tmp_path / "out.geojson")):
+        done = call(*words)
+        assert done.exit_code == 1
+        assert "is a grid, which has no roads; `maps inspect`" in done.output
+    done = call("inspect", "house", "--crs", "local")
+    assert done.exit_code == 2
+    assert "--crs is for road maps" in done.output
+    done = call("inspect", "town", "--set", "spacing=2")
+    assert done.exit_code == 2
+    assert "--set is for grids" in done.output
+    done = call("inspect", "house", "--set", "spaceing=2")
+    assert done.exit_code == 1
+    assert "spaceing: unknown key. Did you mean 'spacing'?" in done.output

@@ -34,7 +34,7 @@ def decided(
 
 def test_the_shipped_parameter_file_of_a_robot_works() -> None:
     shipped = find_resource("config", "probe.yaml")
-    with pytest.raises(ConfigError, match=r"map\.file: is required for kind 'roads'"):
+    with pytest.raises(ConfigError, match=r"map\.kind: is required where no file says it"):
         decided(ReplayOptions(params=shipped))
     config = decided(ReplayOptions(params=shipped, map_file="town"))
     assert config.map.file == "town"

@@ -84,7 +84,20 @@ def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
         ({"kind": "grid", "rows": 3}, "columns: is required for kind 'grid'"),
         ({"kind": "roads"}, "file: is required for kind 'roads'"),
         ({"kind": "line", "count": -1}, "count: must be 0 or more"),
-        ({"kind": "line", "count": 3, "spacing": 0}, r"spacing: must be more than 0 \[m\]"),
+        ({"kind": "line", "count": 3, "spacing": -1}, r"spacing: must be 0 or more \[m\]"),
+        ({"kind": "line", "count": 3, "spacing": [1, 2]}, r"spacing: a line has one, got \[1"),
+        (
+            {"kind": "grid", "columns": 3, "rows": 2, "spacing": [1, 0]},
+            r"spacing: expected two distances above 0, got \[1.0, 0.0\]",
+        ),
+        (
+            {"kind": "roads", "file": "house.yaml"},
+            "kind: 'house.yaml' is a map of kind 'grid', not 'roads'; leave kind out",
+        ),
+        ({"kind": "grid", "file": "town.osm"}, "kind: 'town.osm' is a map of kind 'roads'"),
+        ({"file": "house.yaml", "u_turns": "never"}, "u_turns: has no meaning for kind 'grid'"),
+        ({"file": "town", "count": 3}, "count: has no meaning for kind 'roads' or 'grid'"),
+        ({"kind": "grid", "columns": 2, "rows": 2, "unknown": "maybe"}, "unknown: expected one of"),
         ({"kind": "line", "count": 3, "rows": 2}, "rows: has no meaning for kind 'line'"),
         ({"kind": "line", "count": 3, "spaceing": 2}, "spaceing: unknown key.*mean 'spacing'"),
         (

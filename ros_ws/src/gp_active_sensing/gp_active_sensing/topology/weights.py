@@ -1,0 +1,123 @@
+"""Weights of the places of a map: how much each counts in the error of the map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.geometry import inside_of, polygon
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["AreaConfig", "WeightsConfig", "weights_of"]
+
+_MOST = 1e12
+"""Largest weight: sums of squares of more would not be exact."""
+
+
+@dataclass(frozen=True)
+class AreaConfig:
+    """A part of the map that counts more, or less, than the rest."""
+
+    outline: tuple[tuple[float, float], ...] = param(
+        help="two opposite corners of a rectangle, or the corners of a polygon", unit="m"
+    )
+    weight: float = param(1.0, help="of each place in it", low=0.0, high=_MOST)
+
+
+@dataclass(frozen=True)
+class WeightsConfig:
+    """How much each place counts in the error of the map; without any of it all count the same.
+
+    The weight of a place is what `column` says of it, times the weight of the area it lies in.
+    """
+
+    column: str = param(
+        "",
+        help="the map's own number of a place that its weight is proportional to, such as length; "
+        '"" = none',
+    )
+    areas: tuple[AreaConfig, ...] = param(
+        (),
+        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
+        "of a rectangle or the corners of a polygon [m]; where two overlap the later one counts",
+    )
+    elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=_MOST)
+
+    def __post_init__(self) -> None:
+        if self.elsewhere != 1.0 and not self.areas:
+            msg = (
+                "elsewhere: is the weight outside of the areas, of which none is given; got "
+                f"{self.elsewhere:g}"
+            )
+            raise ConfigError(msg)
+
+
+def weights_of(config: WeightsConfig, places: Places) -> FloatArray:
+    """Return the (n,) weights of places, at least one of them above 0.
+
+    Args:
+        config: what they are made of.
+        places: of the map; a place lies in an area when its position does, edges included.
+
+    Raises:
+        ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,
+            or nothing that counts.
+        MapError: a column that a place lacks.
+    """
+    weights = np.ones(places.n)
+    if config.column:
+        weights = _column(config.column, places)
+    if config.areas:
+        weights = weights * _areas(config, places)
+    if not weights.any():
+        msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
+        raise ConfigError(msg)
+    return weights
+
+
+def _column(name: str, places: Places) -> FloatArray:
+    try:
+        found, titles = places.columns([name])
+    except ConfigError as error:
+        problems = [problem.removeprefix("features: ") for problem in error.problems]
+        raise ConfigError([f"weights.column: {problem}" for problem in problems]) from None
+    if len(titles) != 1:
+        msg = f"weights.column: {name!r} is no single number, but {', '.join(titles)}"
+        raise ConfigError(msg)
+    values: FloatArray = found[:, 0]
+    wrong = ~((values >= 0.0) & (values <= _MOST))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        msg = (
+            f"weights.column: must be 0 … {_MOST:g}, but {name!r} of place "
+            f"{places.names[first]!r} is {values[first]:g} ({int(wrong.sum())} of {places.n} "
+            "places are so)"
+        )
+        raise ConfigError(msg)
+    return values
+
+
+def _areas(config: WeightsConfig, places: Places) -> FloatArray:
+    problems: list[str] = []
+    factors = np.full(places.n, config.elsewhere)
+    for number, area in enumerate(config.areas):
+        key = f"weights.areas[{number}].outline"
+        shape = polygon(area.outline, key, problems)
+        if shape is None:
+            continue
+        held = inside_of(shape, places.positions)
+        if not held.any():
+            problems.append(f"{key}: holds no place of map {places.name!r}{_extent(places)}")
+        factors[held] = area.weight
+    if problems:
+        raise ConfigError(problems)
+    return factors
+
+
+def _extent(places: Places) -> str:
+    (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
+    return f" (its places are at x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m)"
