@@ -165,6 +165,7 @@ setup(
             f"active_sensing = {NAME}.ros.active_sensing_node:main",
             f"simulator = {NAME}.ros.simulator_node:main",
             f"bag_player = {NAME}.ros.bag_player_node:main",
+            f"live_page = {NAME}.ros.live_page_node:main",
         ]
     },
 )

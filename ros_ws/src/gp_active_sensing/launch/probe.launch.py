@@ -54,7 +54,7 @@ def start(context: LaunchContext) -> list[Any]:
         **given.sensor_parameters,
         "waypoint.topic": given.waypoint_topic,
         "waypoint.navigate": given.navigate,
-        "run_dir": given.run_dir,
+        "run_dir": given.kept_in,
         "use_sim_time": given.use_sim_time,
     }
     simulated = given.use_sim_time
@@ -72,6 +72,7 @@ def start(context: LaunchContext) -> list[Any]:
             ],
             **given.node("active_sensing", parameters, respawn=bool(given.respawn)),
         ),
+        *given.live_page(),
         *given.viewer(use_sim_time=simulated),
     ]
 

@@ -51,7 +51,7 @@ def start(context: LaunchContext) -> list[Any]:
         "budget.readings": given.budget,
         "mission.begin": given.decisions,
         **given.sensor_parameters,
-        "run_dir": given.run_dir,
+        "run_dir": given.kept_in,
         "use_sim_time": True,
     }
     # Not what the node publishes itself, of which a recorded mission is full.
@@ -71,6 +71,7 @@ def start(context: LaunchContext) -> list[Any]:
             **given.node("active_sensing", parameters),
         ),
         Node(**given.node("bag_player", player)),
+        *given.live_page(),
         *given.viewer(use_sim_time=True),
     ]
 

@@ -51,7 +51,7 @@ def start(context: LaunchContext) -> list[Any]:
         "plan_ahead": given.plan_ahead,
         "probes": given.names,
         "seed": given.seed,
-        "run_dir": given.run_dir,
+        "run_dir": given.kept_in,
         "mission.exit_at_end": given.exit_at_end,
         "use_sim_time": True,
     }
@@ -66,6 +66,7 @@ def start(context: LaunchContext) -> list[Any]:
             ],
             **given.node("active_sensing", parameters, respawn=bool(given.respawn)),
         ),
+        *given.live_page(),
         *given.viewer(use_sim_time=True),
     ]
 

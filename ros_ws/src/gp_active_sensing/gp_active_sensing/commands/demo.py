@@ -7,6 +7,7 @@ the same engine runs in this process, without nodes, and that is said.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, World, build_world, load_scenario, run_scenario
 from gp_active_sensing.util.files import cannot, open_file, open_to_append
+from gp_active_sensing.web.options import WatchOptions
+from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
 __all__ = [
     "JsonLinesTail",
@@ -112,6 +115,9 @@ class _NodeOutput:
     last: deque[str] = field(default_factory=lambda: deque(maxlen=15))
 
     def __call__(self, name: str, line: str) -> None:
+        if name == "live_page" and line.startswith(("live page: ", "to look only: ")):
+            self.say(line)  # not kept: it may hold the token
+            return
         text = f"[{name}] {line}"
         self.last.append(text)
         with open_to_append(self.file) as stream:
@@ -156,6 +162,7 @@ def run_with_ros(
         "speed_factor": str(speed_factor),
         "exit_at_end": "true",
         "plan_ahead": "true",
+        "web": "true" if can_serve() else "false",
     }
     if scenario.budget.readings is not None:
         given["budget"] = str(scenario.budget.readings)
@@ -197,8 +204,22 @@ def run_with_ros(
 def run_without_ros(scenario: Scenario, run_dir: Path, say: Say) -> int:
     """Run the engine in this process."""
     shown = _Shown(scenario, say)
-    run_scenario(scenario, run_dir, on_stage=shown.stage)
+    with _live_page(run_dir, say):
+        run_scenario(scenario, run_dir, on_stage=shown.stage)
     return 0
+
+
+@contextlib.contextmanager
+def _live_page(run_dir: Path, say: Say) -> Iterator[None]:
+    """Serve the live page where that can be."""
+    if not can_serve():
+        yield
+        return
+    server = make_server(run_dir, WatchOptions())
+    for line in server.lines:
+        say(line)
+    with served(server):
+        yield
 
 
 def speed_for(scenario: Scenario) -> float:
@@ -316,6 +337,8 @@ def _command(
         raise RunError(msg)
     why_not = "--no-ros was given" if no_ros else _why_no_ros()
     click.echo(f"{loaded.name}: {loaded.description}")
+    if not can_serve():
+        click.echo(f"Without a live page: {MISSING}")
     if why_not:
         click.echo(f"Without ROS nodes: {why_not}")
         code = run_without_ros(loaded, run_dir, click.echo)

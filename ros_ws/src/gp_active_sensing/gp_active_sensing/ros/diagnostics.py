@@ -329,6 +329,9 @@ class Diagnostics:
             "promised_error": self._parts.recorder.promised_so_far,
             "explained": self._parts.recorder.explained_so_far,
             "record_failures": self._parts.recorder.failures,
+            "run_dir": ""
+            if (run := self._parts.recorder.run) is None
+            else str(run.path.absolute()),
         }
         level = WARN if mission.state == "paused" else OK
         summary = mission.state + (f": {mission.reason}" if mission.reason else "")

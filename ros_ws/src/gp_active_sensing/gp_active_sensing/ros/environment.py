@@ -50,7 +50,7 @@ REQUIRED = (
 )
 """Python packages the nodes import."""
 
-_PROGRAMS = ("active_sensing", "simulator", "bag_player")
+_PROGRAMS = ("active_sensing", "simulator", "bag_player", "live_page")
 _SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 

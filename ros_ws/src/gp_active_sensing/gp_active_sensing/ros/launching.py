@@ -37,6 +37,7 @@ from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_S
 from gp_active_sensing.util.process import THREAD_VARIABLES
 from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing.util.yaml_files import parse_yaml
+from gp_active_sensing.web.serve import MISSING, can_serve
 
 __all__ = [
     "BAGS",
@@ -98,6 +99,11 @@ class Arguments:
     belief_topic: str | None = param(
         "~/length_scale_belief", help="topic of the belief over the hyper-parameters (numbers)"
     )
+    web: bool | None = param(False, help="serve a live page of the mission, said at the start")
+    web_host: str | None = param(
+        None, help="address of the live page; empty = this machine only, 0.0.0.0 = all reach it"
+    )
+    web_port: int | None = param(None, help="port of the live page; empty = any that is free")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
     params_file: str | None = param(None, help="ROS parameter file; arguments go before it")
     map_frame: str | None = param(
@@ -195,6 +201,31 @@ class Arguments:
         if self.log_level:
             found["ros_arguments"] = ["--log-level", self.log_level]
         return found
+
+    @property
+    def kept_in(self) -> str | None:
+        """The run directory: a live page needs one, wherever it is."""
+        named = self.run_dir or self.in_file.get("run_dir")
+        return "auto" if self.web and not named else self.run_dir
+
+    def live_page(self) -> list[Any]:
+        """Return what serves the live page, where that is wanted; its end does not end the launch.
+
+        Raises:
+            MissingDependencyError: the library that serves it is not installed.
+        """
+        from launch_ros.actions import Node
+
+        if not self.web:
+            return []
+        if not can_serve():
+            msg = f"web: {MISSING}, or leave web:=true out"
+            raise MissingDependencyError(msg)
+        found = self.node("live_page", {}, required=False)
+        served = {"host": self.web_host, "port": self.web_port, "run_dir": self.run_dir}
+        # Not the parameter file, which is about the mission.
+        found["parameters"] = [{name: value for name, value in served.items() if value is not None}]
+        return [Node(**found)]
 
     def viewer(self, *, use_sim_time: bool | None) -> list[Any]:
         """Return RViz with our view, where that is wanted.

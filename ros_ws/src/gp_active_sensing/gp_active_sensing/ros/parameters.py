@@ -34,7 +34,14 @@ from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
 
-__all__ = ["NODES", "BagPlayerConfig", "ParameterTree", "SimulatorConfig", "owner_of"]
+__all__ = [
+    "NODES",
+    "BagPlayerConfig",
+    "LivePageConfig",
+    "ParameterTree",
+    "SimulatorConfig",
+    "owner_of",
+]
 
 
 @dataclass(frozen=True)
@@ -125,10 +132,28 @@ class BagPlayerConfig:
     )
 
 
+@dataclass(frozen=True)
+class LivePageConfig:
+    """Parameters of the node ``live_page``."""
+
+    node: str = param("active_sensing", help="name of the node whose mission is shown")
+    run_dir: str = param(
+        "", help="run directory to show; empty or auto = where the node says on /diagnostics"
+    )
+    host: str = param(
+        "127.0.0.1", help="address to listen on: only this machine, or 0.0.0.0 for all"
+    )
+    port: int = param(0, help="port; 0 = any that is free, said at the start", low=0, high=65535)
+    private: bool = param(False, help="who has not the token may not look either")
+    viewers: int = param(50, help="who may look at the same time, at most", low=1, high=10_000)
+    allow_hosts: tuple[str, ...] = param((), help="more host names by which the page is called")
+
+
 NODES: dict[str, type] = {
     "active_sensing": ActiveSensingConfig,
     "simulator": SimulatorConfig,
     "bag_player": BagPlayerConfig,
+    "live_page": LivePageConfig,
 }
 """The dataclass of each node's parameters."""
 

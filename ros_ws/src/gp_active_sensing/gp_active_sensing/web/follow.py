@@ -51,16 +51,17 @@ class Followed:
 class RunFollower:
     """Takes in what is new in a run directory, step by step.
 
-    Where the mission in it is replaced by another one, or its journal was mended, it is followed
+    Where the mission in it is replaced by another one, or its journal was repaired, it is followed
     from the beginning again: `number` then grows.
 
     Args:
-        path: the directory, which need not exist yet.
+        path: the directory, which need not exist yet; None = it is said later.
         clock: monotonic seconds.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
+        self._wanted: tuple[Path | None, str] = path, ""
         self.found: Followed | None = None
         """None while there is nothing to follow."""
         self.problem = ""
@@ -73,14 +74,31 @@ class RunFollower:
         self._config: Stamp | None = None
         self._summary: Stamp | None = None
         self._truth: Stamp | None = None
-        self._journal = LineTail(path / JOURNAL)
-        self._records = LineTail(path / RECORDS)
+        self._journal = self._records = LineTail(Path())
+
+    def to(self, path: Path | None, problem: str = "") -> None:
+        """Follow another directory from the next time on; None: nothing, for that reason."""
+        self._wanted = path, problem
+
+    def _move(self) -> bool:
+        """Follow what is wanted; say whether that is another directory, or another problem."""
+        path, problem = self._wanted
+        if path is None:
+            changed = self.problem != problem or self.found is not None
+            self.found, self._config, self.path, self.problem = None, None, None, problem
+            return changed
+        if path != self.path:
+            self.path, self.found, self._config = path, None, None
+        return False
 
     def go_on(self, seconds: float) -> bool:
         """Take in what is new, for about so long; say whether anything changed."""
+        changed = self._move()
+        if self.path is None:
+            return changed
         before = self.problem
         try:
-            changed = self._go_on(self._clock() + seconds)
+            changed = self._go_on(self.path, self._clock() + seconds)
         except ActiveSensingError as error:
             self.found, self._config = None, None
             self.problem = str(error)
@@ -88,27 +106,27 @@ class RunFollower:
         self.problem = "" if self.found is not None else self.problem
         return changed or self.problem != before
 
-    def _go_on(self, until: float) -> bool:
-        config = stamp_of(self.path / CONFIG)
+    def _go_on(self, path: Path, until: float) -> bool:
+        config = stamp_of(path / CONFIG)
         if config is None:
             changed = self.found is not None
             self.found, self._config = None, None
-            self.problem = f"waiting for a mission: {self.path} has no {CONFIG} yet"
+            self.problem = f"waiting for a mission: {path} has no {CONFIG} yet"
             return changed
         changed = False
         if config != self._config or self.found is None:
-            self._begin(config)
+            self._begin(path, config)
             changed = True
         records = self._take_records()
         changed = self._take_events(until) or changed or records
         return self._take_summary() or changed
 
-    def _begin(self, config: Stamp) -> None:
-        data = load_run(self.path, follow=True)
+    def _begin(self, path: Path, config: Stamp | None) -> None:
+        data = load_run(path, follow=True)
         self._config = config
-        self._journal, self._records = LineTail(self.path / JOURNAL), LineTail(self.path / RECORDS)
+        self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
         self._summary = None
-        self._truth = stamp_of(self.path / TRUTH)
+        self._truth = stamp_of(path / TRUTH)
         mission = MissionState.of_config(data.config)
         self.found = Followed(data, GrowingReconstruction(data), mission)
         self.number += 1
@@ -117,18 +135,18 @@ class RunFollower:
         """Take in events until the time is over; say whether there were any."""
         changed = False
         for again, lines in self._journal.blocks():
-            if again:
-                self._begin(self._config or (0, 0, 0))
-                self._take_records()
             found = self.found
             assert found is not None  # as long as there is a configuration
+            if again:  # from its beginning, the next time
+                self._begin(found.data.path, self._config)
+                return True
             for line in lines:
                 self._take_line(found, line)
             changed = True
             if self._clock() > until:
                 break
-        if changed:
-            stamp = stamp_of(self.path / JOURNAL)
+        if changed and self.found is not None:
+            stamp = stamp_of(self.found.data.path / JOURNAL)
             self.changed_at = None if stamp is None else 1e-9 * stamp[2]
         return changed
 
@@ -169,21 +187,23 @@ class RunFollower:
 
     def _take_truth(self, found: Followed) -> None:
         """Take in a truth that is written as the mission goes on (live traffic)."""
-        stamp = stamp_of(self.path / TRUTH)
+        path = found.data.path
+        stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:
             return
         self._truth = stamp
-        truth, _ = truth_of(RunDirectory.open(self.path), found.data.topology)
+        truth, _ = truth_of(RunDirectory.open(path), found.data.topology)
         found.data = dataclasses.replace(found.data, truth=truth)
 
     def _take_summary(self) -> bool:
-        stamp = stamp_of(self.path / SUMMARY)
-        if stamp == self._summary or self.found is None:
+        found = self.found
+        assert found is not None  # as long as there is a configuration
+        stamp = stamp_of(found.data.path / SUMMARY)
+        if stamp == self._summary:
             return False
         self._summary = stamp
-        summary = RunDirectory.open(self.path).summary()
-        self.found.data = dataclasses.replace(self.found.data, summary=summary)
-        self.found.growing.data = self.found.data
+        summary = RunDirectory.open(found.data.path).summary()
+        found.data = found.growing.data = dataclasses.replace(found.data, summary=summary)
         return True
 
 

@@ -1,11 +1,12 @@
-"""How the live page is served."""
+"""How the live page is served, and what may be asked on it."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMMANDS", "WatchOptions"]
+__all__ = ["COMMANDS", "Command", "CommandAnswer", "WatchOptions"]
 
 COMMANDS = ("pause", "resume", "finish")
 """What may be asked of a mission."""
@@ -30,3 +31,15 @@ class WatchOptions:
     viewers: int = 50
     names: tuple[str, ...] = ()
     token_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class CommandAnswer:
+    """What became of a command: whether it was done, and what is said of it."""
+
+    done: bool
+    text: str
+
+
+Command = Callable[[str], Awaitable[CommandAnswer]]
+"""Carries out one of `COMMANDS`."""

@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import importlib.util
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.web.options import WatchOptions
+from gp_active_sensing.web.options import Command, WatchOptions
 
 if TYPE_CHECKING:
-    from gp_active_sensing.web.server import Command, WatchServer
+    from gp_active_sensing.web.server import WatchServer
 
-__all__ = ["MISSING", "can_serve", "make_server", "serve"]
+__all__ = ["MISSING", "can_serve", "make_server", "serve", "served"]
 
 MISSING = (
     "the live page needs tornado, which is not installed: pip install 'gp_active_sensing[web]' "
@@ -30,7 +31,7 @@ def can_serve() -> bool:
 
 
 def make_server(
-    run_dir: Path, options: WatchOptions, command: Command | None = None
+    run_dir: Path | None, options: WatchOptions, command: Command | None = None
 ) -> WatchServer:
     """Return the server of a page, which listens already.
 
@@ -43,6 +44,32 @@ def make_server(
     from gp_active_sensing.web.server import WatchServer
 
     return WatchServer(run_dir, options, command)
+
+
+@contextlib.contextmanager
+def served(server: WatchServer) -> Iterator[None]:
+    """Serve the page from a thread until the end of the block; what failed there fails here."""
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            loop.run_until_complete(server.run(stop))
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=work, name="live_page", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 def serve(

@@ -8,7 +8,6 @@ import html
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,10 +21,10 @@ from gp_active_sensing.report.page import SCRIPTS
 from gp_active_sensing.web.access import Access, is_loopback, state_folder, token_in
 from gp_active_sensing.web.board import Board, as_text
 from gp_active_sensing.web.follow import RunFollower
-from gp_active_sensing.web.options import COMMANDS, WatchOptions
+from gp_active_sensing.web.options import COMMANDS, Command, CommandAnswer, WatchOptions
 from gp_active_sensing.web.view import LiveView
 
-__all__ = ["Command", "CommandAnswer", "WatchServer"]
+__all__ = ["WatchServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,18 +42,6 @@ NO_TOKEN = (
     "server was started (its file is readable by the owner only)"
 )
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
-
-
-@dataclass(frozen=True)
-class CommandAnswer:
-    """What became of a command: whether it was done, and what is said of it."""
-
-    done: bool
-    text: str
-
-
-Command = Callable[[str], Awaitable[CommandAnswer]]
-"""Carries out one of `COMMANDS`."""
 
 
 @dataclass
@@ -83,7 +70,7 @@ class WatchServer:
     """Follows a run and serves its page.
 
     Args:
-        run_dir: of the run, which need not have begun.
+        run_dir: of the run, which need not have begun; None = it is said later.
         options: how it is served.
         command: carries out commands; None = there is nothing to command.
 
@@ -92,7 +79,7 @@ class WatchServer:
     """
 
     def __init__(
-        self, run_dir: Path, options: WatchOptions, command: Command | None = None
+        self, run_dir: Path | None, options: WatchOptions, command: Command | None = None
     ) -> None:
         self.options = options
         self.follower = RunFollower(run_dir)

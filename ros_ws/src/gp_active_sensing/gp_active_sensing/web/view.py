@@ -43,13 +43,15 @@ class LiveView:
         follower, found = self._follower, self._follower.found
         if found is None:
             self._number, self.stages = -1, ""
-            return {"run": as_text({"problem": follower.problem, "path": str(follower.path)})}
+            return {"run": as_text({"problem": follower.problem, "path": str(follower.path or "")})}
         if follower.number != self._number:
             self._number, self._rows = follower.number, {}
             self._places = as_text(places_of(found.data.topology))
         done = found.growing.now()
         parts = {
-            "run": as_text({"problem": "", "path": str(follower.path), "number": self._number}),
+            "run": as_text(
+                {"problem": "", "path": str(follower.path or ""), "number": self._number}
+            ),
             "places": self._places,
             "head": as_text(describe(found.data, done)),
             "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),

@@ -109,7 +109,7 @@ def test_the_check_itself_imports_no_ros() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["active_sensing", "simulator", "bag_player"])
+@pytest.mark.parametrize("name", ["active_sensing", "simulator", "bag_player", "live_page"])
 def test_a_node_without_ros_ends_with_one_line(tmp_path: Path, name: str) -> None:
     """As a console script and as a module, where rclpy cannot be imported."""
     hide = "import sys; sys.modules['rclpy'] = None;"

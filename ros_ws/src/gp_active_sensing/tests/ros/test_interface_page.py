@@ -233,6 +233,18 @@ def test_bag_player(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert parameters_of(node) == parameters_in(text)
 
 
+def test_live_page(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tornado", reason="the extra [web] is not installed")
+    from gp_active_sensing.ros.live_page_node import LivePageNode
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    node = ros.add(LivePageNode(cli_args=[]))
+    text = section("## live_page")
+    assert made(node.publishers) == {}
+    assert made(node.subscriptions) == written(text, "in")
+    assert parameters_of(node) == parameters_in(text)
+
+
 def test_the_class_s_own_words_agree() -> None:
     """The docstring lists the topics for readers of the code."""
     text = ActiveSensingNode.__doc__ or ""

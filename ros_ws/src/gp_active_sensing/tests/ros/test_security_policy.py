@@ -89,6 +89,22 @@ def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> 
     assert served(node) == may["reply"]
 
 
+def test_what_the_live_page_does_is_what_it_may_do(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tornado", reason="the extra [web] is not installed")
+    from gp_active_sensing.ros.live_page_node import LivePageNode
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    node = ros.add(LivePageNode(cli_args=[]))
+    may = rules("live_page")
+    assert published(node) == may["publish"]
+    assert subscribed(node) == may["subscribe"]
+    assert served(node) == may["reply"]
+    assert {whole(c.srv_name, "live_page") for c in node.clients} == may["request"]
+    assert may["request"] <= rules("active_sensing")["reply"]
+
+
 @pytest.mark.skipif(not PAGE.exists(), reason="the package lies outside its repository")
 def test_what_the_page_lists_is_allowed() -> None:
     page = PAGE.read_text("utf-8").split("## simulator")[0]

@@ -34,7 +34,6 @@
   function heard() {
     clearTimeout(silence);
     silence = setTimeout(() => lost(), SILENT);
-    if (byId('link').dataset.state === 'lost') fine();
   }
 
   function fine() {
@@ -49,7 +48,9 @@
     clearTimeout(silence);
     if (source) source.close();
     source = null;
-    link('lost', 'connection lost, trying again …');
+    const mission = parts.get('mission');
+    const over = mission && ['ended', 'stopped'].includes(mission.state);
+    link(over ? 'over' : 'lost', over ? 'over; the server has ended' : 'connection lost, trying again …');
     fetch('hello').then(async (answer) => {
       if (!answer.ok) link('lost', (await answer.text()).trim());
     }).catch(() => {}).finally(() => setTimeout(connect, wait));
@@ -274,7 +275,7 @@
     const state = mission ? mission.state : '';
     const fits = { pause: ['begun', 'running'], resume: ['paused'], finish: ['begun', 'running', 'paused', 'idle'] };
     byId('buttons').hidden = !hello.control;
-    const linked = document.documentElement.dataset.link !== 'lost';
+    const linked = source !== null && document.documentElement.dataset.link !== 'lost';
     for (const button of byId('buttons').children) {
       button.disabled = !hello.may || !linked || !fits[button.dataset.do].includes(state);
       button.title = hello.may ? '' : hello.why;

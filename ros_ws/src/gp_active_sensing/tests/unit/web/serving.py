@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import http.client
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.web.options import WatchOptions
-from gp_active_sensing.web.serve import make_server
-from gp_active_sensing.web.server import CommandAnswer, WatchServer
+from gp_active_sensing.web.options import CommandAnswer, WatchOptions
+from gp_active_sensing.web.serve import make_server, served
 from tests.waiting import LIMIT
+
+if TYPE_CHECKING:
+    from gp_active_sensing.web.server import WatchServer
 
 __all__ = ["Commands", "Viewer", "ask", "serving"]
 
@@ -38,30 +38,8 @@ def serving(
 ) -> Iterator[WatchServer]:
     """Serve a page until the end of the block; what fails in the server fails there."""
     server = make_server(run_dir, WatchOptions(**options), command)
-    ready, failed = threading.Event(), []
-    held: dict[str, Any] = {}
-
-    async def run() -> None:
-        held["loop"], held["stop"] = asyncio.get_running_loop(), asyncio.Event()
-        ready.set()
-        await server.run(held["stop"])
-
-    def work() -> None:
-        try:
-            asyncio.run(run())
-        except Exception as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert ready.wait(LIMIT)
-    try:
+    with served(server):
         yield server
-    finally:
-        held["loop"].call_soon_threadsafe(held["stop"].set)
-        thread.join(LIMIT)
-    assert not thread.is_alive()
-    assert not failed
 
 
 def ask(

@@ -1,0 +1,130 @@
+"""The node live_page: it finds the mission, shows it, and hands on commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("tornado", reason="the extra [web] is not installed")
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.ros import launching
+from gp_active_sensing.ros.live_page_node import LivePageNode
+from gp_active_sensing.ros.runner import read_launch
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.launched import launched, parameters, processes, runner
+from tests.ros.probe import write_scenario
+from tests.unit.web.serving import Viewer, ask
+from tests.waiting import LIMIT
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture(autouse=True)
+def _tokens_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+class _At:
+    """Where a server in another process is."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+
+def command(at: Any, name: str, token: str) -> tuple[int, dict[str, Any]]:
+    status, text, _ = ask(at, f"/do/{name}", "POST", Authorization=f"Bearer {token}")
+    return status, json.loads(text)
+
+
+def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
+    scenario, run = write_scenario(tmp_path / "tiny.yaml", budget=12), tmp_path / "run"
+    words = (f"scenario:={scenario}", f"run_dir:={run}", "speed_factor:=2", "exit_at_end:=true")
+    log = tmp_path / "log"
+    with launched(log, *runner("traffic_sim", *words, "web:=true")) as process:
+        found = wait_until(
+            lambda: re.search(
+                r"live page: http://127\.0\.0\.1:(\d+)/\?token=(\S+)", log.read_text()
+            ),
+            "the address",
+        )
+        at: Any = _At(int(found[1]))
+        with Viewer(at) as viewer:
+            viewer.until(lambda parts: parts.get("mission", {}).get("used", 0) > 0)
+            viewer.until(lambda parts: parts.get("robots"))
+            assert viewer.parts["mission"]["state"] == "running"
+            status, text, _ = ask(at, "/do/pause", "POST", Authorization="Bearer wrong")
+            assert (status, "you may look and not command" in text) == (403, True)
+            assert command(at, "pause", found[2]) == (
+                200, {"done": True, "text": "paused; the last waypoint stands"},
+            )  # fmt: skip
+            viewer.until(lambda parts: parts["mission"]["state"] == "paused")
+            status, answer = command(at, "pause", found[2])
+            assert (status, answer["done"]) == (409, False)
+            assert command(at, "resume", found[2])[0] == 200
+            viewer.until(lambda parts: parts["mission"]["state"] == "running")
+            status, answer = command(at, "finish", found[2])
+            assert (status, answer["text"]) == (200, "finished; the last waypoint stands")
+            viewer.until(lambda parts: parts["mission"]["state"] == "ended")
+            assert viewer.parts["mission"]["reason"] == "asked to finish"
+        assert process.wait(LIMIT) == 0, log.read_text()
+    assert json.loads((run / "summary.json").read_text())["status"] == "finished"
+    logs = Path(os.environ["ROS_LOG_DIR"])
+    kept = [path for path in logs.rglob("*") if path.is_file()]
+    assert not [path for path in kept if found[2] in path.read_text(errors="replace")]
+
+
+def page_of(ros: Ros, *given: str) -> LivePageNode:
+    words = [word for text in given for word in ("-p", text)]
+    return ros.add(LivePageNode(cli_args=["--ros-args", *words]))  # type: ignore[no-any-return]
+
+
+def test_it_asks_the_node_where_its_mission_is(ros: Ros, tmp_path: Path) -> None:
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+    from tests.unit.report.runs import node_run
+
+    page = page_of(ros, "node:=other")
+    says = ros.node().create_publisher(DiagnosticArray, "/diagnostics", 10)
+    wait_until(says.get_subscription_count, "the page")
+
+    def say(name: str, kept: str) -> None:
+        pair = KeyValue(key="run_dir", value=kept)
+        says.publish(DiagnosticArray(status=[DiagnosticStatus(name=name, values=[pair])]))
+
+    with Viewer(page.server) as viewer:
+        viewer.until(lambda parts: "waiting for /other" in parts.get("run", {}).get("problem", ""))
+        say("another: mission", str(tmp_path))
+        say("other: mission", "")
+        viewer.until(lambda parts: "keeps its mission nowhere" in parts["run"]["problem"])
+        say("other: mission", str(node_run(tmp_path / "run")))
+        viewer.until(lambda parts: "mission" in parts)
+        status, answer = command(page.server, "pause", page.server.access.token)
+        assert (status, answer["done"]) == (409, False)
+        assert "/other is not there: nobody offers the service /other/pause" in answer["text"]
+    page.release()
+
+
+def test_the_launch_files_serve_it_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"web": "true", "web_port": "8080", "web_host": "0.0.0.0"}
+    for name in ("probe", "traffic_sim", "replay"):
+        more = {"bag": "town_sample"} if name == "replay" else {}
+        assert "live_page" not in processes(name, **more)
+        found = processes(name, **given, **more)
+        assert parameters(found["live_page"]) == {"host": "0.0.0.0", "port": 8080}
+        assert not found["live_page"].on_exit.required
+        kept = parameters(found["active_sensing"]).get("run_dir")
+        assert kept == (None if name == "probe" else "auto"), "probe.yaml says where"
+    found = processes("traffic_sim", web="true", run_dir="here")
+    assert parameters(found["live_page"]) == {"run_dir": "here"}
+    with pytest.raises(ConfigError, match="web_port: expected a whole number"):
+        processes("probe", web="true", web_port="many")
+    monkeypatch.setattr(launching, "can_serve", lambda: False)
+    with pytest.raises(ImportError, match=r"web: the live page needs tornado"):
+        read_launch("probe").resolve({"web": "true"})
