@@ -161,6 +161,20 @@ def test_cited_works_are_listed() -> None:
                 assert key in listed, f"{source.name} cites {key}"
 
 
+def test_every_extra_is_on_the_page_on_installing() -> None:
+    extras = (
+        (PACKAGE / "setup.py")
+        .read_text("utf-8")
+        .split("extras_require={")[1]
+        .split("entry_points")[0]
+    )
+    names = set(re.findall(r"^ {8}\"(\w+)\": \[", extras, re.MULTILINE))
+    assert {"ros", "bag"} <= names
+    page = (REPOSITORY / "docs" / "install.md").read_text("utf-8").split("## Extras")[1]
+    told = set(re.findall(r"^\| `\[(\w+)\]` \|", page, re.MULTILINE))
+    assert told == names - {"test", "dev"}
+
+
 def test_every_policy_is_in_the_page_on_choosing_one() -> None:
     page = (REPOSITORY / "docs" / "choosing.md").read_text("utf-8")
     table = page.split("## The policies")[1].split("##")[0]
