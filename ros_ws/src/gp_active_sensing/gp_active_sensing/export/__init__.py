@@ -1,6 +1,21 @@
 """The map as other programs read it: tables, GIS rasters and vectors, maps of a map server."""
 
 from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.formats import FORMATS, export_map, file_names, format_of, rendered
+from gp_active_sensing.export.formats import (
+    FORMATS,
+    check_format,
+    export_map,
+    file_names,
+    format_of,
+    rendered,
+)
 
-__all__ = ["FORMATS", "FieldMap", "export_map", "file_names", "format_of", "rendered"]
+__all__ = [
+    "FORMATS",
+    "FieldMap",
+    "check_format",
+    "export_map",
+    "file_names",
+    "format_of",
+    "rendered",
+]

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from gp_active_sensing.errors import RunError, suggest
 from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.occupancy import as_map_server, as_messages
-from gp_active_sensing.export.rasters import as_ascii_grids, as_geotiff
-from gp_active_sensing.export.tables import as_csv, as_geojson
+from gp_active_sensing.export.lattice import lattice_of
+from gp_active_sensing.export.occupancy import as_map_server, as_messages, square_lattice
+from gp_active_sensing.export.rasters import as_ascii_grids, as_geotiff, check_geotiff
+from gp_active_sensing.export.tables import as_csv, as_geojson, check_geojson
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.files import write_whole
 
-__all__ = ["FORMATS", "Format", "export_map", "file_names", "format_of", "rendered"]
+__all__ = ["FORMATS", "Format", "check_format", "export_map", "file_names", "format_of", "rendered"]
 
 Files = dict[str, str | bytes]
 """What is written, by file name."""
@@ -25,12 +27,14 @@ class Format(NamedTuple):
     Args:
         suffix: of its file, or of its files.
         render: map and name without suffix -> what is written, by file name.
+        check: raises where a map cannot be written so.
         parts: what the names of its files end in, before the suffix; () = one file.
         besides: suffixes of further files of each part.
     """
 
     suffix: str
     render: Callable[[FieldMap, str], Files]
+    check: Callable[[Topology], object] = lambda topology: None
     parts: tuple[str, ...] = ()
     besides: tuple[str, ...] = ()
 
@@ -39,17 +43,25 @@ _BOTH = ("mean", "std")
 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(".csv", lambda field, name: {f"{name}.csv": as_csv(field)}),
-    "geojson": Format(".geojson", lambda field, name: {f"{name}.geojson": as_geojson(field)}),
+    "geojson": Format(
+        ".geojson",
+        lambda field, name: {f"{name}.geojson": as_geojson(field)},
+        check_geojson,
+    ),
     "asc": Format(
         ".asc",
         lambda field, name: {f"{name}_{k}.asc": v for k, v in as_ascii_grids(field).items()},
+        lattice_of,
         _BOTH,
     ),
-    "pgm": Format(".yaml", as_map_server, _BOTH, (".pgm",)),
-    "geotiff": Format(".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}),
+    "pgm": Format(".yaml", as_map_server, square_lattice, _BOTH, (".pgm",)),
+    "geotiff": Format(
+        ".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}, check_geotiff
+    ),
     "ros": Format(
         ".yaml",
         lambda field, name: {f"{name}_{k}_grid.yaml": v for k, v in as_messages(field).items()},
+        square_lattice,
         ("mean_grid", "std_grid"),
     ),
 }
@@ -67,6 +79,16 @@ def file_names(name: str, format: str) -> list[str]:
     suffixes = (found.suffix, *found.besides)
     stems = [f"{name}_{part}" for part in found.parts] or [name]
     return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
+
+
+def check_format(format: str, topology: Topology) -> None:
+    """Refuse a format that a map cannot be written in.
+
+    Raises:
+        RunError: no such format, or the map is none for it.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    format_of(format).check(topology)
 
 
 def rendered(field: FieldMap, name: str, format: str) -> Files:

@@ -12,9 +12,19 @@ import numpy.typing as npt
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["LEVELS", "UNKNOWN", "Limits", "as_map_server", "as_messages", "levels_of", "limits_of"]
+__all__ = [
+    "LEVELS",
+    "UNKNOWN",
+    "Limits",
+    "as_map_server",
+    "as_messages",
+    "levels_of",
+    "limits_of",
+    "square_lattice",
+]
 
 LEVELS = 100
 """The highest level."""
@@ -85,17 +95,17 @@ def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArr
     return lattice.filled(level, UNKNOWN).astype(np.int8)
 
 
-def square_lattice(field: FieldMap) -> Lattice:
+def square_lattice(topology: Topology) -> Lattice:
     """Return the cells of a map, which have to be squares.
 
     Raises:
         RunError: it is no grid, or its cells are no squares.
     """
-    lattice = lattice_of(field.topology)
+    lattice = lattice_of(topology)
     width, height = lattice.cell
     if abs(width - height) > _SKEW * width:
         msg = (
-            f"map {field.topology.name!r}: cells of {width:g} × {height:g} m; an occupancy grid "
+            f"map {topology.name!r}: cells of {width:g} × {height:g} m; an occupancy grid "
             "has squares only. Use asc, geotiff, csv or geojson"
         )
         raise RunError(msg)
@@ -124,7 +134,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     Raises:
         RunError: the map is no grid of squares.
     """
-    lattice = square_lattice(field)
+    lattice = square_lattice(field.topology)
     x, y = lattice.corner
     files: dict[str, str | bytes] = {}
     for layer in _layers(field, lattice):
@@ -149,7 +159,7 @@ def as_messages(field: FieldMap) -> dict[str, str]:
     Raises:
         RunError: the map is no grid of squares.
     """
-    lattice = square_lattice(field)
+    lattice = square_lattice(field.topology)
     (rows, columns), (x, y) = lattice.shape, lattice.corner
     return {
         layer.name: (

@@ -9,10 +9,11 @@ import numpy as np
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["as_ascii_grids", "as_geotiff"]
+__all__ = ["as_ascii_grids", "as_geotiff", "check_geotiff"]
 
 _NO_DATA = -9999.0
 
@@ -85,6 +86,12 @@ def as_geotiff(field: FieldMap) -> bytes:
                     raster.set_band_unit(number, field.unit)
             raster.update_tags(title=field.title, quantity=field.quantity, unit=field.unit)
         return bytes(memory.read())
+
+
+def check_geotiff(topology: Topology) -> None:
+    """Refuse a map that is no grid (RunError), and do without rasterio (MissingDependencyError)."""
+    lattice_of(topology)
+    _rasterio()
 
 
 def _rasterio() -> Any:

@@ -15,9 +15,11 @@ import numpy as np
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["as_csv", "as_geojson"]
+__all__ = ["as_csv", "as_geojson", "check_geojson"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,12 @@ def as_csv(field: FieldMap) -> str:
     writer.writerow([title for title, _ in columns])
     writer.writerows(zip(*(cells for _, cells in columns), strict=True))
     return text.getvalue()
+
+
+def check_geojson(topology: Topology) -> None:
+    """Refuse a map with a datum where pyproj is not installed (MissingDependencyError)."""
+    if topology.datum is not None:
+        geographic_of([(0.0, 0.0)], local_system(topology.datum), where=f"map {topology.name!r}")
 
 
 def as_geojson(field: FieldMap) -> str:

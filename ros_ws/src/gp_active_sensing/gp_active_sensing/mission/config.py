@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_PLAN_SECONDS",
     "ActiveSensingConfig",
     "ExpertTopicsConfig",
+    "GridTopicsConfig",
     "MissionConfig",
     "PoseConfig",
     "ReadingConfig",
@@ -147,6 +148,12 @@ class MissionConfig:
     exit_at_end: bool = param(
         False, help="end the process once the mission is over and its records are written"
     )
+    export: tuple[str, ...] = param(
+        ("csv",),
+        help="formats in which the map is written into run_dir at the end, by ~/save and when the "
+        "node is shut down: csv, geojson, asc, pgm, geotiff, ros; empty = none",
+        choices=("csv", "geojson", "asc", "pgm", "geotiff", "ros"),
+    )
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,30 @@ class WaypointConfig:
     altitude: float = param(
         0.0, help="z of every waypoint; what flies does not want the ground", unit="m"
     )
+
+
+@dataclass(frozen=True)
+class GridTopicsConfig:
+    """Which values the levels 0 and 100 of the occupancy grids stand for."""
+
+    mean_low: float | None = param(
+        None, help="estimate at level 0 of ~/mean_grid; unset = the smallest estimate now"
+    )
+    mean_high: float | None = param(
+        None, help="estimate at level 100 of ~/mean_grid; unset = the largest estimate now"
+    )
+    std_high: float | None = param(
+        None,
+        help="standard deviation at level 100 of ~/std_grid; level 0 is none; unset = the largest "
+        "one now",
+        above=0.0,
+    )
+
+    def __post_init__(self) -> None:
+        low, high = self.mean_low, self.mean_high
+        if low is not None and high is not None and not low < high:
+            msg = f"mean_high: must be more than mean_low ({low:g}), got {high:g}"
+            raise ConfigError(msg)
 
 
 @dataclass(frozen=True)
@@ -231,6 +262,7 @@ class ActiveSensingConfig:
     expert: ExpertTopicsConfig = dataclasses.field(default_factory=ExpertTopicsConfig)
     mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
     waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
+    grids: GridTopicsConfig = dataclasses.field(default_factory=GridTopicsConfig)
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensing
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.map_files import check_exports
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import PoseTrack
@@ -168,7 +169,11 @@ def _build(
         loop.snap_distance = matcher.snap_distance
         known = NOTHING if scenario is None else known_of(kept)
         unit = config.reading.unit or known.unit
-        recorder = Recorder(run, kept, known=known, unit=unit, driver=driver)
+        exports = config.mission.export if driver == "ros" and run is not None else ()
+        check_exports(exports, topology)
+        recorder = Recorder(
+            run, kept, known=known, unit=unit, driver=driver, exports=exports
+        )
         undo.callback(recorder.close)
         if earlier is not None:
             recorder.is_written = earlier.has

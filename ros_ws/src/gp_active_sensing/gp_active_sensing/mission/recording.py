@@ -20,6 +20,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.log_messages import delays_of
+from gp_active_sensing.mission.map_files import MapFiles
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stages import StageRecords
@@ -59,6 +60,7 @@ class Recorder:
         known: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
         driver: who drives the mission.
+        exports: formats that the map is written in, beside the summary.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Recorder:
         known: FieldKnowledge = NOTHING,
         unit: str = "",
         driver: str = "ros",
+        exports: Sequence[str] = (),
     ) -> None:
         self.run = run
         self.unit = unit
@@ -76,6 +79,9 @@ class Recorder:
         self.failures = 0
         self.stages = StageRecords(run, self._guard)
         """The record of each stage."""
+        self._maps = None if run is None else MapFiles(run, config, exports, unit)
+        self.written: tuple[str, ...] = ()
+        """Files of the map, as they were written last."""
         if run is not None:
             run.hold()
         self._config = config
@@ -291,12 +297,20 @@ class Recorder:
         return self.summarise(mission, status).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
-        """Write the summary; say whether there is one now."""
+        """Write the summary and the map; say whether they are there now."""
         if self.run is None or self._journal is None:
             return False
         self._catch_up(self._journal)
         with self._lock:
-            return self._guard(partial(self.run.write_summary, self.summary(mission, status)))
+            said = self._guard(partial(self.run.write_summary, self.summary(mission, status)))
+            return self._guard(partial(self.export, mission)) and said
+
+    def export(self, mission: Mission) -> None:
+        """Write the map for other programs. Raises RunError."""
+        if self._maps is not None:
+            with mission.lock:
+                loop = mission.loop.snapshot()
+            self.written = self._maps.write(loop)
 
     def conclude(
         self,
@@ -304,7 +318,7 @@ class Recorder:
         report: Callable[[Path], Path] | None = None,
         summary: Mapping[str, Any] | None = None,
     ) -> str:
-        """Have everything on disk, and write summary and report of a mission that is over.
+        """Have everything on disk, and write summary, map and report of a mission that is over.
 
         Args:
             mission: it is over.
@@ -320,7 +334,11 @@ class Recorder:
         problems = []
         if summary is None:
             summary = self.summary(mission, "finished")
-        for write in (self._journal.sync, partial(self.run.write_summary, summary)):
+        for write in (
+            self._journal.sync,
+            partial(self.run.write_summary, summary),
+            partial(self.export, mission),
+        ):
             try:
                 write()
             except ActiveSensingError as error:

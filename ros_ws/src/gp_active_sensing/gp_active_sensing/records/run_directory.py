@@ -45,6 +45,8 @@ RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
 PAGE = "report.html"
+MAP = "map"
+"""The map for other programs: what the names of these files begin with."""
 MOST_OF_SUMMARY = 1 << 28
 """Bytes of a summary."""
 
@@ -185,6 +187,17 @@ class RunDirectory:
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
+    def write_file(self, name: str, content: str | bytes) -> None:
+        """Write another file of this run, whole or not at all. Raises RunError.
+
+        Args:
+            name: begins with `MAP`.
+            content: of the file.
+        """
+        self.lock()
+        self.check()
+        write_whole(self.path / name, content)
+
     def forget_records(self) -> None:
         """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
         self.lock()
@@ -199,7 +212,8 @@ class RunDirectory:
 
         The copy of its model stays: the other may begin with the same.
         """
-        self._remove((SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
+        maps = [path.name for path in self.path.glob(f"{MAP}[._]*")]
+        self._remove((*maps, SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
 
     def remove(self) -> None:
         """Remove what a run has left, and its directory where nothing else is in it."""

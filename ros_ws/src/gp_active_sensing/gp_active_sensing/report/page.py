@@ -13,12 +13,15 @@ import yaml
 from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import Event
+from gp_active_sensing.report.facts import facts_of, gated_of, headline
 from gp_active_sensing.report.frame import PAGE, build_page, tile
-from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
+from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
 from gp_active_sensing.report.reconstruction import Reconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.wording import tells
+from gp_active_sensing.util.wording import moment, tells
 
 __all__ = ["MOST_BYTES", "SCRIPTS", "slots", "write_report"]
 
@@ -27,8 +30,8 @@ MOST_BYTES = 5_000_000
 ROWS = 1000
 """Rows of the table of stages; of longer runs, evenly spread ones."""
 SCRIPTS = (
-    "base.js", "decode.js", "chart.js", "map.js", "field.js", "panels.js", "profile.js", "bars.js",
-    "page.js",
+    "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
+    "bars.js", "download.js", "quality.js", "page.js",
 )  # fmt: skip
 """In the order in which they run."""
 
@@ -77,18 +80,49 @@ def slots(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> di
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
+    events = tuple(parse_events(data.events))
     versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
     notes = (f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload))
     return {
         "title": html.escape(heading),
         "heading": html.escape(heading),
         "description": html.escape(str(data.config.get("description") or "")),
-        "status": html.escape(f"{said}. {versions}"),
+        "status": html.escape(". ".join(filter(None, (said, headline(data, events), versions)))),
         "notes": "".join(notes),
         "tiles": "".join(_tiles(data, done, payload)),
-        "stages": _stages(data),
+        "stages": _stages(data) + _facts(data, events),
         "config": html.escape(config),
     }
+
+
+def _facts(data: RunData, events: Sequence[Event]) -> str:
+    """Return the table of what is known of the run besides its map."""
+    rows = "".join(
+        f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
+        f'<td class="wrap">{html.escape(says)}</td></tr>'
+        for what, says in facts_of(data, events)
+    )
+    table = f'<table class="facts">{rows}</table>{_gated(events)}'
+    return f"<details><summary>Mission</summary>{table}</details>" if rows else ""
+
+
+GATED = 50
+"""Rows of the table of readings that were set aside, the wildest ones."""
+
+
+def _gated(events: Sequence[Event]) -> str:
+    """Return the table of the readings that were set aside and did not come back."""
+    gated = sorted(gated_of(events), key=lambda event: -(event.off or 0.0))
+    if not gated:
+        return ""
+    rows = "".join(
+        f'<tr><td class="text">{html.escape(moment(event.reading.stamp_ns))}</td>'
+        f"<td>{_cell(event.reading.value, '.4g')}</td><td>{_cell(event.off, '.1f')}</td></tr>"
+        for event in gated[:GATED]
+    )
+    title = "Readings set aside" + (f" (the {GATED} wildest)" if len(gated) > GATED else "")
+    head = '<tr><th class="text">time</th><th>reading</th><th>standard deviations off</th></tr>'
+    return f'<p class="more">{title}</p><div class="scroll"><table>{head}{rows}</table></div>'
 
 
 def _notes(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
@@ -188,11 +222,8 @@ def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[s
     if promised is None:
         return
     text = "error of the map as the belief promises it"
-    if "least_error" in data.summary:
-        least, places = data.summary["least_error"], data.summary["least_places"]
-    else:  # of an older run, or one that goes on
-        least, places = done.belief.floor(data.topology.weights) or (None, None)
-    if least is not None:
+    if (floor := floor_of(data, done)) is not None:
+        least, places = floor
         text += f"; nobody could promise less than {least:.3g}{unit} with {places} places read"
     yield tile(f"{promised:.3g}{unit}", text)
 

@@ -11,9 +11,14 @@ import numpy as np
 
 from gp_active_sensing.kernels import scale_unit as unit_of_scales
 from gp_active_sensing.planning.explain import called, elsewhere, outcome, value_unit, why
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import MissionStarted
 from gp_active_sensing.report.frame import DOUBT, VALUES
+from gp_active_sensing.report.georeference import georeference
+from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
 from gp_active_sensing.report.source import RunData
+from gp_active_sensing.report.track import tracks_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 
@@ -23,6 +28,7 @@ __all__ = [
     "build_payload",
     "describe",
     "describe_steps",
+    "floor_of",
     "is_line",
     "pack",
     "pack_integers",
@@ -109,7 +115,41 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
         "steps": describe_steps(data, done, thin),
         "readings": _readings(done.steps),
         "maps": maps,
+        "quality": _quality(data, done),
+        "floor": floor_of(data, done),
+        "tracks": _tracks(data, done),
     }
+
+
+def _quality(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
+    """Return how good the map is where nobody knows the truth; None where somebody does."""
+    if data.truth is not None:
+        return None
+    found = calibration_of(done.belief)
+    return None if found is None else found.to_payload()
+
+
+def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
+    """Return where the probes really drove; [] for a simulation, whose ways are those planned."""
+    events = tuple(parse_events(data.events))
+    first = next((event for event in events if isinstance(event, MissionStarted)), None)
+    if first is None or first.details.get("driver") == "sim":
+        return []
+    extent = float(np.ptp(data.topology.positions, axis=0).max())
+    ends = None if done.by_stage else [step.number for step in done.steps]
+    found = []
+    for track in tracks_of(events, ends, extent):
+        points = np.array(track.points, dtype=np.float64)
+        low, high = points.min(axis=0), points.max(axis=0)
+        found.append(
+            {
+                "probe": track.probe,
+                "x": pack(points[:, :1], float(low[0]), float(high[0])),
+                "y": pack(points[:, 1:], float(low[1]), float(high[1])),
+                "upto": track.upto,
+            }
+        )
+    return found
 
 
 def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
@@ -117,8 +157,10 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
     groups = _groups(done)
     return {
         "kind": "stages" if done.by_stage else "readings",
+        "name": str(data.config.get("name") or data.topology.name),
         "unit": data.unit,
         "quantity": data.quantity,
+        "frame": data.topology.frame,
         "valueUnit": value_unit(data.policy, data.worth),
         "objective": data.objective,
         "probes": sorted({str(s.record["probe"]) for s in done.steps if s.record.get("probe")}),
@@ -146,6 +188,15 @@ def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[d
     groups = _groups(done)
     kept = max(4, min(CANDIDATES, ALL_CANDIDATES // len(done.steps)) // thin)
     return [_step(data, step, groups, kept) for step in done.steps]
+
+
+def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
+    """Return what nobody could promise less than, and with how many places read; None = unknown."""
+    if "least_error" in data.summary:
+        least, places = data.summary["least_error"], data.summary["least_places"]
+    else:  # of an older run, or one that goes on
+        least, places = done.belief.floor(data.topology.weights) or (None, None)
+    return None if least is None or places is None else (float(least), int(places))
 
 
 def is_line(topology: Topology) -> bool:
@@ -322,6 +373,8 @@ def places_of(topology: Topology) -> dict[str, Any]:
     low, high = points.min(axis=0), points.max(axis=0)
     found: dict[str, Any] = {
         "names": list(topology.names),
+        "north": topology.datum is not None,
+        "georeference": georeference(topology),
         "low": low.tolist(),
         "high": high.tolist(),
         "x": pack(points[:, :1], float(low[0]), float(high[0])),

@@ -66,8 +66,9 @@ class ActiveSensingNode(GuardedNode):
         next_waypoint (geometry_msgs/PoseStamped, latched), /diagnostics. To look at, below the
         node's own name and latched: ~/plan (nav_msgs/Path), ~/field (sensor_msgs/PointCloud2:
         x y z mean std), ~/map (visualization_msgs/MarkerArray), ~/length_scale_belief
-        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay); not latched:
-        ~/probes (visualization_msgs/MarkerArray).
+        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay); on a grid
+        ~/mean_grid and ~/std_grid (nav_msgs/OccupancyGrid), ~/grid_limits
+        (std_msgs/Float64MultiArray); not latched: ~/probes (visualization_msgs/MarkerArray).
 
     An expert (where the policy asks one):
         expert/query (sensor_msgs/PointCloud2, published, latched), expert/answer (the same,

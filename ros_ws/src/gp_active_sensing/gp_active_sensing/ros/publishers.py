@@ -27,6 +27,7 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.expert import ExpertClient
+from gp_active_sensing.ros.grids import GRID_TOPICS, GridPublisher
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.topology import whole_way
 from gp_active_sensing.types import BoolArray, Plan
@@ -176,6 +177,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/map", MarkerArray, qos.latched()),
     ("~/probes", MarkerArray, qos.reliable(1)),
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
+    *GRID_TOPICS,
 )
 """All below the node's own name: Nav2 has a /map and a /plan of other types."""
 
@@ -226,6 +228,7 @@ class Publishers:
             )
             for topic, kind, profile in TOPICS
         }
+        self._grids = GridPublisher(self._publish, config.grids)
         consulting = parts.mission.consulting
         self.asking: ExpertClient | None = None
         if consulting is not None:
@@ -300,6 +303,7 @@ class Publishers:
             std, weights, known=belief.scale_known or bool(belief.observed.any())
         )
         self._publish("~/field", outputs.field_cloud(job.loop.topology, mean, std, now))
+        self._grids.send(job.loop.topology, mean, std, now)
         self._publish(
             "~/length_scale_belief",
             outputs.weights_message(belief.weights, belief.hyperparameters),

@@ -102,7 +102,8 @@ class Services:
         status = "finished" if parts.mission.state == "ended" else "running"
         response.success = parts.recorder.save(parts.mission, status)
         where = parts.recorder.run.path
-        response.message = f"summary written to {where}" if response.success else "see the log"
+        what = " and ".join(("summary", *parts.recorder.written))
+        response.message = f"{what} written to {where}" if response.success else "see the log"
         return response
 
 

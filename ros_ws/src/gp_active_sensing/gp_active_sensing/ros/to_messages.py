@@ -14,13 +14,15 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, PoseStamped
-from nav_msgs.msg import Path
+from nav_msgs.msg import OccupancyGrid, Path
 from sensor_msgs.msg import PointCloud2, PointField
 from std_msgs.msg import ColorRGBA, Float64MultiArray, Header, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
+from gp_active_sensing.export.lattice import Lattice
+from gp_active_sensing.export.occupancy import Limits, levels_of
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.messages.conversions import split_type_name
 from gp_active_sensing.messages.point_cloud import Points, layout
@@ -36,7 +38,9 @@ __all__ = [
     "diagnostic_status",
     "field_cloud",
     "find_message_type",
+    "limits_message",
     "map_markers",
+    "occupancy_grid",
     "plan_path",
     "probe_markers",
     "time_of",
@@ -160,6 +164,42 @@ def field_cloud(
         data=array.array("B", table.tobytes()),
         is_dense=bool(np.isfinite(table).all()),
     )
+
+
+def occupancy_grid(
+    lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
+) -> OccupancyGrid:
+    """Return values of a grid as levels 0 … 100, -1 where there is no place.
+
+    Args:
+        lattice: the cells, which are squares.
+        values: (n,) of the places.
+        limits: values of level 0 and of level 100.
+        frame: of the map.
+        stamp_ns: time of the belief.
+    """
+    stamp = time_of(stamp_ns)
+    message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
+    message.info.map_load_time = stamp
+    message.info.resolution = float(lattice.cell[0])
+    message.info.height, message.info.width = lattice.shape
+    message.info.origin.position.x, message.info.origin.position.y = lattice.corner
+    message.info.origin.orientation.w = 1.0
+    message.data = array.array("b", levels_of(lattice, values, limits).tobytes())
+    return message
+
+
+def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
+    """Return the values of level 0 and of level 100 of some grids, as `<name>_low`, `<name>_high`.
+
+    Entry i of ``data`` belongs to ``layout.dim[i].label``.
+    """
+    message = Float64MultiArray()
+    for name, (low, high) in limits.items():
+        for label, value in ((f"{name}_low", low), (f"{name}_high", high)):
+            message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))
+            message.data.append(float(value))
+    return message
 
 
 def values_cloud(points: Points, header: Header) -> PointCloud2:

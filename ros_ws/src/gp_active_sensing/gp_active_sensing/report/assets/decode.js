@@ -57,6 +57,10 @@
       throw new Error('this browser cannot unpack the maps (no DecompressionStream); use a newer one');
     }
     const { maps, readings } = data;
+    const tracks = await Promise.all((data.tracks || []).map(async (track) => {
+      const [x, y] = await Promise.all([unpack(track.x), unpack(track.y)]);
+      return { ...track, x: x.values, y: y.values };
+    }));
     const [places, mean, std, truth, place, count, value] = await Promise.all([
       placesOf(data.places),
       unpack(maps.mean),
@@ -68,6 +72,7 @@
     ]);
     return {
       ...data,
+      tracks,
       places,
       maps: { ...maps, mean, std, truth },
       readings: { place, count, value: value.values },

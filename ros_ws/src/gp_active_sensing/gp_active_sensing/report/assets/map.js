@@ -11,14 +11,19 @@
     const side = places.shape === 'cells' ? places.side / 2 : 0;
     const [low, high] = [places.low.map((v) => v - side), places.high.map((v) => v + side)];
     const margin = places.shape === 'cells' ? 2 : 8;
+    const room = GPAS.room(width);
     const [wide, tall] = [Math.max(high[0] - low[0], 1e-9), Math.max(high[1] - low[1], 1e-9)];
-    const inner = width - 2 * margin;
+    const inner = width - room.left - 2 * margin;
     const factor = Math.min(inner / wide, (inner * TALLEST) / tall);
-    const height = Math.max(60, Math.ceil(tall * factor) + 2 * margin);
-    const x0 = (width - wide * factor) / 2;
-    const y0 = (height + tall * factor) / 2;
+    const above = Math.max(60, Math.ceil(tall * factor) + 2 * margin);
+    const height = above + room.bottom;
+    const x0 = room.left + (width - room.left - wide * factor) / 2;
+    const y0 = (above + tall * factor) / 2;
     const stroke = Math.min(4, Math.max(1.1, width / (6.5 * Math.sqrt(places.n))));
     const found = { width, height, factor, stroke, side: places.side * factor };
+    found.box = { left: x0, right: x0 + wide * factor, top: y0 - tall * factor, bottom: y0 };
+    [found.low, found.high] = [low, high];
+    found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
     found.x = Float32Array.from(places.x, (x) => x0 + (x - low[0]) * factor);
     found.y = Float32Array.from(places.y, (y) => y0 - (y - low[1]) * factor);
     found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
@@ -75,6 +80,8 @@
       const ratio = window.devicePixelRatio || 1;
       where = layout(places, Math.max(160, canvas.clientWidth));
       canvas.style.height = `${where.height}px`;
+      const { left, top, right, bottom } = where.box;
+      canvas.dataset.box = [left, top, right, bottom].join(); // of the map inside its axes [px]
       for (const sheet of [canvas, below]) {
         sheet.width = Math.round(where.width * ratio);
         sheet.height = Math.round(where.height * ratio);
@@ -118,6 +125,7 @@
       const pen = canvas.getContext('2d');
       pen.clearRect(0, 0, where.width, where.height);
       pen.drawImage(below, 0, 0, where.width, where.height);
+      GPAS.axes(pen, where, places.north);
       over(pen, where, trace);
     }
 

@@ -50,7 +50,14 @@
     }
     if (has(promised) && steps.length > 1) {
       const title = inUnit('Error of the map that the belief promises');
-      add({ title, unit, fromZero: true, ...settled(promised, true), series: [line('promised', promised, 'var(--second)')] });
+      const series = [line('promised', promised, 'var(--second)')];
+      if (run.floor) {
+        const least = steps.map(() => run.floor[0]);
+        series.push(line(`nobody could promise less with ${run.floor[1]} places`, least, 'var(--soft)', { dash: '5 4', width: 1.2 }));
+      }
+      const view = settled(promised, true);
+      if (view.legend && run.floor) view.legend.push({ name: series[1].name, colour: 'var(--soft)', mark: 'dashed' });
+      add({ title, unit, fromZero: true, ...view, series });
     }
     if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
     for (const [key, what] of [['held', 'True values'], ['heldReadings', 'New readings']]) {
@@ -157,7 +164,7 @@
    */
   GPAS.start = (first) => {
     const slider = byId('slider');
-    let run, steps, scales, kernels, staged, last, past, field, made, shades, tints;
+    let run, steps, scales, kernels, staged, last, past, field, made, shades, tints, map;
     let now = null;
     let timer = null;
 
@@ -177,6 +184,11 @@
       past = GPAS.history(run);
       field = GPAS.field(byId('field'), run, past);
       made = charts(run, (s) => go(s));
+      byId('downloads').replaceChildren();
+      GPAS.downloads(byId('downloads'), run, () => ({ at: map, number: steps[now].n }));
+      byId('quality').replaceChildren();
+      byId('quality').hidden = !run.quality;
+      if (run.quality) GPAS.quality(byId('quality'), run);
       shades = scaleColours(scales.labels.length, run.colours.values);
       tints = scaleColours(kernels.labels.length, run.colours.values);
       slider.max = last;
@@ -196,7 +208,7 @@
       slider.setAttribute('aria-valuetext', words);
       byId('where').textContent = words;
       readout(run, step, now);
-      field.show(now);
+      map = field.show(now);
       made.forEach((chart) => chart.setCursor(now));
       if (kernels.labels.length > 1) byId('belief-title').textContent = 'Belief over the length-scale, kernels together';
       byId('belief').hidden = scales.labels.length < 2 && kernels.labels.length < 2;

@@ -62,6 +62,34 @@
       }
     }
 
+    /** The poses of a probe from one step to another; false where none are known. */
+    function poses(pen, where, probe, first, end) {
+      const track = run.tracks && run.tracks.find((t) => t.probe === (probe || ''));
+      if (!track) return false;
+      const [from, upto] = [Math.max(0, track.upto[first - 1] - 1), track.upto[Math.min(end, track.upto.length) - 1]];
+      pen.beginPath();
+      for (let i = from; i < upto; i += 1) {
+        const [x, y] = where.at(track.x[i], track.y[i]);
+        if (i === from) pen.moveTo(x, y);
+        else pen.lineTo(x, y);
+      }
+      return true;
+    }
+
+    /** The way planned through places from one step to another; false where there is none. */
+    function planned(pen, where, trace, probe, first, end) {
+      const list = [];
+      let from = null;
+      for (let s = first; s < end; s += 1) {
+        if (steps[s].probe !== probe || !steps[s].path) continue;
+        if (!list.length) from = steps[s].at ?? null;
+        list.push(...steps[s].path);
+      }
+      if (!list.length) return false;
+      way(pen, where, trace, list, from);
+      return true;
+    }
+
     /** The way driven up to now, its newest part stronger. */
     function driven(pen, where, trace) {
       pen.lineJoin = 'round';
@@ -69,15 +97,8 @@
       const recent = Math.max(1, at.s - RECENT + 1);
       for (const [first, end, thick] of [[1, recent, 1.6], [recent, at.s + 1, 2.4]]) {
         for (const probe of team.length ? team : [undefined]) {
-          const list = [];
-          let from = null;
-          for (let s = first; s < end; s += 1) {
-            if (steps[s].probe !== probe || !steps[s].path) continue;
-            if (!list.length) from = steps[s].at ?? null;
-            list.push(...steps[s].path);
-          }
-          if (!list.length) continue;
-          way(pen, where, trace, list, from);
+          if (end <= first) continue;
+          if (!poses(pen, where, probe, first, end) && !planned(pen, where, trace, probe, first, end)) continue;
           pen.strokeStyle = GPAS.variable('--card');
           pen.lineWidth = thick + 1.8;
           pen.stroke();

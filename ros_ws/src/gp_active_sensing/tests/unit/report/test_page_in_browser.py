@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -9,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shapely.geometry import shape
 
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
+from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, BrowserError, Page
 from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
+from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
+from tests.waiting import wait_until
 
 READY = "document.documentElement.dataset.ready"
 
@@ -114,8 +119,10 @@ def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
     assert "°" not in text(page, "outcome")
     # The hole of the obstacles is empty on all maps.
     assert page.evaluate(
-        "[...document.querySelectorAll('canvas.map')].every((c) => c.getContext('2d')"
-        ".getImageData(c.width * 2.5 / 8, c.height * 3.5 / 6, 1, 1).data[3] === 0)"
+        "[...document.querySelectorAll('canvas.map')].every((c) => {"
+        " const [left, top, right, bottom] = c.dataset.box.split(',').map(Number);"
+        " const [x, y] = [left + (right - left) * 2.5 / 8, top + (bottom - top) * 3.5 / 6];"
+        " return c.getContext('2d').getImageData(x, y, 1, 1).data[3] === 0; })"
     )
 
 
@@ -235,7 +242,8 @@ def test_playing_goes_to_the_end(show: Open, grid: Path) -> None:
 def test_the_mouse_asks_a_place_and_picks_a_stage(show: Open, grid: Path) -> None:
     page = show(grid)
     where = "document.querySelectorAll('canvas.map')[1].getBoundingClientRect()"
-    x, y = page.evaluate(f"[{where}.x + 10, {where}.bottom - 10]")
+    box = "document.querySelectorAll('canvas.map')[1].dataset.box.split(',').map(Number)"
+    x, y = page.evaluate(f"[{where}.x + {box}[0] + 8, {where}.y + {box}[3] - 8]")
     page.mouse(x, y)
     box = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
     (shown,) = page.evaluate(box)
@@ -250,6 +258,60 @@ def test_the_mouse_asks_a_place_and_picks_a_stage(show: Open, grid: Path) -> Non
     )
     page.mouse(left + 46 + (width - 56) / 3, middle, click=True)
     assert text(page, "where") == "stage 2 of 6"
+
+
+MARGINS = """
+[...document.querySelectorAll('canvas.map')].map((canvas) => {
+  const [left, , right, bottom] = canvas.dataset.box.split(',').map(Number);
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const pen = copy.getContext('2d', { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const inked = (x, y, w, h) => pen.getImageData(x, y, w, h).data.some((v, i) => i % 4 === 3 && v);
+  const low = bottom + 2;
+  return {
+    y: inked(0, 0, left - 8, bottom), x: inked(left, low, right - left, 18),
+    scale: inked(left, low + 20, 60, canvas.height - low - 20),
+    north: inked(right - 20, low + 18, 20, canvas.height - low - 18),
+  };
+})
+"""
+
+
+def test_a_map_has_axes_and_a_scale_and_north_where_it_is_known(show: Open, grid: Path) -> None:
+    page = show(grid)
+    for found in page.evaluate(MARGINS):
+        assert found == {"y": True, "x": True, "scale": True, "north": False}
+    north = grid.with_name("north.html")
+    text = grid.read_text(encoding="utf-8")
+    north.write_text(text.replace('"north":false', '"north":true'), encoding="utf-8")
+    for found in show(north).evaluate(MARGINS):
+        assert found["north"]
+
+
+def test_the_map_can_be_taken_home_from_the_page(
+    browser: Browser, show: Open, grid: Path, tmp_path: Path
+) -> None:
+    page = show(grid, "#stage=4")
+    words = "[...document.querySelectorAll('#downloads button')].map((b) => b.textContent)"
+    assert page.evaluate(words) == ["CSV", "GeoJSON"]
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    for number, suffix in enumerate(("csv", "geojson")):
+        page.evaluate(f"document.querySelectorAll('#downloads button')[{number}].click()")
+        file = tmp_path / f"grid-stage4.{suffix}"
+        wait_until(lambda file=file: browser.wait(0.02) or file.exists(), f"{file.name}")  # type: ignore[misc]
+    field = map_of_run(grid.parent, 4)
+    with (tmp_path / "grid-stage4.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["place"] for row in rows] == list(field.topology.names)
+    for key, values, off in (("mean", field.mean, 0.01), ("std", field.std, 0.01)):
+        assert [float(row[key]) for row in rows] == pytest.approx(values.tolist(), abs=off)
+    assert [int(row["readings"]) for row in rows] == field.readings.tolist()
+    data = json.loads((tmp_path / "grid-stage4.geojson").read_text())
+    assert data["gp_active_sensing"]["crs"] == "local"
+    for feature, (x, y) in zip(data["features"], field.topology.positions.tolist(), strict=True):
+        cell = shape(feature["geometry"])
+        assert cell.exterior.is_ccw
+        assert (cell.centroid.x, cell.centroid.y) == pytest.approx((x, y), abs=0.02)
 
 
 def test_dark_and_back(show: Open, grid: Path) -> None:
@@ -272,6 +334,12 @@ def test_a_phone(show: Open, grid: Path) -> None:
     page.evaluate("window.scrollTo(0, document.getElementById('charts').offsetTop)")
     top = page.evaluate("document.getElementById('slider').getBoundingClientRect().bottom")
     assert 0 < top < 120, "the slider stays in reach"
+    page.evaluate("window.scrollTo(0, 0)")
+    order = "['canvas.map', '.tiles', '#why', '#charts', 'details'].map((what) =>"
+    order += " document.querySelector(what).getBoundingClientRect().top)"
+    tops = page.evaluate(order)
+    assert tops == sorted(tops), "maps first, then the figures"
+    assert tops[0] < 500
     page.look(width=844, height=390)
     page.until("document.querySelector('#charts svg').viewBox.baseVal.width !== 0")
     assert page.evaluate(OVERFLOW) <= 0
@@ -306,6 +374,30 @@ def test_a_node_s_run_without_truth(show: Open, tmp_path: Path) -> None:
     assert all(colours > 5 for colours, _ in page.evaluate(INK))
     assert text(page, "where") == "stage 2 of 2"
     assert page.evaluate(PATHS) > 0
+
+
+def test_a_mission_says_how_good_it_is_and_where_it_drove(show: Open, tmp_path: Path) -> None:
+    page = show(write_report(mission(tmp_path / "run")))
+    said = text(page, "quality")
+    assert said.startswith("How good is it?Each of the 2 places that were read was predicted from")
+    assert "2 places are too few to say how well the intervals fit." in said
+    assert page.evaluate("document.querySelectorAll('#quality svg').length") == 2
+    assert page.evaluate(TITLES)[4:6] == [
+        "What was read, less what all others say [standard deviations]",
+        "Calibration: places within an interval [%]",
+    ]
+    assert "2026-11-23 12:00 to 12:02 UTC · 2 min · /water/oxygen" in page.evaluate(
+        "document.querySelector('header').textContent"
+    )
+    before = page.evaluate(INK)[1]
+    straight = tmp_path / "run" / "straight.html"
+    whole = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    straight.write_text(re.sub(r'"tracks":\[.*?"upto":\[[0-9,]*\]\}\]', '"tracks":[]', whole))
+    assert show(straight).evaluate(INK)[1] != before, "the poses are drawn, not the plan"
+
+
+def test_a_run_with_a_truth_is_not_judged_by_its_readings(show: Open, grid: Path) -> None:
+    assert show(grid).evaluate("document.getElementById('quality').hidden")
 
 
 def test_a_replayed_bag(show: Open, tmp_path: Path) -> None:

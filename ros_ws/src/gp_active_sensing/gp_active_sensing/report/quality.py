@@ -1,0 +1,97 @@
+"""How good is a map whose truth nobody knows: what the readings say of each other.
+
+Each place that was read is predicted from the readings of all other places, see
+`gp_active_sensing.belief.leave_one_out`. With the probability u that the belief gave to less than
+what was read there, a belief that is right has u uniform: half of the places are within its central
+50 % interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Calibration", "calibration_of"]
+
+MOST = 800
+"""Places with readings; of more it is not worked out, which would take O(L D³)."""
+FEW = 10
+"""Places below which nothing is said of how well the intervals fit."""
+SHARES = np.arange(5, 100, 5) / 100.0
+"""Of the central intervals that are counted."""
+_END = 1e-12
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the places say of each other.
+
+    Args:
+        places: (D,) in the order in which they were first read.
+        below: (D,) probability of less than what was read at each, by the readings elsewhere.
+        error: root mean square of what was read less what was predicted, in the sensor's unit.
+    """
+
+    places: IntArray
+    below: FloatArray
+    error: float
+
+    @property
+    def off(self) -> FloatArray:
+        """(D,) how far off each is, in standard deviations of a normal distribution."""
+        return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
+
+    def inside(self, share: float) -> float:
+        """Return the share of the places within the central intervals of a probability."""
+        return float(np.mean(np.abs(self.below - 0.5) <= 0.5 * share))
+
+    @property
+    def verdict(self) -> str:
+        """What that means, as a sentence."""
+        count = len(self.places)
+        if count < FEW:
+            return f"{count} places are too few to say how well the intervals fit."
+        half, most = self.inside(0.5), self.inside(0.9)
+        # Twice the standard deviation of a share of so many independent places.
+        if most < 0.9 - 2.0 * np.sqrt(0.09 / count) or half < 0.5 - 2.0 * np.sqrt(0.25 / count):
+            return "The intervals are too narrow: the map is less certain than it says."
+        if half > 0.5 + 2.0 * np.sqrt(0.25 / count):
+            return "The intervals are too wide: the map is more certain than it says."
+        return "The intervals fit: the map is as certain as it says, where it was read."
+
+    def to_payload(self) -> dict[str, Any]:
+        """Return plain data for the page."""
+        return {
+            "places": self.places.tolist(),
+            "off": [round(value, 3) for value in self.off.tolist()],
+            "shares": [round(100.0 * share) for share in SHARES.tolist()],
+            "inside": [round(100.0 * self.inside(share), 1) for share in SHARES.tolist()],
+            "half": round(100.0 * self.inside(0.5)),
+            "most": round(100.0 * self.inside(0.9)),
+            "error": float(f"{self.error:.4g}"),
+            "verdict": self.verdict,
+        }
+
+
+def calibration_of(belief: Belief) -> Calibration | None:
+    """Return what the places say of each other; None where that is not worked out.
+
+    So with fewer than two places or more than `MOST`, and where readings age.
+    """
+    if not 2 <= int(belief.observed.sum()) <= MOST:
+        return None
+    found = belief.leave_one_out()
+    if found is None:
+        return None
+    spread = np.sqrt(found.variance + belief.average_noise(found.places))
+    apart = (found.average - found.mean) / np.maximum(spread, np.finfo(np.float64).tiny)
+    below = (found.weights * ndtr(apart)).sum(axis=0)
+    inverse = belief.transform.inverse
+    errors = inverse(found.read) - inverse(found.predicted)
+    return Calibration(found.places, below, float(np.sqrt(np.mean(errors**2))))

@@ -1,0 +1,103 @@
+"""Where the probes really drove: the poses in the journal of a mission."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    Event,
+    ReadingUsed,
+    ReturnBegun,
+    StateChanged,
+    StatusNoted,
+    Whereabouts,
+)
+
+__all__ = ["Track", "tracks_of"]
+
+MOST = 4000
+"""Points of all tracks together."""
+_FINE = 1.0 / 1500.0
+"""Share of the map's extent below which two points are one."""
+
+
+@dataclass
+class Track:
+    """The way of one probe.
+
+    Args:
+        probe: its name, "" for the only one.
+        points: (x, y) in the order in which they were driven [m].
+        upto: number of points at the end of each step.
+    """
+
+    probe: str
+    points: list[tuple[float, float]] = field(default_factory=list)
+    upto: list[int] = field(default_factory=list)
+
+
+def tracks_of(events: Sequence[Event], ends: Sequence[int] | None, extent: float) -> list[Track]:
+    """Return the ways that the poses of a journal give; the nodes write one a second at least.
+
+    Args:
+        events: of the journal, in order.
+        ends: number of readings at the end of each step; None = a step is a decision.
+        extent: of the map [m].
+    """
+    poses = sum(1 for event in events for _ in _poses(event))
+    fine = extent * _FINE * max(1.0, poses / MOST)
+    tracks: dict[str, Track] = {}
+    newest: dict[str, int] = {}
+    steps = readings = 0
+
+    def close() -> None:
+        for track in tracks.values():
+            track.upto += [len(track.points)] * (steps - len(track.upto))
+
+    def close_read() -> None:
+        nonlocal steps
+        while ends is not None and steps < len(ends) and ends[steps] <= readings:
+            steps += 1
+            close()
+
+    close_read()
+    for event in events:
+        if ends is None and isinstance(event, DecisionTaken | ReturnBegun):
+            steps += 1
+            close()
+        for probe, stamp_ns, x, y in _poses(event):
+            if stamp_ns <= newest.get(probe, -1) or not (math.isfinite(x) and math.isfinite(y)):
+                continue
+            newest[probe] = stamp_ns
+            track = tracks.setdefault(probe, Track(probe, [], [0] * steps))
+            if not track.points or math.dist(track.points[-1], (x, y)) > fine:
+                track.points.append((x, y))
+        if isinstance(event, ReadingUsed):
+            readings += 1
+            close_read()
+    steps = steps + 1 if ends is None else len(ends)
+    close()
+    return [track for track in tracks.values() if len(track.points) > 1]
+
+
+def _poses(event: Event) -> Iterator[tuple[str, int, float, float]]:
+    """Yield probe, time [ns] and position [m] of each pose that an event holds."""
+    if isinstance(event, ReadingUsed):
+        if event.reading.position is not None:
+            yield (event.probe, event.reading.stamp_ns, *event.reading.position)
+    elif isinstance(event, StatusNoted):
+        for name, status in event.probes.items():
+            yield from _pose(name, status.where)
+    elif isinstance(event, StateChanged):
+        for name, where in event.probes.items():
+            yield from _pose(name, where)
+    else:
+        yield from _pose(event.probe, getattr(event, "where", None))
+
+
+def _pose(probe: str, where: Whereabouts | None) -> Iterator[tuple[str, int, float, float]]:
+    if where is not None and where.pose is not None:
+        yield (probe, *where.pose)

@@ -1,0 +1,241 @@
+"""The map of a mission for other programs: files in the run directory, grids for costmaps."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+import yaml
+from nav_msgs.msg import OccupancyGrid
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.export import export_map
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.run_map import map_of_run
+from gp_active_sensing.ros import qos
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing
+
+pytestmark = pytest.mark.ros
+
+TALL = ("map.rows:=3", "map.origin:=[5.0, -20.0]")
+
+
+def read_one(ros: Ros, *parameters: str, value: float = 12.0) -> tuple[Any, Probe]:
+    """A mission that has read one place and was sent on."""
+    node = sensing(ros, *parameters)
+    probe = Probe(ros).connect()
+    probe.pose(5.0, -20.0 if TALL[1] in parameters else 0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    place, t = probe.waypoints[0].pose.position, probe.now_ns()
+    probe.pose(place.x, place.y, t=t)
+    probe.reading(value, t=t)
+    wait_until(lambda: len(probe.waypoints) == 2, "the second waypoint")
+    return node, probe
+
+
+def grids(ros: Ros) -> dict[str, list[Any]]:
+    heard: dict[str, list[Any]] = {"mean_grid": [], "std_grid": [], "grid_limits": []}
+    listener = ros.node("costmap")
+    for name, found in heard.items():
+        kind = Float64MultiArray if name == "grid_limits" else OccupancyGrid
+        listener.create_subscription(kind, f"/active_sensing/{name}", found.append, qos.latched())
+    return heard
+
+
+def limits_in(message: Any) -> dict[str, float]:
+    labels = [dim.label for dim in message.layout.dim]
+    return dict(zip(labels, message.data, strict=True))
+
+
+def test_a_costmap_gets_levels_of_mean_and_deviation(ros: Ros) -> None:
+    _, probe = read_one(ros, *TALL, "map.obstacles:='[[[14, -11], [16, -9]]]'")
+    heard = grids(ros)  # comes late: the topics are latched
+
+    def level(name: str, x: float, y: float) -> int:
+        message = heard[name][-1]
+        info = message.info
+        column = int((x - info.origin.position.x) / info.resolution)
+        row = int((y - info.origin.position.y) / info.resolution)
+        return int(message.data[row * info.width + column])
+
+    first = probe.waypoints[0].pose.position
+    wait_until(lambda: all(heard.values()), "both grids and their limits")
+    wait_until(lambda: level("std_grid", first.x, first.y) < 50, "the grids after the reading")
+    for name in ("mean_grid", "std_grid"):
+        message = heard[name][-1]
+        assert message.header.frame_id == "map"
+        assert (message.info.width, message.info.height) == (4, 3)
+        assert message.info.resolution == 10.0
+        origin = message.info.origin
+        assert (origin.position.x, origin.position.y) == (0.0, -25.0)  # a corner, not a centre
+        assert origin.orientation.w == 1.0
+        assert level(name, 15.0, -10.0) == -1  # the obstacle
+        assert all(0 <= v <= 100 for v in message.data if v != -1)
+        assert list(message.data).count(-1) == 1
+    cloud = probe.heard["field"][-1]
+    said = limits_in(heard["grid_limits"][-1])
+    assert said["std_low"] == 0.0
+    import numpy as np
+
+    table = np.frombuffer(bytes(cloud.data), dtype="<f4").reshape(cloud.width, 5)
+    for column, name in ((3, "mean"), (4, "std")):
+        low, high = said[f"{name}_low"], said[f"{name}_high"]
+        assert table[:, column].max() == pytest.approx(high, rel=1e-5)
+        for row in table:
+            value = low + (high - low) * level(f"{name}_grid", row[0], row[1]) / 100
+            assert value == pytest.approx(row[column], abs=0.006 * (high - low) + 1e-5)
+
+
+def test_levels_between_limits_of_ones_own(ros: Ros) -> None:
+    read_one(ros, "grids.mean_low:=0.0", "grids.mean_high:=10.0", "grids.std_high:=100.0")
+    heard = grids(ros)
+    wait_until(lambda: all(heard.values()), "both grids and their limits")
+    assert limits_in(heard["grid_limits"][-1]) == {
+        "mean_low": 0.0, "mean_high": 10.0, "std_low": 0.0, "std_high": 100.0,
+    }  # fmt: skip
+    wait_until(lambda: max(heard["mean_grid"][-1].data) == 100, "12 is beyond the limit")
+    assert max(heard["std_grid"][-1].data) < 15
+
+
+def test_limits_in_the_wrong_order_are_refused(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false", "grids.mean_low:=5.0", "grids.mean_high:=5.0")
+    with pytest.raises(ConfigError, match=r"grids\.mean_high: must be more than mean_low \(5\)"):
+        node.configure()
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def fill(message: Any, fields: dict[str, Any]) -> Any:
+    """Set the fields of a message from YAML, as `ros2 topic pub` does."""
+    for name, value in fields.items():
+        assert name in message.get_fields_and_field_types()
+        inner = isinstance(value, dict)
+        setattr(message, name, fill(getattr(message, name), value) if inner else value)
+    return message
+
+
+def save(ros: Ros) -> Any:
+    client = ros.node("operator").create_client(Trigger, "/active_sensing/save")
+    return ros.call(client, Trigger.Request())
+
+
+def test_save_writes_the_map_as_it_is_and_the_end_once_more(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    formats = "mission.export:=['csv', 'geojson', 'ros']"
+    _, probe = read_one(ros, f"run_dir:={run}", "budget.readings:=3", formats)
+    answer = save(ros)
+    assert answer.success
+    assert answer.message == (
+        "summary and map.csv and map.geojson and map_mean_grid.yaml and map_std_grid.yaml "
+        f"written to {run}"
+    )
+    rows = rows_of(run / "map.csv")
+    assert [row["place"] for row in rows] == ["c0r0", "c1r0", "c2r0", "c3r0"]
+    assert sorted(row["readings"] for row in rows) == ["0", "0", "0", "1"]
+    assert [float(row["value"]) for row in rows if row["value"]] == [12.0]
+    text = (run / "map_mean_grid.yaml").read_text()
+    message = fill(OccupancyGrid(), yaml.safe_load(text))
+    assert (message.info.width, message.info.height, len(message.data)) == (4, 1, 4)
+    assert message.info.origin.position.x == -5.0
+    probe.obedient = True
+    probe.hear(probe.waypoints[-1])
+    probe.wait_value("state", "ended")
+    wait_until((run / "report.html").exists, "the report")
+    rows = rows_of(run / "map.csv")
+    assert sum(row["readings"] != "0" for row in rows) == 3
+    found = map_of_run(run)  # the journal gives the same map
+    assert [float(row["mean"]) for row in rows] == pytest.approx(found.mean.tolist(), rel=1e-9)
+    assert [float(row["std"]) for row in rows] == pytest.approx(found.std.tolist(), rel=1e-9)
+    assert len(json.loads((run / "map.geojson").read_text())["features"]) == 4
+    with pytest.raises(RunError, match="there already"):
+        export_map(found, run / "map.csv", "csv")
+
+
+def test_a_mission_that_is_shut_down_leaves_its_map(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node, _ = read_one(ros, f"run_dir:={run}")
+    assert not (run / "map.csv").exists()
+    node.release()
+    assert sum(row["readings"] != "0" for row in rows_of(run / "map.csv")) == 1
+    assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
+
+
+def test_before_the_first_reading_there_is_no_map(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    sensing(ros, f"run_dir:={run}")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    answer = save(ros)
+    assert answer.success
+    assert answer.message == f"summary written to {run}"
+    assert not (run / "map.csv").exists()
+
+
+def test_a_map_that_cannot_be_written_is_said_and_the_mission_goes_on(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    node, probe = read_one(ros, f"run_dir:={run}", "budget.readings:=2")
+    full = RunError(f"{run / 'map.csv'}: cannot write: {os.strerror(errno.ENOSPC)}")
+
+    def no_room(self: RunDirectory, name: str, content: object) -> None:
+        raise full
+
+    monkeypatch.setattr(RunDirectory, "write_file", no_room)
+    answer = save(ros)
+    assert not answer.success
+    assert answer.message == "see the log"
+    probe.obedient = True
+    probe.hear(probe.waypoints[-1])
+    probe.wait_value("state", "ended")
+    wait_until((run / "summary.json").exists, "the summary")
+    node.release()
+    assert "map.csv: cannot write: No space left on device" in capfd.readouterr().err
+    assert not node.callback_errors
+
+
+@pytest.mark.parametrize(
+    ("formats", "why"),
+    [
+        ("['csv', 'shp']", r"mission\.export\[1\]: expected one of csv, geojson"),
+        ("['asc']", r"mission\.export: asc: map 'ring' is no grid: its places are pieces of roads"),
+    ],
+)
+def test_formats_that_do_not_fit_are_refused_at_the_start(
+    ros: Ros, tmp_path: Path, formats: str, why: str
+) -> None:
+    corners = [[100 * math.cos(a), 100 * math.sin(a)] for a in (0, 2, 4, 0)]
+    ways = [
+        {
+            "type": "Feature",
+            "properties": {"id": f"s{i}", "from": str(i), "to": str((i + 1) % 3)},
+            "geometry": {"type": "LineString", "coordinates": corners[i : i + 2]},
+        }
+        for i in range(3)
+    ]
+    ring = tmp_path / "ring.geojson"
+    ring.write_text(json.dumps({"type": "FeatureCollection", "features": ways}))
+    given = (
+        "map.kind:=roads", f"map.file:={ring}", "policy.name:=ie",
+        f"mission.export:={formats}", f"run_dir:={tmp_path / 'run'}", "autostart:=false",
+    )  # fmt: skip
+    node = sensing(ros, given=given)
+    with pytest.raises(ConfigError, match=why):
+        node.configure()
+    assert not (tmp_path / "run").exists()
