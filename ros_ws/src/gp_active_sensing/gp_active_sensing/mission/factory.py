@@ -171,9 +171,7 @@ def _build(
         unit = config.reading.unit or known.unit
         exports = config.mission.export if driver == "ros" and run is not None else ()
         check_exports(exports, topology)
-        recorder = Recorder(
-            run, kept, known=known, unit=unit, driver=driver, exports=exports
-        )
+        recorder = Recorder(run, kept, known=known, unit=unit, driver=driver, exports=exports)
         undo.callback(recorder.close)
         if earlier is not None:
             recorder.is_written = earlier.has
