@@ -24,6 +24,7 @@ _MODULES = {
     "doctor": "doctor",
     "experiment": "experiment",
     "export": "export",
+    "init": "init",
     "learn": "learn",
     "maps": "maps",
     "model": "model",

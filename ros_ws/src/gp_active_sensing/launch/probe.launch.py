@@ -54,6 +54,7 @@ def start(context: LaunchContext) -> list[Any]:
         **given.sensor_parameters,
         "waypoint.topic": given.waypoint_topic,
         "waypoint.navigate": given.navigate,
+        "mission.exit_at_end": given.exit_at_end,
         "run_dir": given.kept_in,
         "use_sim_time": given.use_sim_time,
     }

@@ -24,7 +24,6 @@ class Arguments(MissionArguments):
     scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
     seed: int | None = param(None, help="key of every random draw")
     speed_factor: float | None = param(None, help="simulated seconds per second")
-    exit_at_end: bool | None = param(False, help="end once the mission is over")
     params_file: str | None = param(
         "traffic_sim.yaml", help="ROS parameter file; arguments go before it"
     )

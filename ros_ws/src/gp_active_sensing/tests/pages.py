@@ -9,6 +9,7 @@ What a fence says after its language:
 ``needs=MODULE``   executed where that library of an extra is installed; what needs a file of
                    such a block, or shows its output, is skipped with it
 ``sh fails``       commands that end with exit code 1 or 2, and without a traceback
+``sh robot``       what runs in a terminal of its own, until the next such block (first_robot.md)
 ``text output``    lines of what the command before it says, … standing for anything
 """
 

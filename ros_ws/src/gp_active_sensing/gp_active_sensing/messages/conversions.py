@@ -13,11 +13,13 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.types import Clock
 
 __all__ = [
+    "NUMBERS",
     "FieldPath",
     "MessageTypes",
     "RateLimit",
     "Value",
     "ValueReader",
+    "element_of",
     "geodetic_to_local",
     "heading_of",
     "pose_reader",
@@ -29,7 +31,8 @@ __all__ = [
 _TYPE_NAME = re.compile(r"^([a-z][a-z0-9_]*)/(?:msg/)?([A-Z][A-Za-z0-9]*)$")
 _STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
 _ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")
-_NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
+NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
+"""Types of fields that are numbers, in the words of rosidl."""
 
 
 class MessageTypes(Protocol):
@@ -108,7 +111,7 @@ class FieldPath:
                 kind = _element(kind, f"{where}: {name!r}")
             now = kind if _TYPE_NAME.match(kind) else None
             steps.append((name, indices))
-        if not _NUMBERS.match(kind):
+        if not NUMBERS.match(kind):
             hint = " Add [i] for one element" if _ELEMENT.match(kind) else " Name a field of it"
             msg = f"{where}: expected a number, the field is a {kind}.{hint}"
             raise ConfigError(msg)
@@ -144,12 +147,17 @@ class FieldPath:
             setattr(target, name, type(getattr(target, name))(value))
 
 
-def _element(kind: str, where: str) -> str:
+def element_of(kind: str) -> str:
+    """Return the type of an array's elements, "" for what is no array."""
     match = _ELEMENT.match(kind)
-    if match is None:
-        msg = f"{where} is a {kind}, not an array; leave the [i] out"
-        raise ConfigError(msg)
-    return match.group(1) or match.group(2)
+    return "" if match is None else match.group(1) or match.group(2)
+
+
+def _element(kind: str, where: str) -> str:
+    if element := element_of(kind):
+        return element
+    msg = f"{where} is a {kind}, not an array; leave the [i] out"
+    raise ConfigError(msg)
 
 
 def stamp_ns(stamp: Any) -> int:
@@ -278,7 +286,10 @@ def pose_reader(
     short = type.rsplit("/", maxsplit=1)[-1]
     if short == "NavSatFix":
         if datum is None:
-            msg = "pose.datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude]"
+            msg = (
+                "pose.datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude] of "
+                "the map's origin, since the map does not say where on earth it is"
+            )
             raise ConfigError(msg)
         origin = (float(datum[0]), float(datum[1]))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
@@ -37,11 +38,11 @@ from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.topology import Topology, build_topology, place_index
+from gp_active_sensing.topology import MapConfig, Topology, build_topology, place_index
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 
-__all__ = ["MissionComponents", "OpenRun", "build_parts", "plan_limit"]
+__all__ = ["MissionComponents", "OpenRun", "beside", "build_parts", "plan_limit"]
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +71,15 @@ class MissionComponents:
     matcher: MapMatcher
     belief: BeliefConfig
     """What it began with: of a belief over kernels, with the mark of its file."""
+
+
+def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
+    """Return a map whose file, unless it is found as it is named, is one in these folders."""
+    if map.file and not Path(map.file).expanduser().is_file():
+        for found in (folder / map.file for folder in folders):
+            if found.is_file():
+                return replace(map, file=str(found.absolute()))
+    return map
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:

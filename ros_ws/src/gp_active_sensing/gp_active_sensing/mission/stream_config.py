@@ -215,22 +215,28 @@ class PoseConfig:
     )
     datum: tuple[float, ...] | None = param(
         None,
-        help="NavSatFix: latitude and longitude of the map's origin (x east, y north)",
+        help="NavSatFix: latitude and longitude of the map's origin (x east, y north); unset = as "
+        "the map's file says",
         unit="degree",
         low=-180.0,
         high=180.0,
     )
 
     def __post_init__(self) -> None:
-        if self.datum is None and self.type == "sensor_msgs/msg/NavSatFix":
-            msg = "datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude]"
-            raise ConfigError(msg)
         if self.datum is not None and (len(self.datum) != 2 or abs(self.datum[0]) > 90.0):
             msg = f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
             raise ConfigError(msg)
         if self.type == TF and not self.child_frame.strip("/"):
             msg = "child_frame: is required for tf: the frame of the sensor, such as base_link"
             raise ConfigError(msg)
+
+    def origin(self, datum: tuple[float, float] | None) -> tuple[float, ...] | None:
+        """Return latitude and longitude of the map's origin [degree], None where nobody says.
+
+        Args:
+            datum: longitude and latitude, as the map says (`Topology.datum`).
+        """
+        return self.datum or (None if datum is None else (datum[1], datum[0]))
 
 
 @dataclass(frozen=True)

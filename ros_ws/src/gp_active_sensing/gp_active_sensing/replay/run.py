@@ -104,7 +104,8 @@ def replay_bag(
         config = dataclasses.replace(config, run_dir=str(out))
         built = _Builder(config, scenario, clockwork)
         parts = built()
-        feed = TopicReader(bag, config, topics, parts.mission.loop.topology.frame)
+        topology = parts.mission.loop.topology
+        feed = TopicReader(bag, config, topics, topology.frame, topology.datum)
         driver: ReproducibilityCheck | Driver
         if again and recording is not None:
             _say_lost(recording)

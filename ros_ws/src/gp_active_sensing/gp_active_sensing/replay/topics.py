@@ -129,6 +129,7 @@ class TopicReader:
         config: message types and fields.
         topics: of each probe.
         frame: of the map.
+        datum: longitude and latitude of its origin [degree]; None where that is not known.
 
     Raises:
         ConfigError: a message type or field that the bag does not have.
@@ -140,6 +141,7 @@ class TopicReader:
         config: ActiveSensingConfig,
         topics: Mapping[str, Topics],
         frame: str,
+        datum: tuple[float, float] | None = None,
     ) -> None:
         reading, pose = config.reading, config.pose
         self._bag = bag
@@ -164,7 +166,10 @@ class TopicReader:
         )
         if any(kind == "pose" for kind, _ in self.kinds):
             self._read_pose = pose_reader(
-                pose.type, datum=pose.datum, frame=frame, covariance=pose.covariance == "use"
+                pose.type,
+                datum=pose.origin(datum),
+                frame=frame,
+                covariance=pose.covariance == "use",
             )
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""

@@ -21,7 +21,7 @@ require_ros_in(__name__)
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.mission.factory import MissionComponents, beside, build_parts
 from gp_active_sensing.mission.log_messages import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
@@ -173,6 +173,7 @@ class ActiveSensingNode(GuardedNode):
     def configure(self) -> None:
         """Build everything from the parameters; all problems in one message."""
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
+        config = dataclasses.replace(config, map=beside(config.map, self.file_folders))
         self._config = config
         self._parts = parts = build_parts(config, self._scenario, known_of=known_of)
         if parts.recorder.run is not None and not parts.recorder.earlier:

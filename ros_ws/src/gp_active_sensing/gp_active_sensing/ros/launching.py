@@ -303,6 +303,9 @@ class MissionArguments(Arguments):
         help="several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; "
         "empty = one, without a namespace; in simulation, as many as the scenario says",
     )
+    exit_at_end: bool | None = param(
+        None, help="end once the mission is over; empty = as params_file says, or false"
+    )
     respawn: bool | None = param(
         False, help="start active_sensing again after a crash; with run_dir it resumes"
     )

@@ -75,6 +75,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
         """Of each key in a parameter file, whether it stands under this node's own name."""
+        self.file_folders = tuple(path.parent for path in given_files(words))
+        """Where its parameter files are: files that they name may lie beside them."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(

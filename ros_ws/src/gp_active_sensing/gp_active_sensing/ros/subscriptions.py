@@ -77,7 +77,8 @@ class Subscriptions:
             scale=reading.scale,
             offset=reading.offset,
         )
-        self._frame = frame = parts.mission.loop.topology.frame
+        topology = parts.mission.loop.topology
+        self._frame = frame = topology.frame
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
         """Made when something is to be looked up first; see `_tf`."""
@@ -98,7 +99,10 @@ class Subscriptions:
             self._transforms = Transforms(node, frame, pose.rate)
         else:
             self._read_pose = pose_reader(
-                pose.type, datum=pose.datum, frame=frame, covariance=pose.covariance == "use"
+                pose.type,
+                datum=pose.origin(topology.datum),
+                frame=frame,
+                covariance=pose.covariance == "use",
             )
         for name in parts.mission.probes:
             self.listen(name)

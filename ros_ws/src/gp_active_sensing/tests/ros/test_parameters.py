@@ -310,7 +310,7 @@ def test_another_policy_keeps_what_it_knows(ros: Ros) -> None:
         ("scenario:=no_such_town", "no_such_town"),
         ("belief.kernel:=matern33", "unknown kernel 'matern33'. Did you mean 'matern32'"),
         ("budget.readings:=0", "budget.readings: must be 1 or more"),
-        ("pose.type:=sensor_msgs/msg/NavSatFix", "datum: is required"),
+        ("pose.datum:=[91.0, 8.0]", "datum: expected [latitude, longitude] in degrees"),
     ],
 )
 def test_wrong_parameters_are_explained(ros: Ros, override: str, text: str) -> None:

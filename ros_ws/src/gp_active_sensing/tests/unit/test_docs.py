@@ -47,7 +47,9 @@ PAGES = sorted(
     for page in REPOSITORY.glob(pattern)
     if not HIDDEN & set(page.relative_to(REPOSITORY).parts)
 )
-STEPS = [step for page in PAGES for step in steps(page)]
+PLAYED = {"first_robot.md": "tests/ros/test_first_robot.py"}
+"""Pages with more than one terminal, and who plays them."""
+STEPS = [step for page in PAGES if page.name not in PLAYED for step in steps(page)]
 
 
 def identify(value: object) -> str:
@@ -90,6 +92,13 @@ def test_blocks_say_their_language(page: Path) -> None:
             f"{block.where}: expected one of {sorted(LANGUAGES)} after the fence, "
             f"got {block.language!r}; what is plain text is `text`"
         )
+
+
+def test_every_page_that_is_played_elsewhere_is() -> None:
+    names = {page.name for page in PAGES}
+    for page, test in PLAYED.items():
+        assert page in names
+        assert page in (PACKAGE / test).read_text("utf-8")
 
 
 def test_every_excuse_is_used() -> None:

@@ -1,0 +1,233 @@
+"""A mission of one's own robot, from a few answers: what to write into its parameter file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.config import from_mapping, param_of, to_mapping
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.util.resources import find_resource
+
+__all__ = ["MissionMap", "in_words", "mission_text", "read_budget", "read_map", "read_position"]
+
+PLACES = 300
+"""About how many places a rectangle gets where nobody says how far they are apart."""
+_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")
+_CORNERS = re.compile(rf"^\s*{_NUMBER}(?:\s*,\s*{_NUMBER}){{3}}\s*$")
+_AMOUNT = re.compile(rf"^\s*({_NUMBER})\s*([A-Za-z]*)\s*$")
+_UNITS = {
+    **dict.fromkeys(("", "reading", "readings", "place", "places"), ("readings", 1.0)),
+    **dict.fromkeys(("m", "metres", "meters"), ("metres", 1.0)),
+    "km": ("metres", 1000.0),
+    **dict.fromkeys(("s", "seconds"), ("seconds", 1.0)),
+    **dict.fromkeys(("min", "minutes"), ("seconds", 60.0)),
+    **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600.0)),
+}
+_PLAIN = re.compile(r"^[A-Za-z/~][\w./~-]*$")
+_TRUTHS = frozenset("y yes n no on off true false null".split())
+_NOT_OF_FILES = ("map.kind: is required", "map.file: has no meaning")
+_HEAD = """\
+# A mission for gp_active_sensing. What is not here has its default: `ros2 param describe
+# /active_sensing NAME` says what a parameter is for. Start it:
+#   {start}
+/**:
+  ros__parameters:
+"""
+
+
+@dataclass(frozen=True)
+class MissionMap:
+    """A map that was tried.
+
+    Args:
+        section: its keys, without those that are defaults.
+        places: what became of it.
+        from_file: it was read from a file, which may have a frame and an origin of its own.
+    """
+
+    section: Mapping[str, Any]
+    places: Topology
+    from_file: bool
+
+
+def read_map(text: str, *, spacing: float | None = None, frame: str = "") -> MissionMap:
+    """Return the map that an answer stands for.
+
+    Args:
+        text: a file, the name of a map that ships with the package, a rectangle such as
+            ``60x40`` [m], or its corners ``x0,y0,x1,y1`` [m].
+        spacing: distance between neighbouring places [m]; None = as the map has it.
+        frame: of the positions; "" = the file's own, or map.
+
+    Raises:
+        ActiveSensingError: a file that is not there or no map; no rectangle.
+    """
+    more: dict[str, Any] = {"spacing": spacing} if spacing is not None else {}
+    more |= {"frame": frame} if frame else {}
+    corners = _corners(text)
+    if corners is not None:
+        x0, y0, x1, y1 = corners
+        section = {
+            "kind": "grid",
+            "outline": [[x0, y0], [x1, y1]],
+            "spacing": _spacing((x1 - x0) * (y1 - y0)),
+            **more,
+        }
+        return MissionMap(section, build_topology(from_mapping(MapConfig, section)), False)
+    file = str(Path(text).expanduser()) if text.startswith("~") else text
+    find_resource("maps", file)  # said clearly where it is not there
+    return _from_file({"file": file, **more})
+
+
+def _from_file(section: dict[str, Any]) -> MissionMap:
+    """Build the map of a file: of the kind that the file says, else of the first that takes it."""
+    field = next(f for f in dataclasses.fields(MapConfig) if f.name == "kind")
+    choices = param_of(field).choices or ()
+    said: list[ActiveSensingError] = []
+    for given in (section, *({"kind": kind, **section} for kind in choices)):
+        try:
+            config = from_mapping(MapConfig, given, path="map")
+        except ConfigError as error:
+            if not any(p.startswith(_NOT_OF_FILES) for p in error.problems):
+                said.append(error)
+            continue
+        try:
+            return MissionMap(given, build_topology(config), True)
+        except ActiveSensingError as error:
+            if given is section:  # the file says what it is
+                raise
+            said.append(error)
+    if said:
+        raise said[0]
+    msg = f"map: {section['file']} is no file of a map"
+    raise ConfigError(msg)
+
+
+def _corners(text: str) -> tuple[float, float, float, float] | None:
+    if sides := _SIDES.match(text):
+        corners = (0.0, 0.0, float(sides[1]), float(sides[2]))
+    elif _CORNERS.match(text):
+        a, b, c, d = (float(word) for word in text.split(","))
+        corners = (min(a, c), min(b, d), max(a, c), max(b, d))
+    else:
+        return None
+    if not (corners[2] > corners[0] and corners[3] > corners[1]):
+        msg = f"map: a rectangle with an area is expected, such as 60x40 [m], got {text!r}"
+        raise ConfigError(msg)
+    return corners
+
+
+def _spacing(area: float) -> float:
+    """Return 1, 2, 2.5 or 5 times a power of ten, for about `PLACES` places on an area [m²]."""
+    exact = math.sqrt(area / PLACES)
+    power = 10.0 ** math.floor(math.log10(exact))
+    return float(
+        min((1.0, 2.0, 2.5, 5.0, 10.0), key=lambda step: abs(step - exact / power)) * power
+    )
+
+
+def in_words(places: Topology) -> str:
+    """Return how many places a map has, how large it is, its frame and its origin."""
+    width, height = np.ptp(places.positions[:, :2], axis=0)
+    text = f"{places.n} places, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
+    if places.datum is not None:
+        text += f", origin at latitude {places.datum[1]:.6g}, longitude {places.datum[0]:.6g}"
+    return text.replace(",0", "0") if width < 1000 > height else text
+
+
+def read_budget(text: str) -> dict[str, int | float]:
+    """Return the budget that an answer stands for: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
+
+    Raises:
+        ConfigError: no number, another unit, a unit twice, or nothing.
+    """
+    found: dict[str, int | float] = {}
+    for part in text.split(","):
+        match = _AMOUNT.match(part)
+        unit = _UNITS.get(match[2].lower()) if match else None
+        if match is None or unit is None:
+            msg = f"budget: expected such as 40 (places), 2 km or 30 min, got {part.strip()!r}"
+            raise ConfigError(msg)
+        key, factor = unit
+        amount = float(match[1]) * factor
+        if key in found:
+            msg = f"budget: {key} are given twice, in {text!r}"
+            raise ConfigError(msg)
+        if amount <= 0.0 or (key == "readings" and amount != int(amount)):
+            kind = "a whole number" if key == "readings" else "a number"
+            msg = f"budget: expected {kind} above 0, got {part.strip()!r}"
+            raise ConfigError(msg)
+        found[key] = int(amount) if key == "readings" else amount
+    return found
+
+
+def read_position(text: str) -> tuple[float, float]:
+    """Return the latitude and longitude that an answer stands for [degree].
+
+    Raises:
+        ConfigError: not two numbers, or out of range.
+    """
+    words = text.split(",")
+    numbers = [float(w) for w in words if re.fullmatch(rf"\s*{_NUMBER}\s*", w)]
+    if len(words) != 2 or len(numbers) != 2 or abs(numbers[0]) > 90.0 or abs(numbers[1]) > 180.0:
+        msg = f"datum: expected LATITUDE,LONGITUDE in degrees, got {text!r}"
+        raise ConfigError(msg)
+    return numbers[0], numbers[1]
+
+
+def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, start: str) -> str:
+    """Return the parameter file of a mission.
+
+    Args:
+        parameters: by dotted key, in the order of the file; what is the default becomes a comment.
+        notes: by key, what to say beside it.
+        start: the command that starts it.
+
+    Raises:
+        ConfigError: with every parameter that is wrong.
+    """
+    nested: dict[str, Any] = {}
+    for key, value in parameters.items():
+        if key == "use_sim_time":
+            continue
+        section, _, last = key.rpartition(".")
+        target = nested.setdefault(section, {}) if section else nested
+        target[last] = value
+    config = to_mapping(from_mapping(ActiveSensingConfig, nested))
+    usual = to_mapping(ActiveSensingConfig(map=MapConfig("line", count=1)))
+    rows = []
+    for key, value in parameters.items():
+        section, _, last = key.rpartition(".")
+        ours, other = (tree.get(section, {}) if section else tree for tree in (config, usual))
+        default = key != "use_sim_time" and ours.get(last) == other.get(last)
+        rows.append((f"{'# ' if default else ''}{key}: {_yaml(value)}", notes.get(key, "")))
+    width = min(44, max(len(row) for row, _ in rows))
+    lines = [
+        f"    {row:<{width}}  # {note}".rstrip() if note else f"    {row}" for row, note in rows
+    ]
+    return _HEAD.format(start=start) + "\n".join(lines) + "\n"
+
+
+def _yaml(value: Any) -> str:
+    """Return a value as rcl reads it: a list within a list is text."""
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(item, list | tuple) for item in value)
+        text = json.dumps(value)
+        return json.dumps(text) if nested else text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _TRUTHS:
+        return value
+    return json.dumps(value)

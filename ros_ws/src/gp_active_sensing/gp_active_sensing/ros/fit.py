@@ -1,0 +1,131 @@
+"""Does a mission fit the system that it is to run on? Topics, types, fields, frames, rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, listed, suggest
+from gp_active_sensing.messages.conversions import FieldPath, pose_reader
+from gp_active_sensing.messages.fields import number_paths
+from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
+from gp_active_sensing.ros.running_system import HEAR_SECONDS, Heard
+from gp_active_sensing.ros.to_messages import RosTypes
+from gp_active_sensing.topology import Topology
+
+__all__ = ["field_misfit", "pose_misfits", "reading_misfits", "topic_misfit"]
+
+SLOWEST = 5.0
+"""Poses that come more seldom leave open where a reading was taken [s]."""
+
+Topics = Mapping[str, tuple[str, ...]]
+"""Name -> types, of the topics that somebody publishes."""
+
+
+def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
+    """Return why a topic cannot be used, "" when it can.
+
+    Args:
+        what: what it is for, in messages: reading or pose.
+        topic: its name.
+        type: of the messages that are expected.
+        topics: those of the running system.
+    """
+    found = topics.get(topic)
+    if found is None:
+        near = suggest(topic, topics)
+        known = listed([f"{name} ({types[0]})" for name, types in topics.items()])
+        return f"{what}: nobody publishes {topic}.{near} Published: {known}"
+    if type not in found:
+        return (
+            f"{what}: {topic} is of type {', '.join(found)}, not {type}: "
+            f"give --{what}-type {found[0]}, or another topic"
+        )
+    return ""
+
+
+def field_misfit(reading: ReadingConfig) -> str:
+    """Return why the value cannot be taken out of the messages, "" when it can."""
+    types = RosTypes()
+    try:
+        numbers = number_paths(reading.type, types)
+    except (ConfigError, MissingDependencyError) as error:
+        return f"reading: {error}"
+    try:
+        FieldPath.parse(reading.field, reading.type, types, "field")
+    except ConfigError as error:
+        return f"reading: {error}. Numbers in {reading.type}: {listed(numbers, 20)}"
+    return ""
+
+
+def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
+    """Return what is wrong with the readings that came."""
+    if not heard.messages:
+        return [_silent("reading", heard)]
+    value = FieldPath.parse(reading.field, reading.type, RosTypes()).read(heard.messages[-1])
+    if math.isfinite(value):
+        return []
+    return [f"reading: {reading.field} of {heard.topic} is {value}: no number, which is not used"]
+
+
+def pose_misfits(pose: PoseConfig, heard: Heard, places: Topology) -> list[str]:
+    """Return what is wrong with the poses that came.
+
+    Args:
+        pose: how they are taken.
+        heard: the poses.
+        places: the map that they should be on.
+    """
+    if not heard.messages:
+        return [_silent("pose", heard)]
+    found: list[str] = []
+    period = 1.0 / heard.rate
+    if period > SLOWEST:
+        found.append(
+            f"pose: {heard.topic} comes every {period:.0f} s, too slowly to say where a reading "
+            f"was taken: publish it at least every {SLOWEST:g} s"
+        )
+    origin = pose.origin(places.datum)
+    if "NavSatFix" in pose.type and origin is None:
+        found.append(
+            f"pose: {heard.topic} is a position on earth, and the map does not say where it is: "
+            "give --datum LATITUDE,LONGITUDE of its origin (x east, y north), or a map in degrees"
+        )
+        return found
+    at = pose_reader(pose.type, datum=origin, frame=places.frame)(heard.messages[-1])
+    frame = at.frame.lstrip("/")
+    if frame != places.frame:
+        found.append(
+            f"pose: {heard.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
+            f"--frame {frame} if the map's metres are of that frame, --pose tf to have the robot "
+            "looked up in the map's frame, or a topic with poses in it"
+        )
+    elif not (math.isfinite(at.x) and math.isfinite(at.y)):
+        found.append(f"pose: {heard.topic} has no position yet (no fix?)")
+    else:
+        found += _far(at, places)
+    return found
+
+
+def _silent(what: str, heard: Heard) -> str:
+    return (
+        f"{what}: no message came on {heard.topic} in {HEAR_SECONDS:g} s, though somebody "
+        "publishes it: is the device on?"
+    )
+
+
+def _far(at: Any, places: Topology) -> list[str]:
+    """Return what to say of a robot that is farther from the map than the map is wide."""
+    positions = places.positions[:, :2]
+    extent = float(np.hypot(*np.ptp(positions, axis=0)))
+    away = float(np.hypot(*(positions - (at.x, at.y)).T).min())
+    if away <= extent:
+        return []
+    text = (
+        f"pose: the robot is at ({at.x:.0f}, {at.y:.0f}), {away:,.0f} m from the nearest place of "
+        "the map: the map, its origin (--datum) or the frame may be another one"
+    )
+    return [text]

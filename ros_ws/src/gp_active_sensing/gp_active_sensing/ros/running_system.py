@@ -1,0 +1,151 @@
+"""What a running ROS system offers: its topics, and what is heard on some of them for a moment."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.launching import node_environment
+from gp_active_sensing.ros.to_messages import find_message_type
+
+__all__ = ["Heard", "RunningSystem", "running_system"]
+
+FOUND_SECONDS = 2.0
+"""How long a first topic is waited for: discovery takes a quarter of a second, at times two."""
+QUIET_SECONDS = 0.5
+"""So long after the last new topic, no more are expected."""
+HEAR_SECONDS = 3.0
+"""How long a topic is listened to, at most."""
+ENOUGH = 5
+"""Messages that tell a rate."""
+_NAME = "gp_active_sensing_init"
+_POLL = 0.05
+_OF_EVERY_NODE = ("/parameter_events", "/rosout")
+
+
+@dataclass
+class Heard:
+    """What came on a topic.
+
+    Args:
+        topic: its name.
+        messages: the newest ones.
+        times: when each message came (monotonic seconds).
+    """
+
+    topic: str
+    messages: list[Any] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Messages a second [Hz]; NaN before two have come."""
+        if len(self.times) < 2 or self.times[-1] <= self.times[0]:
+            return math.nan
+        return (len(self.times) - 1) / (self.times[-1] - self.times[0])
+
+    @property
+    def frame(self) -> str:
+        """Frame of the newest message, "" where it says none."""
+        header = getattr(self.messages[-1], "header", None) if self.messages else None
+        return "" if header is None else str(header.frame_id).lstrip("/")
+
+
+class RunningSystem:
+    """Looks at the ROS system around; see `running_system`.
+
+    Args:
+        node: asks for topics, and subscribes.
+        spin: lets its callbacks run, for a moment.
+    """
+
+    def __init__(self, node: Any, spin: Callable[[], None]) -> None:
+        self._node = node
+        self._spin = spin
+
+    def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
+        """Return by name the topics that somebody publishes, each with its types.
+
+        Returns once those that are wanted are there, or, without any, when no more appear.
+
+        Args:
+            wanted: names of topics to wait for, for a moment.
+        """
+        end = time.monotonic() + FOUND_SECONDS
+        found: dict[str, tuple[str, ...]] = {}
+        quiet = math.inf
+        while True:
+            now = self._published()
+            if now != found:
+                found, quiet = now, time.monotonic() + QUIET_SECONDS
+            moment = time.monotonic()
+            complete = set(wanted) <= set(found) if wanted else moment > quiet
+            if complete or moment > max(end, quiet if found and not wanted else end):
+                return found
+            self._spin()
+
+    def hear(self, types: Mapping[str, str]) -> dict[str, Heard]:
+        """Listen to topics until their rates are known, or for `HEAR_SECONDS`.
+
+        Args:
+            types: topic -> message type; those of one type that is not installed are left out.
+
+        Raises:
+            ConfigError, MissingDependencyError: a type that there is not.
+        """
+        found = {topic: Heard(topic) for topic in types}
+        for topic, name in types.items():
+            self._subscribe(found[topic], find_message_type(name))
+        end = time.monotonic() + HEAR_SECONDS
+        while time.monotonic() < end and any(len(h.times) < ENOUGH for h in found.values()):
+            self._spin()
+        for subscription in list(self._node.subscriptions):
+            self._node.destroy_subscription(subscription)
+        return found
+
+    def _subscribe(self, heard: Heard, kind: Any) -> None:
+        def take(message: Any) -> None:
+            heard.messages[:] = [message]
+            heard.times.append(time.monotonic())
+
+        self._node.create_subscription(kind, heard.topic, take, qos.sensor(100.0))
+
+    def _published(self) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for name, types in self._node.get_topic_names_and_types():
+            if name not in _OF_EVERY_NODE and self._node.count_publishers(name):
+                found[str(name)] = tuple(map(str, types))
+        return dict(sorted(found.items()))
+
+
+@contextmanager
+def running_system() -> Iterator[RunningSystem]:
+    """Take part in the ROS system of this domain for a moment, as a node without a sound."""
+    os.environ.update(node_environment(os.environ))  # found within a quarter of a second
+    context = Context()
+    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node(
+            _NAME, context=context, enable_rosout=False, start_parameter_services=False
+        )
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield RunningSystem(node, lambda: executor.spin_once(timeout_sec=_POLL))
+        finally:
+            executor.remove_node(node)
+            executor.shutdown()
+            node.destroy_node()
+    finally:
+        rclpy.try_shutdown(context=context)

@@ -1,0 +1,155 @@
+"""docs/first_robot.md, its commands typed as they stand there, in an empty folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from tests.pages import REPOSITORY, Step, blocks
+from tests.waiting import LIMIT, wait_until
+
+PAGE = REPOSITORY / "docs" / "first_robot.md"
+if not PAGE.exists():
+    pytest.skip("the package lies outside its repository", allow_module_level=True)
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+LAUNCH = ["ros2", "launch", "gp_active_sensing"]
+MOST_LINES = 60
+"""Of the robot; a reader should see at once all that it does."""
+
+
+class Newcomer:
+    """Types what the page says: robots in one terminal, commands in the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.robots: list[tuple[subprocess.Popen[bytes], Path]] = []
+        self.output = ""
+        self.number = 0
+
+    def do(self, block: Step) -> None:
+        if name := block.option("file"):
+            (self.folder / name).write_text(block.text, encoding="utf-8")
+        elif block.language == "text":
+            log = "".join(path.read_text() for _, path in self.robots)
+            self.compare(block, log if "robot" in block.tags else self.output)
+        elif "robot" in block.tags:
+            self.end_robots()
+            for line in block.text.splitlines():
+                self.start_robot(line)
+        elif block.language == "sh":
+            for line in block.text.splitlines():
+                self.run(block, line)
+
+    def start_robot(self, line: str) -> None:
+        program, *words = shlex.split(line)
+        assert program == "python"
+        self.number += 1
+        log = self.folder / f"robot_{self.number}.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                [sys.executable, *words], cwd=self.folder, stdout=stream, stderr=stream
+            )
+        self.robots.append((process, log))
+
+        def there() -> bool:
+            assert process.poll() is None, log.read_text()
+            return "the robot is at" in log.read_text()
+
+        wait_until(there, f"the robot; see {log}")
+
+    def end_robots(self) -> None:
+        for process, _ in self.robots:
+            process.send_signal(signal.SIGINT)  # Ctrl-C
+        for process, log in self.robots:
+            assert process.wait(LIMIT) in (0, -signal.SIGINT, 1), log.read_text()
+            assert "Traceback" not in log.read_text(), log.read_text()
+        self.robots.clear()
+
+    def run(self, block: Step, line: str) -> None:
+        words = shlex.split(line)
+        if words[0] == "gp-active-sensing":
+            words = [sys.executable, "-m", "gp_active_sensing.cli", *words[1:]]
+        elif words[:3] == LAUNCH and shutil.which("ros2") is None:  # as the page says
+            use = words[3].removesuffix(".launch.py")
+            words = [sys.executable, "-m", "gp_active_sensing.ros.runner", use, *words[4:]]
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**os.environ, "COLUMNS": "120"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        self.output = done.stdout
+        expected = 1 if "fails" in block.tags else 0
+        assert done.returncode == expected, f"{block.where}: {line}\n{done.stdout}"
+        assert "Traceback" not in done.stdout, f"{block.where}: {line}\n{done.stdout}"
+
+    def compare(self, block: Step, said: str) -> None:
+        for line in filter(None, map(str.strip, block.text.splitlines())):
+            pattern = ".*".join(re.escape(part) for part in line.split("…"))
+            assert re.search(pattern, said), f"{block.where}: {line!r} is not in\n{said}"
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, ros_environment: None) -> Iterator[Newcomer]:
+    found = Newcomer(tmp_path)
+    yield found
+    for process, _ in found.robots:
+        with contextlib.suppress(OSError):
+            process.kill()
+        process.wait(LIMIT)
+
+
+def test_the_page_from_an_empty_folder_to_two_boats(newcomer: Newcomer) -> None:
+    for block in blocks(PAGE):
+        newcomer.do(block)
+    newcomer.end_robots()
+    runs = newcomer.folder / "runs"
+    assert {path.name for path in runs.iterdir()} == {"first", "lag", "nav2", "two"}
+    for run in runs.iterdir():
+        assert (run / "report.html").is_file()
+    rows = (newcomer.folder / "first.csv").read_text().splitlines()
+    assert len([row for row in rows if row and not row.startswith("#")]) == 1 + 425
+    journal = (runs / "two" / "journal.jsonl").read_text()
+    assert '"boat_1"' in journal
+    assert '"boat_2"' in journal
+
+
+def test_the_robot_can_be_read_at_once() -> None:
+    (robot,) = (block for block in blocks(PAGE) if block.option("file") == "robot.py")
+    assert len(robot.text.splitlines()) <= MOST_LINES
+    compile(robot.text, robot.where, "exec")
+
+
+def test_a_first_map_takes_few_commands_and_lines(newcomer: Newcomer) -> None:
+    """As a new user counts: to the end of "The map", without the robot itself."""
+    commands = 0
+    for block in blocks(PAGE):
+        newcomer.do(block)
+        if block.language == "sh":
+            commands += len(block.text.splitlines())
+        if "export" in block.text:
+            break
+    newcomer.end_robots()
+    lines = (newcomer.folder / "mission.yaml").read_text().splitlines()
+    content = [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    assert commands <= 5
+    assert len(content) <= 12

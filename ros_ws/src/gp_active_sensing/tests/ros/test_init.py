@@ -1,0 +1,276 @@
+"""`gp-active-sensing init` beside a robot: what fits, what does not, and what it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from rclpy.qos import qos_profile_sensor_data
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import NavSatFix, Temperature
+from std_msgs.msg import Float64MultiArray
+
+from gp_active_sensing.replay.options import parameters_of
+from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.util.resources import find_resource
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.launched import launched, runner
+from tests.waiting import LIMIT
+
+pytestmark = pytest.mark.ros
+
+COMMAND = [sys.executable, "-m", "gp_active_sensing.cli", "init"]
+RUNS = "python -m gp_active_sensing.ros.runner probe params_file:=mission.yaml"
+WHERE = (52.5, 13.4)
+
+
+class Boat:
+    """Publishes what a robot does, from a sensor that is best effort."""
+
+    def __init__(
+        self, ros: Ros, *, frame: str = "odom", period: float = 0.05, at: float = 0.0
+    ) -> None:
+        node = ros.node("boat")
+        self.odometry = node.create_publisher(Odometry, "/odom", 10)
+        self.fixes = node.create_publisher(NavSatFix, "/fix", qos_profile_sensor_data)
+        self.readings = node.create_publisher(
+            Temperature, "/ctd/temperature", qos_profile_sensor_data
+        )
+        self.levels = node.create_publisher(Float64MultiArray, "/ctd/levels", 10)
+        self.frame, self.at, self.value = frame, at, 17.2
+        node.create_timer(period, self.pose)
+        node.create_timer(0.05, self.read)
+        self.node = node
+
+    def pose(self) -> None:
+        stamp = self.node.get_clock().now().to_msg()
+        message = Odometry(child_frame_id="base_link")
+        message.header.frame_id, message.header.stamp = self.frame, stamp
+        message.pose.pose.position.x = self.at
+        self.odometry.publish(message)
+        fix = NavSatFix(latitude=WHERE[0], longitude=WHERE[1])
+        fix.header.frame_id, fix.header.stamp = "gps", stamp
+        self.fixes.publish(fix)
+
+    def read(self) -> None:
+        message = Temperature(temperature=self.value)
+        message.header.stamp = self.node.get_clock().now().to_msg()
+        self.readings.publish(message)
+        self.levels.publish(Float64MultiArray(data=[1.0, 2.0]))
+
+
+def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def written(folder: Path, name: str = "mission.yaml") -> dict[str, Any]:
+    check_parameter_file(folder / name)
+    return parameters_of(folder / name)
+
+
+def content(folder: Path) -> list[str]:
+    lines = (folder / "mission.yaml").read_text().splitlines()
+    return [line for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+BOAT = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
+
+
+def test_a_mission_that_fits(ros: Ros, tmp_path: Path) -> None:
+    Boat(ros)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, done.stdout
+    assert "map: 425 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
+    assert re.search(r"/odom: heard, \d+\.?\d* Hz, frame odom", done.stdout)
+    assert "Does not fit" not in done.stdout
+    assert done.stdout.endswith(f"wrote mission.yaml. Start it:\n  {RUNS}\n") or (
+        "ros2 launch gp_active_sensing probe.launch.py params_file:=mission.yaml" in done.stdout
+    )
+    found = written(tmp_path)
+    assert found["map"]["frame"] == "odom"
+    assert found["reading"] == {"topic": "/ctd/temperature"}, "the rest is the default"
+    assert found["budget"] == {"readings": 20}
+    assert len(content(tmp_path)) <= 12
+
+
+def test_what_it_writes_starts(ros: Ros, tmp_path: Path) -> None:
+    boat = Boat(ros)
+    assert init(tmp_path, "--map", "60x40", *BOAT, "--run-dir", str(tmp_path / "run")).stdout
+    goals: list[PoseStamped] = []
+    boat.node.create_subscription(PoseStamped, "/next_waypoint", goals.append, 10)
+    log = tmp_path / "log"
+    with launched(log, *runner("probe", f"params_file:={tmp_path / 'mission.yaml'}")):
+        wait_until(lambda: goals, f"a waypoint; see {log}")
+    assert goals[0].header.frame_id == "odom"
+
+
+def test_a_map_beside_the_file_is_found_from_anywhere(ros: Ros, tmp_path: Path) -> None:
+    lake = tmp_path / "lake.geojson"
+    lake.write_bytes(find_resource("maps", "town").read_bytes())
+    Boat(ros, frame="map")
+    done = init(tmp_path, "--map", "lake.geojson", *BOAT)
+    assert done.returncode == 0, done.stdout
+    log = tmp_path / "log"
+    with launched(log, *runner("probe", f"params_file:={tmp_path / 'mission.yaml'}")):
+        wait_until(lambda: "the mission begins" in log.read_text(), f"a mission; see {log}")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--pose", "/odm"), "pose: nobody publishes /odm. Did you mean '/odom'? Published: /ctd"),
+        (("--pose", "/fix", "--pose-type", "nav_msgs/msg/Odometry"), "--pose-type sensor_msgs/msg"),
+        (("--reading-type", "sensor_msgs/msg/Imu", "--field", "x"), "/ctd/temperature is of type"),
+        (("--field", "temprature"), "'temperature'"),
+        (("--field", "temprature"), "Numbers in sensor_msgs/msg/Temperature: temperature, var"),
+        (("--reading", "/ctd/levels", "--field", "data[7]"), "no number, which is not used"),
+        (("--frame", "map"), "pose: /odom is in frame 'odom', the map in 'map': give --frame odom"),
+        (("--map", "town"), "/odom is in frame 'odom', the map in 'map'"),
+        (("--map", "town", "--pose", "/fix"), "give --datum LATITUDE,LONGITUDE of its origin"),
+        (("--pose", "/fix", "--datum", "40,-70"), "m from the nearest place of the map"),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    ros: Ros, tmp_path: Path, words: tuple[str, ...], problem: str
+) -> None:
+    Boat(ros)
+    done = init(tmp_path, "--map", "60x40", *BOAT, *words)
+    assert done.returncode == 1, done.stdout
+    assert problem in done.stdout
+    assert (tmp_path / "mission.yaml").exists(), "it is written all the same"
+
+
+def test_poses_that_come_slowly_may_be_older(ros: Ros, tmp_path: Path) -> None:
+    Boat(ros, period=1.0)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, done.stdout
+    assert 2.0 <= written(tmp_path)["pose"]["max_age"] <= 3.0
+
+
+def test_a_topic_without_a_message_is_said(ros: Ros, tmp_path: Path) -> None:
+    node = ros.node("silent")
+    node.create_publisher(Odometry, "/odom", 10)
+    node.create_publisher(Temperature, "/ctd/temperature", 10)
+    node.create_publisher(Clock, "/clock", 10)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 1
+    for what, topic in (("pose", "/odom"), ("reading", "/ctd/temperature")):
+        assert f"{what}: no message came on {topic} in 3 s" in done.stdout
+    assert written(tmp_path)["use_sim_time"] is True
+
+
+def test_a_rectangle_on_earth_begins_where_the_robot_is(ros: Ros, tmp_path: Path) -> None:
+    Boat(ros)
+    done = init(tmp_path, "--map", "60x40", *BOAT, "--pose", "/fix")
+    assert done.returncode == 0, done.stdout
+    found = written(tmp_path)
+    assert found["pose"] == {
+        "topic": "/fix",
+        "type": "sensor_msgs/msg/NavSatFix",
+        "datum": list(WHERE),
+    }
+    assert len(content(tmp_path)) <= 12
+
+
+def test_without_a_running_system_it_says_so(ros: Ros, tmp_path: Path) -> None:
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, done.stdout
+    assert "no ROS system is running here" in done.stdout
+    again = init(tmp_path, "--map", "60x40", *BOAT, "--field", "heat", "--force")
+    assert again.returncode == 1
+    assert "Numbers in sensor_msgs/msg/Temperature: temperature, variance" in again.stdout
+    fix = ("--pose", "/fix sensor_msgs/msg/NavSatFix", "--force")
+    again = init(tmp_path, "--map", "60x40", *BOAT, *fix)
+    assert again.returncode == 1
+    assert "give --datum LATITUDE,LONGITUDE" in again.stdout
+    assert init(tmp_path, "--map", "60x40", *BOAT, *fix, "--datum", "52.5,13.4").returncode == 0
+
+
+class Terminal:
+    """A person at a terminal."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.process, self.fd = pty.fork()
+        if self.process == 0:
+            os.chdir(folder)
+            os.execv(COMMAND[0], [*COMMAND, *words])
+        self.seen = ""
+
+    def read_until(self, text: str) -> str:
+        """Read until a text is there; return what came."""
+        end, before = time.monotonic() + LIMIT, len(self.seen)
+        while text not in self.seen[before:]:
+            assert time.monotonic() < end, f"no {text!r} in {self.seen}"
+            if select.select([self.fd], [], [], 0.1)[0]:
+                with contextlib.suppress(OSError):
+                    self.seen += os.read(self.fd, 10_000).decode()
+        return self.seen[before:]
+
+    def say(self, text: str) -> None:
+        os.write(self.fd, f"{text}\n".encode())
+
+    def end(self) -> int:
+        _, status = os.waitpid(self.process, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    found = Terminal(tmp_path)
+    yield found
+    with contextlib.suppress(OSError, ChildProcessError):
+        if os.waitpid(found.process, os.WNOHANG)[0] == 0:
+            os.kill(found.process, 9)
+            os.waitpid(found.process, 0)
+
+
+def test_six_questions(ros: Ros, tmp_path: Path, terminal: Terminal) -> None:
+    Boat(ros)
+    asked = [
+        ("Map", "60 by 40"),
+        ("no file '60 by 40'", ""),
+        ("Map", "60x40"),
+        ("Topic of the readings", "/ctd/temperature"),
+        ("Field of the value [temperature]", ""),
+        ("Topic of the pose, or tf", "/odom"),
+        ("Budget", "a lot"),
+        ("expected such as 40 (places), 2 km or 30 min, got 'a lot'", ""),
+        ("Budget", "20, 500 m"),
+        ("Folder of the records [auto]", "runs"),
+    ]
+    for question, said in asked:
+        terminal.read_until(question)
+        if question[0].isupper():
+            terminal.say(said)
+    terminal.read_until("Start it:")
+    assert terminal.end() == 0, terminal.seen
+    for shown in ("425 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
+        assert shown in terminal.seen
+    found = written(tmp_path)
+    assert found["budget"] == {"readings": 20, "metres": 500.0}
+    assert found["run_dir"] == "runs"

@@ -1,0 +1,133 @@
+"""The parameter file of a mission, made of answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.mission.mission_file import (
+    in_words,
+    mission_text,
+    read_budget,
+    read_map,
+    read_position,
+)
+from gp_active_sensing.replay.options import parameters_of
+from gp_active_sensing.ros.parameter_files import check_parameter_file
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("60x40", (0, 0), (60, 40)),
+        (" 60 x 40 m ", (0, 0), (60, 40)),
+        ("60×40", (0, 0), (60, 40)),
+        ("-30,-20,30,20", (-30, -20), (30, 20)),
+        ("30, 20, -30, -20", (-30, -20), (30, 20)),
+    ],
+)
+def test_a_rectangle(text: str, low: tuple[int, int], high: tuple[int, int]) -> None:
+    found = read_map(text)
+    assert not found.from_file
+    assert found.section == {"kind": "grid", "outline": [[*low], [*high]], "spacing": 2.5}
+    assert tuple(found.places.positions.min(axis=0)) == low
+    assert tuple(found.places.positions.max(axis=0)) == high
+    assert in_words(found.places) == f"{25 * 17} places, 60 × 40 m, frame map"
+
+
+def test_spacing_and_frame_are_those_that_are_given() -> None:
+    found = read_map("2000x1000", spacing=200.0, frame="odom")
+    assert (found.places.n, found.places.frame) == (66, "odom")
+    assert in_words(found.places) == "66 places, 2,000 × 1,000 m, frame odom"
+    assert read_map("2000x1000").places.n < 1000
+
+
+@pytest.mark.parametrize("text", ["0x40", "5,5,5,9", "60x-40"])
+def test_a_rectangle_without_an_area_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"map: a rectangle with an area .*60x40"):
+        read_map(text)
+
+
+def test_a_file_says_what_it_is(tmp_path: Path) -> None:
+    found = read_map("town")
+    assert found.from_file
+    assert found.section["file"] == "town"
+    assert found.places.n == 705
+    with pytest.raises(ActiveSensingError, match=r"no file 'twon'.* Did you mean 'town'"):
+        read_map("twon")
+    broken = tmp_path / "broken.geojson"
+    broken.write_text("{")
+    with pytest.raises(ActiveSensingError, match=r"broken\.geojson"):
+        read_map(str(broken))
+    with pytest.raises(ConfigError, match="spacing: has no meaning"):
+        read_map("town", spacing=5.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("40", {"readings": 40}),
+        ("40 places", {"readings": 40}),
+        ("2 km", {"metres": 2000.0}),
+        ("1.5 h", {"seconds": 5400.0}),
+        ("40, 2500 m, 30 min", {"readings": 40, "metres": 2500.0, "seconds": 1800.0}),
+    ],
+)
+def test_a_budget(text: str, found: dict[str, float]) -> None:
+    assert read_budget(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "many", "2 miles", "2.5", "0", "-3 km", "40, 50"])
+def test_what_is_no_budget_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="budget: "):
+        read_budget(text)
+
+
+def test_a_position() -> None:
+    assert read_position("52.5, -13.4") == (52.5, -13.4)
+    for text in ("52.5", "91,0", "0,181", "a,b", "1,2,3", "52,x"):
+        with pytest.raises(ConfigError, match="datum: expected LATITUDE,LONGITUDE in degrees"):
+            read_position(text)
+
+
+def test_the_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    given = {
+        "map.kind": "grid",
+        "map.outline": [[0.0, 0.0], [60.0, 40.0]],
+        "map.spacing": 2.5,
+        "reading.topic": "/ctd/temperature",
+        "reading.type": "sensor_msgs/msg/Temperature",
+        "reading.field": "temperature",
+        "pose.topic": "y",
+        "pose.datum": [52.5, 13.0],
+        "budget.readings": 40,
+        "run_dir": "auto",
+        "use_sim_time": True,
+    }
+    text = mission_text(given, {"map.kind": "425 places"}, start="launch it")
+    lines = text.splitlines()
+    assert "#   launch it" in lines
+    assert any(line.split("#")[0].strip() == "map.kind: grid" for line in lines)
+    assert "    # reading.type: sensor_msgs/msg/Temperature" in lines, "the default is a comment"
+    content = [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    assert len(content) == 2 + len(given) - 2
+    path = tmp_path / "mission.yaml"
+    path.write_text(text, encoding="utf-8")
+    check_parameter_file(path)
+    found = parameters_of(path)
+    assert found["pose"]["topic"] == "y", "no truth value"
+    assert json.loads(found["map"]["outline"]) == given["map.outline"]
+    assert found["use_sim_time"] is True
+    assert yaml.safe_load(text)["/**"]["ros__parameters"]["budget.readings"] == 40
+
+
+def test_wrong_values_are_all_said() -> None:
+    given = {"map.file": "town", "map.kind": "roads", "budget.readings": 0, "reading.topc": "x"}
+    with pytest.raises(ConfigError) as error:
+        mission_text(given, {}, start="")
+    assert "budget.readings: must be 1 or more" in str(error.value)
+    assert "Did you mean 'topic'?" in str(error.value)
