@@ -47,6 +47,7 @@ NOT_EXECUTED: Mapping[str, str] = {
     "pip install": "needs the network; for a package of a page its metadata are written by hand",
     "cd": "changes the shell; what follows says where it runs",
     ".": "changes the shell",
+    "docker": "needs a registry of images; tests/unit/test_containers.py reads the Dockerfile",
     "colcon": "builds the workspace for minutes; .ci/run does it",
     "bash .ci/run": "runs these tests",
     "python3 -m venv": "needs the network",

@@ -148,7 +148,7 @@ class _Draft:
                 self.told.append("no ROS system is running here: topics are not looked at")
         self.map = self._ask("map", "Map: a file, or a rectangle such as 60x40 [m]", self._read_map)
         self._ask_streams()
-        self.budget = self._ask("budget", "Budget: 40 (places), 2 km, 30 min", read_budget)
+        self.budget = self._ask("budget", "Budget: 2 km, 30 min, or 40 (places)", read_budget)
         self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
         self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
         self._look()

@@ -21,7 +21,7 @@ from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["MissionMap", "in_words", "mission_text", "read_budget", "read_map", "read_position"]
 
-PLACES = 300
+PLACES = 150
 """About how many places a rectangle gets where nobody says how far they are apart."""
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")

@@ -127,7 +127,7 @@ def test_the_page_from_an_empty_folder_to_two_boats(newcomer: Newcomer) -> None:
     for run in runs.iterdir():
         assert (run / "report.html").is_file()
     rows = (newcomer.folder / "first.csv").read_text().splitlines()
-    assert len([row for row in rows if row and not row.startswith("#")]) == 1 + 425
+    assert len([row for row in rows if row and not row.startswith("#")]) == 1 + 117
     journal = (runs / "two" / "journal.jsonl").read_text()
     assert '"boat_1"' in journal
     assert '"boat_2"' in journal

@@ -10,7 +10,6 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,7 @@ def test_a_mission_that_fits(ros: Ros, tmp_path: Path) -> None:
     Boat(ros)
     done = init(tmp_path, "--map", "60x40", *BOAT)
     assert done.returncode == 0, done.stdout
-    assert "map: 425 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
+    assert "map: 117 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
     assert re.search(r"/odom: heard, \d+\.?\d* Hz, frame odom", done.stdout)
     assert "Does not fit" not in done.stdout
     assert done.stdout.endswith(f"wrote mission.yaml. Start it:\n  {RUNS}\n") or (
@@ -214,43 +213,48 @@ class Terminal:
     """A person at a terminal."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        self.process, self.fd = pty.fork()
-        if self.process == 0:
-            os.chdir(folder)
-            os.execv(COMMAND[0], [*COMMAND, *words])
+        self.fd, inner = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=folder,
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+        )
+        os.close(inner)
         self.seen = ""
+        self._at = 0
 
-    def read_until(self, text: str) -> str:
-        """Read until a text is there; return what came."""
-        end, before = time.monotonic() + LIMIT, len(self.seen)
-        while text not in self.seen[before:]:
+    def read_until(self, text: str) -> None:
+        """Read until a text has come, after the one before."""
+        end = time.monotonic() + LIMIT
+        while (found := self.seen.find(text, self._at)) < 0:
             assert time.monotonic() < end, f"no {text!r} in {self.seen}"
             if select.select([self.fd], [], [], 0.1)[0]:
-                with contextlib.suppress(OSError):
-                    self.seen += os.read(self.fd, 10_000).decode()
-        return self.seen[before:]
+                self.seen += os.read(self.fd, 10_000).decode(errors="replace")
+        self._at = found + len(text)
 
     def say(self, text: str) -> None:
         os.write(self.fd, f"{text}\n".encode())
 
-    def end(self) -> int:
-        _, status = os.waitpid(self.process, 0)
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(LIMIT)
         os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
 
 
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    found = Terminal(tmp_path)
-    yield found
-    with contextlib.suppress(OSError, ChildProcessError):
-        if os.waitpid(found.process, os.WNOHANG)[0] == 0:
-            os.kill(found.process, 9)
-            os.waitpid(found.process, 0)
-
-
-def test_six_questions(ros: Ros, tmp_path: Path, terminal: Terminal) -> None:
+def test_six_questions(ros: Ros, tmp_path: Path) -> None:
     Boat(ros)
+    with contextlib.closing(Terminal(tmp_path)) as terminal:
+        converse(terminal)
+    found = written(tmp_path)
+    assert found["budget"] == {"readings": 20, "metres": 500.0}
+    assert found["run_dir"] == "runs"
+
+
+def converse(terminal: Terminal) -> None:
     asked = [
         ("Map", "60 by 40"),
         ("no file '60 by 40'", ""),
@@ -268,9 +272,7 @@ def test_six_questions(ros: Ros, tmp_path: Path, terminal: Terminal) -> None:
         if question[0].isupper():
             terminal.say(said)
     terminal.read_until("Start it:")
-    assert terminal.end() == 0, terminal.seen
-    for shown in ("425 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
+    terminal.read_until("mission.yaml\r\n")
+    assert terminal.process.wait(LIMIT) == 0, terminal.seen
+    for shown in ("117 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
         assert shown in terminal.seen
-    found = written(tmp_path)
-    assert found["budget"] == {"readings": 20, "metres": 500.0}
-    assert found["run_dir"] == "runs"

@@ -22,11 +22,13 @@ SYSTEM_KEYS = frozenset(
 JAZZY = frozenset(
     {"action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "launch"}
     | {"launch_ros", "lifecycle_msgs", "nav_msgs", "rcl_interfaces", "rclpy", "ros2launch"}
-    | {"rosgraph_msgs", "sensor_msgs", "std_msgs", "std_srvs", "visualization_msgs"}
+    | {"rosgraph_msgs", "sensor_msgs", "std_msgs", "std_srvs", "tf2_ros_py", "visualization_msgs"}
 )
 """Packages released in jazzy/distribution.yaml."""
-OPTIONAL = frozenset({"nav2_msgs", "tf2_ros"})
+OPTIONAL = frozenset({"nav2_msgs"})
 """Imported where a parameter asks for them, with an error that names them."""
+OTHER_PACKAGES = {"tf2_ros": "tf2_ros_py"}
+"""Modules that are in a package of another name."""
 OTHER_NAMES = {"pyyaml": "yaml"}
 """Packages that PyPI and rosdep call differently."""
 
@@ -67,7 +69,8 @@ def test_every_ros_package_that_is_imported_is_a_dependency(
                 imported |= {name.split(".")[0] for name in names}
     of_ros = {name for name in imported if pattern.fullmatch(name)}
     assert len(of_ros) > 10
-    assert of_ros - OPTIONAL <= needed(package, "exec")
+    packages = {OTHER_PACKAGES.get(name, name) for name in of_ros}
+    assert packages - OPTIONAL <= needed(package, "exec")
 
 
 def test_what_pip_installs_rosdep_does_too(package: ET.Element) -> None:

@@ -1,0 +1,97 @@
+"""`gp-active-sensing init` without a running ROS system: flags, refusals, the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gp_active_sensing.cli import cli
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.replay.options import parameters_of
+
+ALL = {"map": "60x40", "reading": "temperature", "pose": "odom", "budget": "300 m"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*more: str, **given: str) -> Result:
+    words = [word for key, value in given.items() for word in (f"--{key}", value)]
+    return CliRunner().invoke(cli, ["init", "--offline", *words, *more])
+
+
+def test_flags_alone_make_a_mission(folder: Path) -> None:
+    done = init(**ALL)
+    assert done.exit_code == 0, done.output
+    assert "map: 117 places, 60 × 40 m, frame map" in done.output
+    assert "probe" in done.output.splitlines()[-1]
+    assert "params_file:=mission.yaml" in done.output.splitlines()[-1]
+    found = parameters_of(folder / "mission.yaml")
+    config = from_mapping(ActiveSensingConfig, found)
+    assert config.topics[:2] == ("temperature", "odom")
+    assert (config.budget.metres, config.run_dir) == (300.0, "auto")
+
+
+def test_all_that_can_be_said(folder: Path) -> None:
+    more = ["--spacing", "10", "--frame", "lake", "--field", "data[1]", "--delay", "1.5"]
+    more += ["--reading-type", "std_msgs/msg/Float64MultiArray", "--datum", "52.5,13.4"]
+    more += ["--pose-type", "sensor_msgs/msg/NavSatFix", "--probes", "2", "--run-dir", "runs/a"]
+    done = init(*more, "--waypoint", "goal_pose", "--out", "mine.yaml", **ALL)
+    assert done.exit_code == 0, done.output
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mine.yaml"))
+    assert (config.map.spacing, config.map.frame) == (10.0, "lake")
+    assert (config.reading.type, config.reading.field) == (
+        "std_msgs/msg/Float64MultiArray",
+        "data[1]",
+    )
+    assert config.reading.delay == 1.5
+    assert config.pose.datum == (52.5, 13.4)
+    assert config.probes == ("probe_1", "probe_2")
+    assert config.waypoint.topic == "goal_pose"
+
+
+def test_without_a_terminal_it_says_what_is_missing(folder: Path) -> None:
+    done = init(map="60x40", pose="odom")
+    assert done.exit_code == 2
+    assert "there is no terminal to ask on; give --reading, --budget as well" in done.output
+    assert not (folder / "mission.yaml").exists()
+
+
+def test_a_file_is_not_replaced(folder: Path) -> None:
+    (folder / "mission.yaml").write_text("mine")
+    done = init(**ALL)
+    assert done.exit_code == 2
+    assert "mission.yaml exists; give another name (--out), or --force" in done.output
+    assert (folder / "mission.yaml").read_text() == "mine"
+    assert init("--force", **ALL).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"map": "no_such.kml"}, "no file 'no_such.kml'"),
+        ({"map": "0x4"}, "a rectangle with an area"),
+        ({"budget": "a lot"}, "expected such as 40 (places)"),
+        ({"datum": "here"}, "datum: expected LATITUDE,LONGITUDE"),
+        ({"probes": "a,a"}, "'a' comes more than once"),
+        ({"probes": "a,b", "pose": "/odom"}, "several probes cannot share a topic"),
+        ({"pose-type": "sensor_msgs/msg/Imu"}, "pose.type: expected one of"),
+        ({"reading": "a b c"}, "expected a topic, and its type"),
+    ],
+)
+def test_what_cannot_be_is_refused(folder: Path, given: dict[str, str], problem: str) -> None:
+    done = init(**{**ALL, **given})
+    assert done.exit_code in (1, 2)
+    assert problem in " ".join(done.output.split())
+    assert not (folder / "mission.yaml").exists()
+
+
+def test_a_pose_that_is_looked_up_has_no_topic(folder: Path) -> None:
+    assert init(**{**ALL, "pose": "tf"}).exit_code == 0
+    assert parameters_of(folder / "mission.yaml")["pose"] == {"type": "tf"}

@@ -1,0 +1,140 @@
+"""Dockerfile and development container: all that they name exists. No image is built here."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import xml.etree.ElementTree as ET
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.ros.runner import launch_names
+from tests.page_checks import check_arguments
+from tests.pages import PACKAGE, REPOSITORY
+
+DOCKERFILE = REPOSITORY / "Dockerfile"
+if not DOCKERFILE.exists():
+    pytest.skip("the package lies outside its repository", allow_module_level=True)
+
+KNOWN = {"FROM", "SHELL", "RUN", "WORKDIR", "COPY", "CMD"}
+ROS_DISTROS = ("jazzy", "kilted", "lyrical")
+"""Those that the package supports."""
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the instructions of the Dockerfile, each on one line."""
+    text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines if line)]
+
+
+def named(kind: str) -> list[str]:
+    return [rest for word, rest in instructions() if word == kind]
+
+
+@pytest.fixture(scope="module")
+def container() -> dict[str, Any]:
+    path = REPOSITORY / ".devcontainer" / "devcontainer.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def test_it_is_made_of_instructions_that_there_are() -> None:
+    found = instructions()
+    assert {word for word, _ in found} == KNOWN
+    assert found[0][0] == "FROM"
+    assert DOCKERFILE.read_text("utf-8").endswith("\n")
+
+
+def test_it_stands_on_a_ros_image_with_a_version() -> None:
+    first, *others = named("FROM")
+    image, _, stage = first.partition(" AS ")
+    name, tag = image.split(":")
+    assert name == "ros", "an official image, without the name of a host"
+    assert tag.split("-")[0] in ROS_DISTROS
+    stages = {stage}
+    for other in others:
+        base, _, stage = other.partition(" AS ")
+        assert base in stages
+        stages.add(stage)
+
+
+def test_every_file_that_is_copied_exists_and_is_not_ignored() -> None:
+    ignored = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
+    assert named("COPY")
+    for line in named("COPY"):
+        *sources, _target = line.split()
+        for source in sources:
+            assert (REPOSITORY / source).exists(), source
+            parts = [
+                str(Path(*Path(source).parts[: i + 1])) for i in range(len(Path(source).parts))
+            ]
+            for pattern in ignored:
+                assert not any(fnmatch.fnmatch(part, pattern) for part in parts), (source, pattern)
+
+
+def test_what_is_ignored_is_built_and_nothing_of_the_package() -> None:
+    kept = [*(PACKAGE / "gp_active_sensing").iterdir(), *(PACKAGE / "launch").iterdir()]
+    for pattern in (REPOSITORY / ".dockerignore").read_text("utf-8").split():
+        name = pattern.removeprefix("**/")
+        assert not any(fnmatch.fnmatch(p.name, name) for p in kept if p.name != "__pycache__")
+
+
+def test_packages_are_installed_as_they_should_be() -> None:
+    for line in named("RUN"):
+        assert "sudo" not in line
+        assert "apt-get upgrade" not in line
+        if "apt-get update" in line:
+            assert line.endswith("rm -rf /var/lib/apt/lists/*"), "lists stay in the layer"
+        if "apt-get install" in line:
+            assert {"--yes", "--no-install-recommends"} <= set(line.split())
+            assert "apt-get update" in line, "an old list of packages may be in the cache"
+        if " pip install" in line:
+            assert "--no-cache-dir" in line
+    for line in named("WORKDIR"):
+        assert line.startswith("/")
+
+
+def test_what_rosdep_leaves_out_pip_installs() -> None:
+    (rosdep,) = (line for line in named("RUN") if "rosdep install" in line)
+    (skipped,) = re.findall(r"--skip-keys (\S+)", rosdep)
+    keys = [e.text for e in ET.parse(PACKAGE / "package.xml").getroot().iter("exec_depend")]
+    assert skipped in keys
+    (pip,) = (line for line in named("RUN") if " pip install" in line)
+    wanted = [r for r in metadata.requires("gp_active_sensing") or [] if 'extra == "bag"' in r]
+    assert wanted
+    for requirement in wanted:
+        assert requirement.split(";")[0].strip() in pip.split()
+    (limits,) = re.findall(r"--constraint (\S+)", pip)
+    assert any(line.split()[1] == limits for line in named("COPY"))
+
+
+def test_it_starts_a_launch_file_that_there_is() -> None:
+    (line,) = named("CMD")
+    command = json.loads(line)
+    assert command[:3] == ["ros2", "launch", "gp_active_sensing"]
+    use = command[3].removesuffix(".launch.py")
+    assert use in launch_names()
+    check_arguments(use, command[4:])
+
+
+def test_the_development_container_is_made_of_a_stage(container: dict[str, Any]) -> None:
+    build = container["build"]
+    folder = REPOSITORY / ".devcontainer"
+    assert (folder / build["dockerfile"]).resolve() == DOCKERFILE
+    assert (folder / build["context"]).resolve() == REPOSITORY
+    stages = [line.partition(" AS ")[2] for line in named("FROM")]
+    assert build["target"] in stages
+    distro = named("FROM")[0].split(":")[1].split("-")[0]
+    assert f"/opt/ros/{distro}/setup.bash" in container["postCreateCommand"]
+    (target,) = re.findall(r"make (\w+)", container["postCreateCommand"])
+    assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_what_make_needs_is_in_the_image() -> None:
+    (line,) = (line for line in named("RUN") if "apt-get install" in line)
+    assert {"make", "python3-venv"} <= set(line.split())
