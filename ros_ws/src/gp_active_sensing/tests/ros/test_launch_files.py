@@ -105,7 +105,7 @@ def with_everything(launch: Launch, folder: Path) -> dict[str, str]:
         first = argument["choices"][1] if "choices" in argument else "1"
         first = "boat" if argument["name"] == "namespace" else first
         given[argument["name"]] = argument.get("default_value") or first
-    truths = ("plan_ahead", "decisions", "use_sim_time")
+    truths = ("plan_ahead", "decisions", "use_sim_time", "exit_at_end")
     given |= {name: "true" for name in truths if name in given}
     own = {"rviz": "true", "record": str(folder / "bag")}
     return given | {name: value for name, value in own.items() if name in given}

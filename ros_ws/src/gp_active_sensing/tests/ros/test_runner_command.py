@@ -56,7 +56,6 @@ def test_traffic_sim_starts_both_nodes_with_the_interpreter_that_runs() -> None:
         "policy.name": "random",
         "budget.readings": 7,
         "seed": 3,
-        "mission.exit_at_end": False,
         "use_sim_time": True,
     }
     other = command_of("traffic_sim", "simulator", speed_factor="4")
