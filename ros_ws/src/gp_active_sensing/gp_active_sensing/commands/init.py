@@ -264,7 +264,12 @@ class _Draft:
             else:
                 self._adopt(self.heard[name])
                 pose = _with(self.pose, datum=self.datum)
-                self.misfits += fit.pose_misfits(pose, self.heard[name], self.map.places)
+                self.misfits += fit.pose_misfits(
+                    pose,
+                    self.heard[name],
+                    self.map.places,
+                    transforms=fit.has_transforms(self.topics),
+                )
 
     def _adopt(self, heard: Heard) -> None:
         """Take frame, origin and the age of poses from what is heard, where nobody says them."""

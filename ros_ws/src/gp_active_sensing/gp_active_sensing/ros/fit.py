@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gp_active_sensing.ros.running_system import HEAR_SECONDS, Heard
 from gp_active_sensing.ros.to_messages import RosTypes
 from gp_active_sensing.topology import Topology
 
-__all__ = ["field_misfit", "pose_misfits", "reading_misfits", "topic_misfit"]
+__all__ = ["field_misfit", "has_transforms", "pose_misfits", "reading_misfits", "topic_misfit"]
 
 SLOWEST = 5.0
 """Poses that come more seldom leave open where a reading was taken [s]."""
@@ -71,13 +72,21 @@ def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
     return [f"reading: {reading.field} of {heard.topic} is {value}: no number, which is not used"]
 
 
-def pose_misfits(pose: PoseConfig, heard: Heard, places: Topology) -> list[str]:
+def has_transforms(topics: Topics) -> bool:
+    """Return whether poses in another frame can be transformed: somebody publishes tf."""
+    return not {"/tf", "/tf_static"}.isdisjoint(topics) and find_spec("tf2_ros") is not None
+
+
+def pose_misfits(
+    pose: PoseConfig, heard: Heard, places: Topology, *, transforms: bool = False
+) -> list[str]:
     """Return what is wrong with the poses that came.
 
     Args:
         pose: how they are taken.
         heard: the poses.
         places: the map that they should be on.
+        transforms: see `has_transforms`.
     """
     if not heard.messages:
         return [_silent("pose", heard)]
@@ -97,6 +106,8 @@ def pose_misfits(pose: PoseConfig, heard: Heard, places: Topology) -> list[str]:
         return found
     at = pose_reader(pose.type, datum=origin, frame=places.frame)(heard.messages[-1])
     frame = at.frame.lstrip("/")
+    if frame != places.frame and transforms:
+        return found  # the node transforms them
     if frame != places.frame:
         found.append(
             f"pose: {heard.topic} is in frame {frame!r}, the map in {places.frame!r}: give "

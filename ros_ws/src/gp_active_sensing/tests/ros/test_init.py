@@ -24,8 +24,13 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import NavSatFix, Temperature
 from std_msgs.msg import Float64MultiArray
 
+from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
+from gp_active_sensing.ros import fit
+from gp_active_sensing.ros.fit import has_transforms, pose_misfits
 from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.ros.running_system import Heard
+from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.launched import launched, runner
@@ -276,3 +281,23 @@ def converse(terminal: Terminal) -> None:
     assert terminal.process.wait(LIMIT) == 0, terminal.seen
     for shown in ("117 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
         assert shown in terminal.seen
+
+
+def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = build_topology(MapConfig("grid", columns=3, rows=3, frame="map"))
+    pose = Odometry()
+    pose.header.frame_id = "odom"
+    heard = Heard("/odom", [pose], [0.0, 0.1])
+    assert "is in frame 'odom', the map in 'map'" in pose_misfits(PoseConfig(), heard, places)[0]
+    assert pose_misfits(PoseConfig(), heard, places, transforms=True) == []
+    for installed in (True, False):
+        monkeypatch.setattr(
+            "gp_active_sensing.ros.fit.find_spec", lambda name, found=installed: found or None
+        )
+        assert has_transforms({"/tf": ("tf2_msgs/msg/TFMessage",)}) is installed
+        assert not has_transforms({"/odom": ("nav_msgs/msg/Odometry",)})
+    slow = Heard("/odom", [pose], [0.0, 8.0])
+    assert "comes every 8 s, too slowly" in pose_misfits(PoseConfig(), slow, places)[0]
+    lost = Heard("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
+    fix = PoseConfig(type="sensor_msgs/msg/NavSatFix", datum=(52.5, 13.4))
+    assert pose_misfits(fix, lost, places) == ["pose: /fix has no position yet (no fix?)"]
