@@ -291,9 +291,8 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
     assert "is in frame 'odom', the map in 'map'" in pose_misfits(PoseConfig(), heard, places)[0]
     assert pose_misfits(PoseConfig(), heard, places, transforms=True) == []
     for installed in (True, False):
-        monkeypatch.setattr(
-            "gp_active_sensing.ros.fit.find_spec", lambda name, found=installed: found or None
-        )
+        found = "a spec" if installed else None
+        monkeypatch.setattr(fit, "find_spec", {"tf2_ros": found}.get)
         assert has_transforms({"/tf": ("tf2_msgs/msg/TFMessage",)}) is installed
         assert not has_transforms({"/odom": ("nav_msgs/msg/Odometry",)})
     slow = Heard("/odom", [pose], [0.0, 8.0])
