@@ -215,11 +215,12 @@
     const host = byId('next-places');
     host.replaceChildren();
     byId('next-fact').hidden = !mission.next.length;
-    const last = parts.get(`step.${parts.get('maps').all - 1}`);
+    const steps = Array.from({ length: parts.get('maps').all }, (_, i) => parts.get(`step.${i}`));
     for (const { probe, place } of mission.next) {
       element('p', 'big', probe ? `${probe}: ${place}` : place, host);
+      const chosen = steps.findLast((step) => step.why && (step.probe || '') === probe);
+      if (chosen) element('p', '', chosen.why, host);
     }
-    if (last && last.why) element('p', '', last.why, host);
   }
 
   function spent(mission) {
