@@ -11,7 +11,7 @@ from gp_active_sensing.util.files import cannot, open_file
 
 __all__ = ["LineTail", "Stamp", "stamp_of"]
 
-BLOCK = 1 << 20
+BLOCK = 1 << 16
 """Bytes that are read at once."""
 MOST_OF_LINE = 1 << 26
 """Bytes of a line; a longer one is none that we write."""
