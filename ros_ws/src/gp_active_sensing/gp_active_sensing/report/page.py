@@ -60,16 +60,21 @@ def write_report(run_dir: Path | str) -> Path:
 
 def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
     payload = build_payload(data, done, thin)
-    return build_page("run.html", SCRIPTS, payload, **slots(data, done, payload))
+    return build_page(
+        "run.html", SCRIPTS, payload, **slots(data, done, payload, tuple(parse_events(data.events)))
+    )
 
 
-def slots(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> dict[str, str]:
+def slots(
+    data: RunData, done: Reconstruction, payload: Mapping[str, Any], events: Sequence[Event]
+) -> dict[str, str]:
     """Return the texts around the maps and charts as HTML, all that comes from the run escaped.
 
     Args:
         data: the run.
         done: its steps.
         payload: as `build_payload`; of its maps only which steps have some (``steps``, ``all``).
+        events: of the run. Of one under way the first and the last, which say all but ``facts``.
     """
     config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
     name = str(data.config.get("name") or data.topology.name)
@@ -80,7 +85,6 @@ def slots(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> di
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
-    events = tuple(parse_events(data.events))
     versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
     notes = (f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload))
     return {
@@ -90,7 +94,8 @@ def slots(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> di
         "status": html.escape(". ".join(filter(None, (said, headline(data, events), versions)))),
         "notes": "".join(notes),
         "tiles": "".join(_tiles(data, done, payload)),
-        "stages": _stages(data) + _facts(data, events),
+        "stages": _stages(data),
+        "facts": _facts(data, events),
         "config": html.escape(config),
     }
 

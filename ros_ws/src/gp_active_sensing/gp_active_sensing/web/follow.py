@@ -11,7 +11,7 @@ from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.records.events import JournalGap
+from gp_active_sensing.records.events import Event, JournalGap
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import (
     CONFIG,
@@ -45,6 +45,8 @@ class Followed:
     growing: GrowingReconstruction
     mission: MissionState
     damaged: int = 0
+    ends: tuple[Event, ...] = ()
+    """The first and the last event that say when they were."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
@@ -165,6 +167,8 @@ class RunFollower:
             return
         if isinstance(event, JournalGap):
             found.damaged += event.failures
+        if event.time_ns > 0:
+            found.ends = (*found.ends[:1], event)
         found.mission.apply(event)
         found.growing.take([event])
 

@@ -203,6 +203,7 @@ def _page() -> tuple[str, str]:
         notes=_asset("live.html"),
         tiles="",
         stages='<details id="stages" hidden><summary>Stages</summary><div></div></details>',
+        facts="",
         config='<span id="config"></span>',
     )  # fmt: skip
     policy = html.unescape(text.partition('http-equiv="Content-Security-Policy" content="')[2])

@@ -7,6 +7,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
+from gp_active_sensing.report.facts import headline
 from gp_active_sensing.report.growing import GrowingStep
 from gp_active_sensing.report.page import slots
 from gp_active_sensing.report.payload import describe, describe_steps, pack, places_of, ranges_of
@@ -48,18 +49,19 @@ class LiveView:
             self._number, self._rows = follower.number, {}
             self._places = as_text(places_of(found.data.topology))
         done = found.growing.now()
+        head = describe(found.data, done)
         parts = {
             "run": as_text(
                 {"problem": "", "path": str(follower.path or ""), "number": self._number}
             ),
             "places": self._places,
-            "head": as_text(describe(found.data, done)),
+            "head": as_text(head),
             "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),
             "mission": as_text(self._mission(found, done)),
             "robots": as_text(found.mission.robots()),
             **self._steps(found, done),
         }
-        parts |= {f"page.{k}": as_text(v) for k, v in self._slots(found, done).items()}
+        parts |= {f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()}
         return parts | self._maps(found)
 
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
@@ -75,7 +77,9 @@ class LiveView:
             parts[f"step.{number}"] = as_text({**step, "readings": readings})
         return parts
 
-    def _slots(self, found: Followed, done: Reconstruction) -> dict[str, str]:
+    def _slots(
+        self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
+    ) -> dict[str, str]:
         """Return the texts around the maps; those of a mission under way cost little."""
         data = found.data
         if not data.summary:  # what was found out for the newest record need not be again
@@ -90,15 +94,17 @@ class LiveView:
             notes += (f"{found.damaged} lines of the journal cannot be read and are left out",)
         data = dataclasses.replace(data, notes=notes)
         payload: Mapping[str, Any] = {
-            **describe(found.data, done),
+            **head,
             "maps": {"steps": done.shown, "all": len(done.steps)},
         }
-        told = slots(data, done, payload)
+        told = slots(data, done, payload, found.ends)
+        del told["facts"]  # the head of the page says what is known of it by now
         self.stages = told.pop("stages")
-        state = _WORDS.get(found.mission.state, found.mission.state)
         if not found.data.summary:
+            state = _WORDS.get(found.mission.state, found.mission.state)
             versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
-            told["status"] = html.escape(f"Run {state}. {versions}".rstrip())
+            said = (f"Run {state}", headline(data, found.ends), versions)
+            told["status"] = html.escape(". ".join(filter(None, said)))
         return told
 
     def _maps(self, found: Followed) -> dict[str, str]:

@@ -202,7 +202,7 @@ def test_a_list_within_a_list_is_said_before_anything_starts(
 
 
 def test_the_unit_on_the_page_goes_by_these_codes() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = PAGE.with_name("robot.md").read_text(encoding="utf-8")
     (unit,) = re.findall(r"```ini[^\n]*\n(\[Unit\].*?)```", text, re.DOTALL)
     lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
     assert lines["Restart"] == "on-failure"
