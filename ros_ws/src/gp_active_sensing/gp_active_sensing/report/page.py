@@ -86,7 +86,8 @@ def slots(
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
     versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
-    notes = (f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload))
+    said_of = [*_notes(data, done, payload), *_set_aside(events)]
+    notes = (f'<p class="note">{html.escape(n)}</p>' for n in said_of)
     return {
         "title": html.escape(heading),
         "heading": html.escape(heading),
@@ -109,6 +110,13 @@ def _facts(data: RunData, events: Sequence[Event]) -> str:
     )
     table = f'<table class="facts">{rows}</table>{_gated(events)}'
     return f"<details><summary>Mission</summary>{table}</details>" if rows else ""
+
+
+def _set_aside(events: Sequence[Event]) -> Iterator[str]:
+    """Say how many readings were set aside."""
+    if count := len(gated_of(events)):
+        what = "reading was" if count == 1 else "readings were"
+        yield f"{count} {what} set aside as next to impossible; they are listed under Mission"
 
 
 GATED = 50

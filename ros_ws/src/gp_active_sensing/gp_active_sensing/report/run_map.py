@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from gp_active_sensing.errors import RunError
@@ -12,6 +13,8 @@ from gp_active_sensing.report.reconstruction import JournalTeller, chunks_of
 from gp_active_sensing.report.source import RunData, load_run
 
 __all__ = ["map_of", "map_of_run"]
+
+logger = logging.getLogger(__name__)
 
 
 def map_of_run(run_dir: Path, stage: int | None = None) -> FieldMap:
@@ -36,13 +39,20 @@ def map_of(data: RunData, stage: int | None = None) -> FieldMap:
         _check(data.path, stage, max(numbers, default=0))
     belief = data.fresh_belief()
     teller = JournalTeller(belief, data.topology)
+    told = used = 0
     for chunk in chunks_of(events):
         if stage is not None and chunk.number > stage:
             break
-        for _ in teller.tell(chunk.readings):
-            pass
-        for _ in teller.tell(chunk.answers, expert=True):
-            pass
+        told += len(chunk.readings) + len(chunk.answers)
+        used += sum(1 for _ in teller.tell(chunk.readings))
+        used += sum(1 for _ in teller.tell(chunk.answers, expert=True))
+    if told > used:
+        logger.warning(
+            "%s: %d of %d readings could not be used (not finite, out of range, or off the map)",
+            data.path,
+            told - used,
+            told,
+        )
     title = str(data.config.get("name") or data.path.resolve().name)
     if stage is not None:
         title += f", stage {stage}"

@@ -330,8 +330,11 @@ def test_the_map_after_a_stage(run_dir: Path, tmp_path: Path) -> None:
             map_of_run(run_dir, stage)
 
 
-def test_a_mission_and_a_replay_have_a_map_too(tmp_path: Path) -> None:
+def test_a_mission_and_a_replay_have_a_map_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     field = map_of_run(node_run(tmp_path / "node", reading={"unit": "ppm"}))
+    assert "1 of 3 readings could not be used" in caplog.text  # one is not finite
     assert field.readings.tolist()[:2] == [1, 1]
     assert field.unit == "ppm"
     assert field.values[0] == pytest.approx(30.0)

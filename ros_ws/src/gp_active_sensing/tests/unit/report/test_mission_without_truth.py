@@ -205,6 +205,7 @@ def test_the_page_has_all_of_it(tmp_path: Path) -> None:
     page = write_report(mission(tmp_path / "run", name=HOSTILE))
     text = page.read_text(encoding="utf-8")
     assert HOSTILE not in text
+    assert "1 reading was set aside as next to impossible; they are listed under Mission" in text
     for said in ("2026-11-23 12:00 to 12:02 UTC", "Readings set aside", "<td>99</td>", "8.2"):
         assert said in text
     data = data_of(page)
