@@ -18,7 +18,7 @@ from gp_active_sensing.report.georeference import georeference
 from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.report.track import tracks_of
+from gp_active_sensing.report.track import Track, tracks_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 
@@ -32,6 +32,7 @@ __all__ = [
     "is_line",
     "pack",
     "pack_integers",
+    "pack_tracks",
     "places_of",
     "ranges_of",
     "scale_labels",
@@ -137,8 +138,13 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
         return []
     extent = float(np.ptp(data.topology.positions, axis=0).max())
     ends = None if done.by_stage else [step.number for step in done.steps]
+    return pack_tracks(tracks_of(events, ends, extent))
+
+
+def pack_tracks(tracks: Sequence[Track]) -> list[dict[str, Any]]:
+    """Return ways of two points at least as plain data."""
     found = []
-    for track in tracks_of(events, ends, extent):
+    for track in tracks:
         points = np.array(track.points, dtype=np.float64)
         low, high = points.min(axis=0), points.max(axis=0)
         found.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 
-__all__ = ["Track", "tracks_of"]
+__all__ = ["GrowingTracks", "Track", "poses_of", "tracks_of"]
 
 MOST = 4000
 """Points of all tracks together."""
@@ -47,7 +48,7 @@ def tracks_of(events: Sequence[Event], ends: Sequence[int] | None, extent: float
         ends: number of readings at the end of each step; None = a step is a decision.
         extent: of the map [m].
     """
-    poses = sum(1 for event in events for _ in _poses(event))
+    poses = sum(1 for event in events for _ in poses_of(event))
     fine = extent * _FINE * max(1.0, poses / MOST)
     tracks: dict[str, Track] = {}
     newest: dict[str, int] = {}
@@ -68,7 +69,7 @@ def tracks_of(events: Sequence[Event], ends: Sequence[int] | None, extent: float
         if ends is None and isinstance(event, DecisionTaken | ReturnBegun):
             steps += 1
             close()
-        for probe, stamp_ns, x, y in _poses(event):
+        for probe, stamp_ns, x, y in poses_of(event):
             if stamp_ns <= newest.get(probe, -1) or not (math.isfinite(x) and math.isfinite(y)):
                 continue
             newest[probe] = stamp_ns
@@ -83,7 +84,55 @@ def tracks_of(events: Sequence[Event], ends: Sequence[int] | None, extent: float
     return [track for track in tracks.values() if len(track.points) > 1]
 
 
-def _poses(event: Event) -> Iterator[tuple[str, int, float, float]]:
+class GrowingTracks:
+    """The ways of a mission under way, event by event.
+
+    Args:
+        extent: of the map [m].
+        most: points of all ways; beyond, every other one is left out.
+    """
+
+    def __init__(self, extent: float, most: int = MOST) -> None:
+        self._fine = extent * _FINE
+        self._most = most
+        self._points: dict[str, list[tuple[float, float, int, int]]] = {}
+        """Of each probe: x, y, number of decisions before, number of the reading there or next."""
+        self._newest: dict[str, int] = {}
+        self._decisions = self._readings = 0
+
+    def take(self, event: Event) -> None:
+        """Take in an event."""
+        self._decisions += isinstance(event, DecisionTaken | ReturnBegun)
+        for probe, stamp_ns, x, y in poses_of(event):
+            if stamp_ns <= self._newest.get(probe, -1) or not math.isfinite(x + y):
+                continue
+            self._newest[probe] = stamp_ns
+            points = self._points.setdefault(probe, [])
+            if not points or math.dist(points[-1][:2], (x, y)) > self._fine:
+                points.append((x, y, self._decisions, self._readings + 1))
+        self._readings += isinstance(event, ReadingUsed)
+        if sum(map(len, self._points.values())) > self._most:
+            self._points = {probe: points[::2] for probe, points in self._points.items()}
+            self._fine *= 2.0
+
+    def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
+        """Return the ways so far.
+
+        Args:
+            ends: number of decisions, or of readings, at the end of each step.
+            by_stage: a step is a decision.
+        """
+        found = []
+        for probe, points in self._points.items():
+            if len(points) > 1:
+                counts = [point[2 if by_stage else 3] for point in points]
+                upto = [bisect.bisect_right(counts, end) for end in ends]
+                upto[-1] = len(points)
+                found.append(Track(probe, [point[:2] for point in points], upto))
+        return found
+
+
+def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
     """Yield probe, time [ns] and position [m] of each pose that an event holds."""
     if isinstance(event, ReadingUsed):
         if event.reading.position is not None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import Event, JournalGap
@@ -23,6 +25,7 @@ from gp_active_sensing.records.run_directory import (
 )
 from gp_active_sensing.report.growing import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
+from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.web.mission_state import MissionState
 from gp_active_sensing.web.tail import LineTail, Stamp, stamp_of
 
@@ -45,6 +48,8 @@ class Followed:
     growing: GrowingReconstruction
     mission: MissionState
     damaged: int = 0
+    tracks: GrowingTracks | None = None
+    """Where the robots drove; None of a simulation, whose ways are those planned."""
     ends: tuple[Event, ...] = ()
     """The first and the last event that say when they were."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -70,8 +75,6 @@ class RunFollower:
         """Why there is nothing to follow; "" = there is."""
         self.number = 0
         """How often following was begun."""
-        self.changed_at: float | None = None
-        """When the journal was last written to, by the calendar [s]."""
         self._clock = clock
         self._config: Stamp | None = None
         self._summary: Stamp | None = None
@@ -147,9 +150,6 @@ class RunFollower:
             changed = True
             if self._clock() > until:
                 break
-        if changed and self.found is not None:
-            stamp = stamp_of(self.found.data.path / JOURNAL)
-            self.changed_at = None if stamp is None else 1e-9 * stamp[2]
         return changed
 
     def _take_line(self, found: Followed, line: bytes) -> None:
@@ -160,6 +160,9 @@ class RunFollower:
         item, _ = unsealed
         if item.get("event") == "start":
             found.data = dataclasses.replace(found.data, events=(item,))
+            if item.get("driver") != "sim":
+                extent = float(np.ptp(found.data.topology.positions, axis=0).max())
+                found.tracks = GrowingTracks(extent)
         try:
             event = parse_event(item)
         except RunError:
@@ -169,6 +172,8 @@ class RunFollower:
             found.damaged += event.failures
         if event.time_ns > 0:
             found.ends = (*found.ends[:1], event)
+        if found.tracks is not None:
+            found.tracks.take(event)
         found.mission.apply(event)
         found.growing.take([event])
 

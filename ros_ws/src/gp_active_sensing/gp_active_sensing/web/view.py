@@ -10,7 +10,14 @@ from typing import Any
 from gp_active_sensing.report.facts import headline
 from gp_active_sensing.report.growing import GrowingStep
 from gp_active_sensing.report.page import slots
-from gp_active_sensing.report.payload import describe, describe_steps, pack, places_of, ranges_of
+from gp_active_sensing.report.payload import (
+    describe,
+    describe_steps,
+    pack,
+    pack_tracks,
+    places_of,
+    ranges_of,
+)
 from gp_active_sensing.report.reconstruction import Reconstruction
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.board import as_text
@@ -59,6 +66,7 @@ class LiveView:
             "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),
             "mission": as_text(self._mission(found, done)),
             "robots": as_text(found.mission.robots()),
+            "tracks": as_text(_tracks(found, done)),
             **self._steps(found, done),
         }
         parts |= {f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()}
@@ -67,7 +75,7 @@ class LiveView:
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
         data = found.data
         told = found.mission.told(done, data.topology, data.summary, unit=data.unit)
-        return {**told, "changed": self._follower.changed_at, "unit": data.unit}
+        return {**told, "unit": data.unit}
 
     def _steps(self, found: Followed, done: Reconstruction) -> dict[str, str]:
         """Return each step with its readings."""
@@ -126,6 +134,14 @@ class LiveView:
         if still and (truth := found.growing.parts[0].truth) is not None:
             parts["truth"] = as_text(_packed(truth))
         return parts
+
+
+def _tracks(found: Followed, done: Reconstruction) -> list[dict[str, Any]]:
+    """Return where the robots drove."""
+    if found.tracks is None:
+        return []
+    steps = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
+    return pack_tracks(found.tracks.tracks(steps, by_stage=done.by_stage))
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:

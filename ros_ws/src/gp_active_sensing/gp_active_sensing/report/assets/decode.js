@@ -49,7 +49,13 @@
     return { ...places, n, x: x.values, y: y.values, offsets };
   }
 
-  Object.assign(GPAS, { placesOf, unpack });
+  /** Ways of probes, their packed numbers replaced by numbers. */
+  const tracksOf = (tracks) => Promise.all(tracks.map(async (track) => {
+    const [x, y] = await Promise.all([unpack(track.x), unpack(track.y)]);
+    return { ...track, x: x.values, y: y.values };
+  }));
+
+  Object.assign(GPAS, { placesOf, tracksOf, unpack });
 
   /** Replace every packed array of the page's data by its numbers. */
   GPAS.decode = async (data) => {
@@ -57,10 +63,7 @@
       throw new Error('this browser cannot unpack the maps (no DecompressionStream); use a newer one');
     }
     const { maps, readings } = data;
-    const tracks = await Promise.all((data.tracks || []).map(async (track) => {
-      const [x, y] = await Promise.all([unpack(track.x), unpack(track.y)]);
-      return { ...track, x: x.values, y: y.values };
-    }));
+    const tracks = await tracksOf(data.tracks || []);
     const [places, mean, std, truth, place, count, value] = await Promise.all([
       placesOf(data.places),
       unpack(maps.mean),

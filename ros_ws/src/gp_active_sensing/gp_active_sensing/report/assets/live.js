@@ -12,6 +12,7 @@
   const maps = new Map(); // number of a step -> its maps, unpacked
   let truth = null;
   let places = null;
+  let tracks = []; // where the robots drove
   let load = null; // shows a run again
   let shown = null; // the run that is shown
   let dirty = false;
@@ -109,6 +110,7 @@
     let drawn = false;
     for (const [name, part] of Object.entries(change.parts)) {
       if (name === 'places') jobs.push(GPAS.placesOf(part).then((found) => (places = found)));
+      else if (name === 'tracks') jobs.push(GPAS.tracksOf(part).then((found) => (tracks = found)));
       else if (name === 'truth') jobs.push(GPAS.unpack(part).then((found) => (truth = found.row(0))));
       else if (name.startsWith('map.')) jobs.push(row(part).then((found) => maps.set(Number(name.slice(4)), found)));
       else parts.set(name, part);
@@ -117,8 +119,9 @@
     await Promise.all(jobs);
     words();
     if (drawn) draw();
-    else if (shown && 'robots' in change.parts) {
+    else if (shown && ('robots' in change.parts || 'tracks' in change.parts)) {
       shown.robots.splice(0, Infinity, ...parts.get('robots'));
+      shown.tracks = tracks;
       if (GPAS.redraw) GPAS.redraw();
     }
     document.documentElement.dataset.ready = 'yes';
@@ -149,6 +152,7 @@
       maps: { ...info, mean: layer('mean'), std: layer('std'), truth: real },
       readings: { place: told.map((r) => r[0]), value: told.map((r) => r[1]), count: told.map((r) => r[2]) },
       robots: [...parts.get('robots')],
+      tracks,
     };
   }
 
@@ -313,6 +317,15 @@
     }
   }
 
+  /** On a phone the maps come first, below state and buttons. */
+  function arrange() {
+    if (narrow.matches) byId('field').after(byId('facts'));
+    else byId('said').after(byId('facts'));
+  }
+
+  const narrow = window.matchMedia('(max-width: 480px)');
+  narrow.addEventListener('change', arrange);
+  arrange();
   byId('buttons').addEventListener('click', (event) => {
     const button = event.target.closest('button');
     if (button) command(button);
