@@ -54,6 +54,8 @@ _KEYS = {
         "largest_component",
     ),
 }
+_EARLIER = {"spacing": 1.0}
+"""Defaults of earlier versions, which runs and bags of theirs state for maps of any kind."""
 _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
 _OF_FILE = ("roads", "grid")
 """Kinds whose files tell them apart."""
@@ -235,7 +237,8 @@ class MapConfig:
         kinds = _OF_FILE if self.kind is None else (self.kind,)
         known = {*_SHARED, *(key for kind in kinds for key in _KEYS.get(kind, ()))}
         for field in dataclasses.fields(self):
-            if field.name not in known and getattr(self, field.name) != field.default:
+            usual = (field.default, _EARLIER.get(field.name, field.default))
+            if field.name not in known and getattr(self, field.name) not in usual:
                 what = " or ".join(map(repr, kinds))
                 problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
         if self.kind == "line" and isinstance(self.spacing, tuple):
