@@ -85,12 +85,12 @@ def serve(
         RunError: the address cannot be listened on, or the token not kept.
     """
     server = make_server(run_dir, options, command)
-    for line in server.lines:
-        say(line)
 
     async def run() -> None:
         stop = asyncio.Event()
         with _ending(stop):
+            for line in server.lines:
+                say(line)
             await server.run(stop)
 
     asyncio.run(run())

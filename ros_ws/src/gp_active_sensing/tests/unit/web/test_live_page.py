@@ -25,7 +25,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web.server import WatchServer
 from tests.browser import Browser, Page
-from tests.unit.report.runs import HOSTILE, decided, node_run, plan, record, used
+from tests.unit.report.runs import HOSTILE, bag_run, decided, node_run, plan, record, used
 from tests.unit.sim.scenarios import GRID, mapping
 from tests.unit.web.serving import Commands, serving
 from tests.waiting import LIMIT
@@ -252,4 +252,17 @@ def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dar
             "[...document.querySelectorAll('#buttons button')].map((b) => b.offsetHeight)"
         )
         assert min(sizes) >= (44 if width < 480 else 38)
+        assert page.complaints == []
+
+
+def test_a_replay_that_only_reads(watch: Open, tmp_path: Path) -> None:
+    run = bag_run(tmp_path / "run")
+    with serving(run) as server:
+        page = watch(server)
+        until_text(page, "where", "reading 30 of 30")
+        with RunDirectory.open(run) as more:
+            more.append_event(used(Reading(31 * 10**9, 5, 33.0)))
+        until_text(page, "where", "reading 31 of 31")
+        assert "31 used" in text(page, "counts")
+        assert page.evaluate("document.getElementById('stages').hidden")
         assert page.complaints == []

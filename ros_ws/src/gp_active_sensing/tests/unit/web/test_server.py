@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,13 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web import serve as serving_module
+from gp_active_sensing.web import server as server_module
 from gp_active_sensing.web.options import WatchOptions
 from gp_active_sensing.web.serve import make_server
-from tests.unit.report.runs import decided, node_run, plan, record, used
+from tests.unit.report.runs import bag_run, decided, node_run, plan, record, used
 from tests.unit.sim.scenarios import GRID
 from tests.unit.web.serving import Commands, Viewer, ask, serving
-from tests.waiting import wait_until
+from tests.waiting import LIMIT, wait_until
 
 
 @pytest.fixture
@@ -304,3 +308,71 @@ def test_other_machines_are_warned_of(tmp_path: Path) -> None:
     with serving(node_run(tmp_path / "run"), host="0.0.0.0") as server:
         assert "can be reached from other machines" in server.lines[-1]
         assert ask(server, "/", Host=f"192.168.1.7:{server.port}")[0] == 200
+
+
+def test_who_takes_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SLOW_SECONDS", 0.1)
+    run = node_run(tmp_path / "run", description="<" * 1_000_000)  # 4 bytes each on the page
+    with serving(run, viewers=1) as server:
+        with socket.socket() as lazy:
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            lazy.connect(("127.0.0.1", server.port))
+            host = f"Host: 127.0.0.1:{server.port}\r\n\r\n"
+            lazy.sendall(f"GET /events HTTP/1.1\r\n{host}".encode())
+            wait_until(lambda: ask(server, "/hello")[0] == 503, "the viewer")
+            wait_until(lambda: ask(server, "/hello")[0] == 200, "his end")
+        with Viewer(server) as viewer:
+            viewer.until(lambda parts: "mission" in parts)
+
+
+def test_a_journal_that_was_repaired_is_read_again(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    journal, records = run / "journal.jsonl", run / "records.jsonl"
+    with serving(run) as server, Viewer(server) as viewer:
+        viewer.until(lambda parts: parts.get("mission", {}).get("used") == 3)
+        lines = journal.read_bytes().splitlines(keepends=True)
+        (tmp_path / "shorter").write_bytes(b"".join(lines[:-2]))
+        (tmp_path / "shorter").rename(journal)
+        viewer.until(lambda parts: parts["mission"]["used"] == 1)
+        assert viewer.parts["run"]["number"] == 2
+        assert viewer.parts["step.1"]["value"] == 30.0
+        line = records.read_text().replace('"value": 30.0', '"value": 29.0')
+        (tmp_path / "again").write_text(line)
+        (tmp_path / "again").rename(records)
+        viewer.until(lambda parts: parts["step.1"]["value"] == 29.0)
+        with RunDirectory.open(run) as more:
+            more.append_event(used(Reading(9, 6, 35.0)))
+        viewer.until(lambda parts: parts["mission"]["used"] == 2)
+
+
+def test_a_replay_without_decisions(tmp_path: Path) -> None:
+    with serving(bag_run(tmp_path / "run")) as server, Viewer(server) as viewer:
+        parts = viewer.until(lambda parts: parts.get("mission", {}).get("used") == 30)
+        assert parts["head"]["kind"] == "readings"
+        assert parts["mission"]["stage"] is None
+        with RunDirectory.open(tmp_path / "run") as more:
+            more.append_event(used(Reading(31 * 10**9, 5, 33.0)))
+        viewer.until(lambda parts: parts.get("step.31", {}).get("readings") == [[5, 33.0, 1]])
+
+
+# -- the command -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("token")
+def test_the_command_says_its_address_and_ends_when_asked(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gp_active_sensing.cli", "watch", str(tmp_path / "run")]
+    with subprocess.Popen([*command, "--private"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("live page: http://127.0.0.1:")
+        assert "?token=" in line
+        process.terminate()
+        assert process.wait(LIMIT) == 0
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = subprocess.run(
+            [*command, "--port", port], capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1, port {port}" in done.stderr
+    assert "Take another port" in done.stderr
