@@ -392,3 +392,18 @@ def test_a_full_disk_leaves_what_was_there(lake: FieldMap, tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_text() == "old\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["lake.csv"]
+
+
+def test_heights_come_along(tmp_path: Path) -> None:
+    points = [(x, y) for y in (0.0, 10.0) for x in (0.0, 10.0)]
+    column = FreeTopology("column", "map", list("abcdefgh"), points * 2)
+    column.heights = np.repeat([0.0, -5.0], 4)  # type: ignore[attr-defined]
+    field = field_on(column, (2, 21.0))
+    [path] = export_map(field, tmp_path / "c.csv", "csv")
+    assert [row["z"] for row in rows_of(path)] == ["0.0"] * 4 + ["-5.0"] * 4
+    [path] = export_map(field, tmp_path / "c.geojson", "geojson")
+    features = json.loads(path.read_text(encoding="utf-8"))["features"]
+    assert features[7]["properties"]["z"] == -5.0
+    assert features[7]["geometry"] == {"type": "Point", "coordinates": [10.0, 10.0]}
+    with pytest.raises(RunError, match="several places stand at one position, such as above one"):
+        export_map(field, tmp_path / "c.asc", "asc")
