@@ -28,6 +28,11 @@ class Arguments(MissionArguments, SensorArguments):
         help="topic of the next waypoint, goal_pose for Nav2; empty = that of params_file, or "
         "next_waypoint",
     )
+    grid_topic: str | None = param(
+        None,
+        help="topic of a nav_msgs/msg/OccupancyGrid that is the map, such as map for a SLAM; in "
+        "place of map",
+    )
     query_topic: str | None = param("expert/query", help="topic of the questions to an expert")
     answer_topic: str | None = param("expert/answer", help="topic of its answers")
     navigate: str | None = param(
@@ -46,6 +51,7 @@ def start(context: LaunchContext) -> list[Any]:
     given = read_arguments(Arguments, context.launch_configurations)
     parameters = {
         "map.file": given.map,
+        "map.topic": given.grid_topic,
         "map.frame": given.map_frame,
         "policy.name": given.policy,
         "budget.readings": given.budget,
@@ -64,6 +70,8 @@ def start(context: LaunchContext) -> list[Any]:
     of_all = {"expert/query": given.query_topic, "expert/answer": given.answer_topic}
     recorded = [given.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
     recorded += [name or topic for topic, name in of_all.items()]
+    if grid := given.grid_topic or given.in_file.get("map", {}).get("topic"):
+        recorded.append(str(grid))
     return [
         *given.recorder(recorded, use_sim_time=simulated),
         Node(

@@ -65,6 +65,10 @@ class QueryLog:
         self._known: dict[int, set[tuple[int, float]]] = {}
         """Places asked for, now or before, with stamp [ns] and value of the answers used."""
 
+    def move_to(self, topology: Topology) -> None:
+        """Go on with a map that has changed; its first places are those so far."""
+        self._topology = topology
+
     @property
     def open(self) -> bool:
         """A question was asked and its decision is not taken."""

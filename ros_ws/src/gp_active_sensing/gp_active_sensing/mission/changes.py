@@ -1,19 +1,22 @@
-"""Change a mission while it goes on: budget, distances, clock, who takes part."""
+"""Change a mission while it goes on: budget, distances, clock, map, who takes part."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
 
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import budget_words
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.records.events import BudgetChanged, ClockStepped
+from gp_active_sensing.records.events import BudgetChanged, ClockStepped, MapChanged
+from gp_active_sensing.topology.live import LivePlaces, is_cut
 from gp_active_sensing.types import MEAN, Aim, Budget
 
 __all__ = [
     "add_probe",
+    "change_map",
     "clock_stepped",
     "join",
     "leave",
@@ -21,6 +24,7 @@ __all__ = [
     "set_config",
     "skip",
     "take_budget",
+    "take_map",
 ]
 
 logger = logging.getLogger(__name__)
@@ -77,6 +81,69 @@ def take_budget(mission: Mission, budget: Budget) -> None:
     for probe in mission.probes.values():
         left = budget.minus(cost=probe.stages.driven)
         probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
+
+
+def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
+    """Go on with a map that has changed: what was read, driven and spent stays.
+
+    What is being planned is given up, and so are drives over places that are occupied now.
+
+    Args:
+        mission: to be changed.
+        places: of the map from now on; those so far come first.
+        fresh: belief over them, before its first reading.
+    """
+    with mission.lock:
+        if mission.state == "ended":
+            return
+        before, loop = mission.loop.topology.n, mission.loop
+        closed = places.closed
+        logger.info(
+            "map %d: %d places, %d of them new, %d occupied (%d before)",
+            *(places.number, places.topology.n, places.topology.n - before),
+            *(len(closed), len(loop.closed)),
+        )
+        mission.journal(
+            MapChanged(
+                number=places.number,
+                mark=places.mark,
+                places=places.topology.n,
+                closed=len(closed),
+                stamp_ns=mission.now_ns,
+            )
+        )
+        take_map(mission, places, fresh)
+        mission.decisions.give_up()
+        for probe in mission.fleet.present:
+            plan = probe.plan or probe.stages.home
+            here = probe.standing()
+            if plan is None:
+                continue
+            passed = plan.path.index(here) if here in plan.path else 0
+            if is_cut(places.topology, plan.path[passed:], closed):
+                logger.info(
+                    "%sthe way to %s is not free any more: another place is chosen",
+                    f"{probe.name}: " if probe.name else "",
+                    places.topology.names[plan.path[-1]],
+                )
+                probe.call_back(mission.now_ns)
+        if mission.state == "running":
+            mission.choose_again()
+        mission.inbox.wake()
+
+
+def take_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
+    """Record which map there is from now on; see `change_map`."""
+    topology = places.topology
+    mission.loop.move_to(topology, fresh, places.closed)
+    matcher = mission.probe.ingestion.matcher  # of all of them
+    matcher.move_to(topology)
+    mission.loop.snap_distance = matcher.snap_distance
+    if mission.consulting is not None:
+        mission.consulting.books.move_to(topology)
+    for probe in mission.probes.values():
+        probe.ahead.drop()
+    mission.map_changed()
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:

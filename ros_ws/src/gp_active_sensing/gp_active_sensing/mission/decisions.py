@@ -170,6 +170,7 @@ class Decisions:
         """Return whether a decision can be taken from where a probe is; note where that is."""
         probe.ahead.drop()
         if probe.at is not None:
+            probe.at = self.loop.open_place(probe.at)
             return True
         pose = probe.ingestion.track.newest
         if pose is None and probe.anywhere:
@@ -178,6 +179,7 @@ class Decisions:
             return False  # where the probe is must be known first
         probe.at = probe.standing()
         if probe.at is not None:
+            probe.at = self.loop.open_place(probe.at)
             return True
         if probe.homeward.needs_start:
             return False  # where it has to come back to must be known first

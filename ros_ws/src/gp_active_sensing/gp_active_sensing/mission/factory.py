@@ -15,13 +15,14 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import START
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.live_map import LiveMap, NoMapYet, frame_problem
 from gp_active_sensing.mission.map_files import check_exports
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -39,6 +40,8 @@ from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, place_index
+from gp_active_sensing.topology.kept_maps import GridMap, keep_map, kept_map
+from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 
@@ -98,6 +101,7 @@ def build_parts(
     known_of: KnownOf = lambda scenario: NOTHING,
     topology: Topology | None = None,
     open_run: OpenRun | None = None,
+    first: GridMap | None = None,
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
@@ -114,11 +118,14 @@ def build_parts(
         topology: the map, if it was built already.
         open_run: opens the run to write to, which may be one that is simulated again as far as its
             journal goes; in place of the parameters `run_dir` and `resume`.
+        first: the first map, where maps come by a topic (`map.topic`). A mission that is gone on
+            with has its own.
 
     Raises:
+        NoMapYet: maps come by a topic, there is none yet, and no mission to go on with.
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
-    build = partial(_build, config, scenario, clock, driver, known_of, topology, open_run)
+    build = partial(_build, config, scenario, clock, driver, known_of, topology, open_run, first)
     try:
         parts = build(resume=config.resume)
     except _NotRestored as error:
@@ -142,14 +149,13 @@ def _build(
     known_of: KnownOf,
     topology: Topology | None,
     open_run: OpenRun | None,
+    first: GridMap | None,
     *,
     resume: bool,
 ) -> MissionComponents:
-    if topology is None:
+    if topology is None and not config.map.topic:
         topology = build_topology(config.map)
-    budget, back_to_start = _budget(config, topology)
     policy = build_policy(config.policy)
-    matcher = MapMatcher(topology, config.mission.snap_distance)
     now = datetime.now(timezone.utc).astimezone()
     kept = _effective(config, scenario)
     run: RunDirectory | None
@@ -162,6 +168,12 @@ def _build(
     with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
         is_new = not events if earlier is None else not earlier.count
         undo.callback(give_back, run, begun=is_new)
+        live: LivePlaces | None = None
+        if topology is None:
+            live = _first_map(config, run, first, goes_on=bool(events))
+            topology = live.topology
+        budget, back_to_start = _budget(config, topology)
+        matcher = MapMatcher(topology, config.mission.snap_distance)
         belief, kept = _belief_of(config, kept, run)
         of_run = None if run is None else run.path
         loop = SensingLoop(
@@ -229,6 +241,8 @@ def _build(
             step_clock=step_clock,
         )
         mission.decisions.consulting = _consulting(config, loop, recorder)
+        if live is not None:
+            mission.map = LiveMap(live, belief, drift_of(policy), of_run)
         parts = MissionComponents(mission, recorder, matcher, belief)
         if events:
             try:
@@ -242,6 +256,28 @@ def _build(
         recorder.begin(events)
         undo.pop_all()
         return parts
+
+
+def _first_map(
+    config: ActiveSensingConfig, run: RunDirectory | None, first: GridMap | None, *, goes_on: bool
+) -> LivePlaces:
+    """Return the places of the first map: that which the run began with, or the one that came.
+
+    Raises:
+        NoMapYet: none has come.
+        ActiveSensingError: it cannot be used, or kept.
+    """
+    if run is not None and goes_on:
+        first = kept_map(run.path)
+    elif first is None:
+        msg = f"no map has come on topic {config.map.topic} yet"
+        raise NoMapYet(msg)
+    if problem := frame_problem(first.frame, config.map.frame):
+        raise MapError(problem)
+    places = LivePlaces.of(config.map, first.grid, first.frame)
+    if run is not None and not goes_on:
+        keep_map(run.path, 1, first)
+    return places
 
 
 def _belief_of(

@@ -20,6 +20,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
@@ -53,6 +54,9 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.types import Clock, Cost, Plan
 
+if TYPE_CHECKING:
+    from gp_active_sensing.mission.live_map import LiveMap
+
 __all__ = ["Mission"]
 
 logger = logging.getLogger(__name__)
@@ -63,6 +67,8 @@ SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
 AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
+GROWS = "the map may grow"
+"""How the reason ends of a mission that waits for its map."""
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
@@ -117,6 +123,10 @@ class Mission:
             probe.ingestion.latency = self.reading_latency
         self.showing = False
         """What is known is being shown; anyone who shows it resets this."""
+        self.map: LiveMap | None = None
+        """Follows a map that changes, where it is one."""
+        self._nothing_since_ns: int | None = None
+        """Since when nothing can be chosen on a map that may grow [ns]."""
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
         self._last_words = False
@@ -444,8 +454,23 @@ class Mission:
                 self.reason = f"{why_resting(present)}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self.now_ns))
             return False
+        if self.map is not None and self._waits_for_map(why_resting(present)):
+            return False
         self._end(why_resting(present))
         return True
+
+    def _waits_for_map(self, why: str) -> bool:
+        """Whether the map may still grow: a robot that explores is sent on when it does."""
+        if self.loop.remaining.readings == 0 or self.loop.good_enough():
+            return False
+        assert self.map is not None
+        seconds = self.map.places.config.patience
+        if self._nothing_since_ns is None:
+            self._nothing_since_ns = self.now_ns
+            if seconds > 0.0:
+                self.reason = f"{why}; {GROWS}"
+                logger.info("nothing can be chosen: the map is waited for, %.3g s", seconds)
+        return self.now_ns - self._nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
         """Return whether readings that were kept for others are now left for a probe."""
@@ -531,8 +556,10 @@ class Mission:
             if job.number != self.decisions.number or self.state != "running":
                 return False
             used = self.decisions.take(job, plan, self.now_ns)
-            if used and plan.waypoint is not None and self.reason.endswith(AGAIN):
-                self.reason = ""
+            if used and plan.waypoint is not None:
+                self._nothing_since_ns = None
+                if self.reason.endswith((AGAIN, GROWS)):
+                    self.reason = ""
             if not used or not plan.path:
                 self.journal(
                     AnswerUnused(
@@ -630,6 +657,10 @@ class Mission:
             if probe.resting and not probe.home:
                 probe.resting = ""
                 probe.since = self._clock()
+
+    def map_changed(self) -> None:
+        """Record that the map is another one: there may be something to choose."""
+        self._nothing_since_ns = None
 
     def choose_again(self) -> None:
         """Ask again for every probe that has nothing to do but to go home, or is there."""

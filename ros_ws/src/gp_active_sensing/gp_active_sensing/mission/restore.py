@@ -30,6 +30,7 @@ from gp_active_sensing.records.events import (
     ExpertAnswered,
     ExpertAsked,
     JournalGap,
+    MapChanged,
     MissionEnded,
     MissionStarted,
     MissionStopped,
@@ -177,6 +178,8 @@ class MissionRestorer:
                 )
             case BudgetChanged():
                 self._budget(event)
+            case MapChanged():
+                self._map(event)
             case RosterChanged():
                 probe = self._probe(event)
                 self._whereabouts(probe, event.where)
@@ -328,6 +331,13 @@ class MissionRestorer:
         changes.take_budget(self._mission, event.budget)
         if event.error_of:
             self._mission.loop.aim = event.aim
+
+    def _map(self, event: MapChanged) -> None:
+        self._asked = None
+        if self._mission.map is None:
+            msg = "the mission has no map that changes (map.topic)"
+            raise ValueError(msg)
+        self._mission.map.replay(self._mission, event)
 
     def _home(self, event: ReturnBegun) -> None:
         probe = self._probe(event)

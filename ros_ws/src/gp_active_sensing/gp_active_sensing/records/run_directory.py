@@ -212,7 +212,7 @@ class RunDirectory:
 
         The copy of its model stays: the other may begin with the same.
         """
-        maps = [path.name for path in self.path.glob(f"{MAP}[._]*")]
+        maps = [path.name for path in self.path.glob(f"{MAP}[._-]*")]
         self._remove((*maps, SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
 
     def remove(self) -> None:

@@ -15,6 +15,7 @@ from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.replay.bag import Bag
+from gp_active_sensing.replay.maps import BagMaps
 from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
 from gp_active_sensing.replay.topics import TopicReader
 from gp_active_sensing.types import Clock, Cost
@@ -32,6 +33,7 @@ class Driver:
         feed: reads the messages.
         clockwork: the mission's clock.
         decide: take decisions; otherwise only learn.
+        maps: those of a mission whose map comes by a topic; None = it does not.
         show: takes each record.
         clock: real seconds, for limits of decisions.
     """
@@ -43,6 +45,7 @@ class Driver:
         clockwork: VirtualClock,
         *,
         decide: bool,
+        maps: BagMaps | None = None,
         show: Show = lambda record: None,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -51,6 +54,7 @@ class Driver:
         self.read = 0
         """Messages."""
         self._feed = feed
+        self._maps = maps
         self._clockwork = clockwork
         self._decide = decide
         self._clock = clock
@@ -71,12 +75,19 @@ class Driver:
         mission = self.parts.mission
         if self._decide:
             mission.start()
-        for message in bag.messages(self._feed.topics):
+        topics = [*self._feed.topics, *([self._maps.topic] if self._maps else [])]
+        for message in bag.messages(topics):
             self.read += 1
             if self._first_ns is None:
                 self._first_ns = message.stamp_ns
             self._now_ns = max(self._now_ns, message.stamp_ns)
             self._clockwork.set(1e-9 * (self._now_ns - self._first_ns))
+            if self._maps is not None and message.topic == self._maps.topic:
+                if mission.map is not None and (found := self._maps.read(message)) is not None:
+                    mission.map.take(mission, found)
+                self._go_on()
+                progress(self.read)
+                continue
             for heard in self._feed.read(message, self._now_ns):
                 mission.inbox.put(heard.what, self._clockwork(), heard.probe)
             self._go_on()

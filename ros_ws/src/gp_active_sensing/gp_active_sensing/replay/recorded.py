@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.records.events import MapChanged
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayDefaults, as_recorded
 from gp_active_sensing.replay.topics import TopicReader, Topics
@@ -140,12 +141,22 @@ class Recording:
         base: its configuration.
         frames: in order.
         lost: frames that are not in the bag.
+        map: topic and mark of the map it began with, where maps came by a topic; {} elsewhere.
     """
 
     topic: str
     base: ReplayDefaults
     frames: list[Frame] = field(default_factory=list)
     lost: int = 0
+    map: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> list[str]:
+        """Of the maps that the mission used, in their order; [] where none came by a topic."""
+        if not self.map:
+            return []
+        later = [str(e["mark"]) for e in self.events if e.get("event") == MapChanged.KIND]
+        return [str(self.map["mark"]), *later]
 
     @property
     def topics(self) -> dict[str, Topics]:
@@ -201,7 +212,8 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
                 if found and setup_of.get("earlier"):
                     found[-1].frames.append(Frame(message.stamp_ns, content))
                 else:
-                    found.append(Recording(topic, _base(bag, setup_of)))
+                    where = setup_of.get("map") or {}
+                    found.append(Recording(topic, _base(bag, setup_of), map=where))
     return found
 
 

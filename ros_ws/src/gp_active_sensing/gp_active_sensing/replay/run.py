@@ -21,12 +21,14 @@ from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.driver import Driver
+from gp_active_sensing.replay.maps import BagMaps
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
 from gp_active_sensing.replay.recorded import MessageLookup, Recording, find_recording
 from gp_active_sensing.replay.stages import Show
 from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import known_of
+from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
 
@@ -102,7 +104,18 @@ def replay_bag(
             raise ReplayError(msg)
         clockwork = VirtualClock()
         config = dataclasses.replace(config, run_dir=str(out))
-        built = _Builder(config, scenario, clockwork)
+        maps: BagMaps | None = None
+        marked: dict[str, GridMap] = {}
+        first: GridMap | None = None
+        if config.map.topic:
+            told = recording.map if again and recording is not None else {}
+            maps = BagMaps(bag, config.map, str(told.get("topic", "")))
+            if again and recording is not None and recording.marks:
+                marked = maps.marked(recording.marks)
+                first = marked[recording.marks[0]]
+            else:
+                first = maps.first()
+        built = _Builder(config, scenario, clockwork, first)
         parts = built()
         topology = parts.mission.loop.topology
         feed = TopicReader(bag, config, topics, topology.frame, topology.datum)
@@ -111,12 +124,14 @@ def replay_bag(
             _say_lost(recording)
             progress = begin("again", count)
             lookout = MessageLookup(bag, feed)
-            driver = ReproducibilityCheck(parts, built.go_on, config, lookout, clockwork, show=show)
+            driver = ReproducibilityCheck(
+                parts, built.go_on, config, lookout, clockwork, maps=marked, show=show
+            )
             status = driver.run(recording, progress)
             read = lookout.read
         else:
             progress = begin("belief" if belief_only else "decisions", count)
-            driver = Driver(parts, feed, clockwork, decide=not belief_only, show=show)
+            driver = Driver(parts, feed, clockwork, decide=not belief_only, maps=maps, show=show)
             status = driver.run(bag, progress)
             read = driver.read
         details = {
@@ -135,14 +150,24 @@ class _Builder:
     """Builds the mission, and builds it again where another process went on with it."""
 
     def __init__(
-        self, config: ActiveSensingConfig, scenario: dict[str, Any] | None, clockwork: VirtualClock
+        self,
+        config: ActiveSensingConfig,
+        scenario: dict[str, Any] | None,
+        clockwork: VirtualClock,
+        first: GridMap | None,
     ) -> None:
         self._config, self._scenario, self._clockwork = config, scenario, clockwork
+        self._first = first
 
     def __call__(self) -> MissionComponents:
         config = dataclasses.replace(self._config, resume=False)
         return build_parts(
-            config, self._scenario, clock=self._clockwork, driver="replay", known_of=known_of
+            config,
+            self._scenario,
+            clock=self._clockwork,
+            driver="replay",
+            known_of=known_of,
+            first=self._first,
         )
 
     def go_on(self, journal: Sequence[Mapping[str, Any]]) -> MissionComponents:
@@ -152,7 +177,12 @@ class _Builder:
             write_whole(run.path / JOURNAL, b"".join(lines))
         config = dataclasses.replace(self._config, resume=True)
         return build_parts(
-            config, self._scenario, clock=self._clockwork, driver="replay", known_of=known_of
+            config,
+            self._scenario,
+            clock=self._clockwork,
+            driver="replay",
+            known_of=known_of,
+            first=self._first,
         )
 
 

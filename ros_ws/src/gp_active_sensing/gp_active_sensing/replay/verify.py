@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -37,6 +38,7 @@ from gp_active_sensing.records.events import (
     Event,
     ExpertAnswered,
     ExpertAsked,
+    MapChanged,
     MissionEnded,
     MissionResumed,
     MissionStarted,
@@ -51,6 +53,7 @@ from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.options import as_recorded
 from gp_active_sensing.replay.recorded import Frame, MessageLookup, Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
+from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.types import Clock, Plan, PlanLimit
 
 __all__ = ["ReproducibilityCheck"]
@@ -70,6 +73,7 @@ class ReproducibilityCheck:
         config: with which they are made.
         lookout: finds the messages.
         clockwork: the mission's clock.
+        maps: that came by a topic, by their marks.
         show: takes each record.
         clock: real seconds.
     """
@@ -82,9 +86,11 @@ class ReproducibilityCheck:
         lookout: MessageLookup,
         clockwork: VirtualClock,
         *,
+        maps: Mapping[str, GridMap] = MappingProxyType({}),
         show: Show = lambda record: None,
         clock: Clock = time.monotonic,
     ) -> None:
+        self._maps = maps
         self._build_on = build_on
         self._lookout = lookout
         self._clockwork = clockwork
@@ -186,6 +192,10 @@ class ReproducibilityCheck:
                 changes.clock_stepped(mission, event.step_ns, event.time_ns)
             case PlaceBlocked():
                 mission.unreachable(event.probe, event.why)
+            case MapChanged():
+                self._job = None
+                if mission.map is not None:
+                    mission.map.take(mission, self._maps[event.mark])
             case RosterChanged() if event.why.startswith(LEFT):
                 changes.leave(mission, event.probe, event.why.removeprefix(LEFT))
             case RosterChanged() if not event.why:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.records.events import MapChanged
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -21,6 +22,7 @@ from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.kept_maps import kept_places
 
 __all__ = ["RunData", "load_run", "truth_of"]
 
@@ -43,6 +45,7 @@ class RunData:
         objective: what was looked for, "maximise" or "minimise"; "" for neither.
         sensor: the simulated one which read the truth, None without. What a robot's sensor was is
             in ``config["reading"]``.
+        first: the map that it began with, where that came by a topic; `topology` is the last one.
     """
 
     path: Path
@@ -57,6 +60,7 @@ class RunData:
     drift: DriftConfig | None = None
     objective: str = ""
     sensor: SimulatedSensor | None = None
+    first: Topology | None = None
 
     @property
     def unit(self) -> str:
@@ -91,8 +95,19 @@ class RunData:
         return found if isinstance(found, Mapping) else {}
 
     def fresh_belief(self) -> Belief:
-        """Return the belief before the first reading."""
-        return belief_on(self.belief, self.topology, self.drift, run_dir=self.path, quiet=True)
+        """Return the belief before the first reading.
+
+        Where the map has grown it is over all places there are by now, with the candidates that
+        the first map gave: what was believed of a place does not depend on others.
+        """
+        first = self.topology if self.first is None else self.first
+        belief = self._belief_on(first)
+        if first is not self.topology:
+            belief.move_to(self._belief_on(self.topology))
+        return belief
+
+    def _belief_on(self, topology: Topology) -> Belief:
+        return belief_on(self.belief, topology, self.drift, run_dir=self.path, quiet=True)
 
     def _field(self, key: str, default: Any) -> Any:
         section = self.config.get("field")
@@ -117,12 +132,11 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
             msg = f"{run_dir / 'config.yaml'}: expected a section {section!r}, found none"
             raise RunError(msg)
     source = str(run_dir / "config.yaml")
-    topology = build_topology(
-        from_mapping(MapConfig, config["map"], path="map", source=source), base_dir=run_dir
-    )
+    events = () if follow else tuple(run.events())
+    where = from_mapping(MapConfig, config["map"], path="map", source=source)
+    topology, first = _maps(where, run_dir, None if follow else events)
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)
     truth, why_not = truth_of(run, topology)
-    events = () if follow else tuple(run.events())
     records = () if follow else tuple(run.records())
     notes = [f"{name}: the last line was cut short and is left out" for name in run.cut_short]
     if why_not:
@@ -149,7 +163,27 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
         drift=drift,
         objective=objective,
         sensor=_sensor(config, truth),
+        first=first,
     )
+
+
+def _maps(
+    config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
+) -> tuple[Topology, Topology | None]:
+    """Return the map of a run; and the one that it began with, where it came by a topic.
+
+    Args:
+        config: of the map.
+        run_dir: of the run.
+        events: of the journal, of which the last map is; None = the newest one that is kept.
+    """
+    if not config.topic:
+        return build_topology(config, base_dir=run_dir), None
+    first, last = kept_places(config, run_dir, 1), None
+    if events is not None:
+        numbers = [int(e["number"]) for e in events if e.get("event") == MapChanged.KIND]
+        last = max(numbers, default=1)
+    return kept_places(config, run_dir, last).topology, first.topology
 
 
 def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:

@@ -11,20 +11,22 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.ros.environment import require_ros_in
 from gp_active_sensing.sim.world import known_of
 
 require_ros_in(__name__)
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError
 from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, beside, build_parts
+from gp_active_sensing.mission.live_map import NoMapYet
 from gp_active_sensing.mission.log_messages import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
+from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.journal_topic import JournalTopic
 from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import ParameterTree
@@ -35,6 +37,10 @@ from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import asking_of, visits_of
 from gp_active_sensing.sim.scenario import with_policy
+from gp_active_sensing.topology.kept_maps import GridMap
+
+if TYPE_CHECKING:
+    from gp_active_sensing.ros.map_topic import MapTopic
 
 __all__ = ["ActiveSensingNode", "main"]
 
@@ -61,6 +67,7 @@ class ActiveSensingNode(GuardedNode):
 
     Subscribers:
         reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.
+        The map (nav_msgs/OccupancyGrid, latched), where ``map.topic`` names one.
 
     Publishers:
         next_waypoint (geometry_msgs/PoseStamped, latched), /diagnostics. To look at, below the
@@ -104,10 +111,11 @@ class ActiveSensingNode(GuardedNode):
         self._results: Publishers | None = None
         self._fleet: FleetServices | None = None
         self._journal: JournalTopic | None = None
+        self._map: MapTopic | None = None
         self._config: ActiveSensingConfig
         self._scenario: dict[str, Any] | None = None
         self.parameters = ParameterTree(self, ActiveSensingConfig, live=LIVE)
-        self.parameters.locked = lambda: self._parts is not None
+        self.parameters.locked = lambda: self._parts is not None or self._map is not None
         self._declare()
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         if self.parameters.mapping().get("autostart", True):
@@ -171,11 +179,54 @@ class ActiveSensingNode(GuardedNode):
     # -- lifecycle -----------------------------------------------------------------------------
 
     def configure(self) -> None:
-        """Build everything from the parameters; all problems in one message."""
+        """Build everything from the parameters; all problems in one message.
+
+        Where the map comes by a topic, that is done with the first one, unless there is a mission
+        to go on with: it has its own.
+        """
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         config = dataclasses.replace(config, map=beside(config.map, self.file_folders))
         self._config = config
-        self._parts = parts = build_parts(config, self._scenario, known_of=known_of)
+        if not config.map.topic:
+            self._build(config, None)
+            return
+        from gp_active_sensing.ros.map_topic import MapTopic
+
+        self._map = MapTopic(self, config.map, self._begin, self._map_changed)
+        try:
+            self._build(config, None)
+        except NoMapYet:
+            self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
+
+    def _begin(self, first: GridMap) -> None:
+        """Build everything with the first map, and begin if the node is active.
+
+        Raises:
+            MapError: no mission can be made of it; another one may do.
+        """
+        try:
+            self._build(self._config, first)
+        except MapError:
+            raise
+        except ActiveSensingError as error:
+            self.get_logger().error(f"cannot configure: {error}")
+            self.end(REFUSED)
+            return
+        if super().is_active:
+            self.activate()
+
+    def _map_changed(self) -> None:
+        if self._results is not None:
+            self._results.send_map()
+
+    def _build(self, config: ActiveSensingConfig, first: GridMap | None) -> None:
+        """Make the mission and all that belongs to it.
+
+        Args:
+            config: of the node.
+            first: the first map, where maps come by a topic and one has come.
+        """
+        self._parts = parts = build_parts(config, self._scenario, known_of=known_of, first=first)
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         self._results = Publishers(self, parts, config)
@@ -185,6 +236,8 @@ class ActiveSensingNode(GuardedNode):
         self._journal = JournalTopic(self, said, self._scenario, parts)
         self._fleet = FleetServices(self, parts, inputs, self._results, config)
         self.parameters.checks["probes"] = self._fleet.refusal
+        if self._map is not None:
+            self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
         """Look at what the configuration leaves open.
@@ -194,7 +247,8 @@ class ActiveSensingNode(GuardedNode):
         """
         found: list[str] = []
         given = mapping.get("map", {})
-        if not given.get("file") and given.get("kind") in (None, "", "roads"):
+        said = given.get("file") or given.get("topic")
+        if not said and given.get("kind") in (None, "", "roads"):
             found.append(NO_MAP)
         box = [corner for key in ("low", "high") if isinstance(corner := given.get(key), list)]
         altitude = mapping.get("waypoint", {}).get("altitude")
@@ -246,6 +300,9 @@ class ActiveSensingNode(GuardedNode):
     def release(self) -> None:
         """Write the last words and give back topics and services."""
         self.deactivate()  # after an error it may still be at work
+        if self._map is not None:
+            self._map.close()
+            self._map = None
         parts, results = self._parts, self._results
         self._parts = self._results = self._fleet = None
         if parts is not None and results is not None:

@@ -333,6 +333,14 @@ class Diagnostics:
             if (run := self._parts.recorder.run) is None
             else str(run.path.absolute()),
         }
+        if mission.map is not None:
+            values |= {
+                "map_number": mission.map.places.number,
+                "map_places": mission.loop.topology.n,
+                "map_closed": len(mission.loop.closed),
+                "maps_refused": mission.map.refused.total(),
+                "map_problem": mission.map.problem,
+            }
         level = WARN if mission.state == "paused" else OK
         summary = mission.state + (f": {mission.reason}" if mission.reason else "")
         if mission.state == "running" and (topics := self._unheard()):
@@ -345,6 +353,8 @@ class Diagnostics:
             values["probes"] = f"{there} of {len(probes)}"
             if not there and mission.state == "running":
                 level, summary = WARN, "running, but no probe takes part"
+        if mission.map is not None and mission.map.problem:
+            level, summary = WARN, f"{summary}; a new map is not used: {mission.map.problem}"
         if problem := self._parts.recorder.problem:
             level, summary = ERROR, f"{summary}; records: {problem}"
         return self._status(MISSION_STATUS, level, summary, values)

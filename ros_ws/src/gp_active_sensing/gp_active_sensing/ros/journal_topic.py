@@ -21,6 +21,7 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.input_log import InputLog
+from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
@@ -37,6 +38,14 @@ PERIOD = 0.1
 """Longest time that frames wait for others to share a message with [s]."""
 _SOON = ("reading", "status", "moved")
 """Events that may wait so long; others go out at once."""
+
+
+def _map_of(node: GuardedNode, config: ActiveSensingConfig, mission: Mission) -> dict[str, Any]:
+    """Return which map the mission has, where maps come by a topic; nothing else."""
+    if mission.map is None:
+        return {}
+    topic = node.resolve_topic_name(config.map.topic)
+    return {"map": {"topic": topic, "mark": mission.map.places.mark}}
 
 
 class JournalTopic:
@@ -82,6 +91,7 @@ class JournalTopic:
             process=f"{os.getpid()}-{time.monotonic_ns()}",
             earlier=parts.recorder.earlier,
             tail=parts.recorder.tail,
+            **_map_of(node, config, mission),
         )
         self._trace = mission.trace = trace
         parts.recorder.listener = trace.event

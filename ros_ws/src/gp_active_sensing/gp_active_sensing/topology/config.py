@@ -31,6 +31,9 @@ _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
     "grid": (
         "file",
+        "topic",
+        "patience",
+        "period",
         "columns",
         "rows",
         "spacing",
@@ -102,6 +105,25 @@ class MapConfig:
         "",
         help="roads, grid: a map that ships with the package, or a path; of a grid the YAML file "
         "of map_server",
+    )
+    topic: str = param(
+        "",
+        help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file: the "
+        'first message gives the places, later ones may add some and close others; "" = none',
+    )
+    patience: float = param(
+        15.0,
+        help="grid by topic: how long nothing may be left to choose before the mission ends; the "
+        "map may grow",
+        unit="s",
+        low=0.0,
+    )
+    period: float = param(
+        2.0,
+        help="grid by topic: least time between two maps that are looked at; of those in between "
+        "only the newest counts",
+        unit="s",
+        low=0.0,
     )
     features: tuple[str, ...] = param(
         ("x", "y"),
@@ -213,7 +235,7 @@ class MapConfig:
         problems: list[str] = []
         by_name = kind_of_file(self.file) if self.file else None
         if self.kind is None:
-            object.__setattr__(self, "kind", by_name)
+            object.__setattr__(self, "kind", "grid" if self.topic else by_name)
         elif by_name is not None and self.kind in _OF_FILE and self.kind != by_name:
             problems.append(
                 f"kind: {self.file!r} is a map of kind {by_name!r}, not {self.kind!r}; leave kind "
@@ -227,7 +249,7 @@ class MapConfig:
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
         needed = {
             "line": ("count",),
-            "grid": () if self.outline or self.file else ("columns", "rows"),
+            "grid": () if self.outline or self.file or self.topic else ("columns", "rows"),
             "points": ("count", "low", "high"),
             "roads": ("file",),
         }
@@ -241,6 +263,9 @@ class MapConfig:
             if field.name not in known and getattr(self, field.name) not in usual:
                 what = " or ".join(map(repr, kinds))
                 problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
+        if self.topic:
+            twice = [key for key in ("file", "columns", "rows") if getattr(self, key)]
+            problems += [f"{key}: has no meaning with a topic; remove one of them" for key in twice]
         if self.kind == "line" and isinstance(self.spacing, tuple):
             problems.append(f"spacing: a line has one, got {list(self.spacing)}")
         if isinstance(self.spacing, tuple) and not all(self.spacing):
@@ -289,6 +314,8 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
 
 
 def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
+    if config.topic:
+        return _of_topic(config, base_dir)
     if config.kind is None or (config.file and config.kind in _OF_FILE):
         path = _map_file(config.file, base_dir)
         kind = config.kind or kind_of_map(str(path))
@@ -307,6 +334,19 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
     shared |= {"moves": config.moves, "origin": config.origin, "reach": config.reach}
     spacing = config.spacing if isinstance(config.spacing, float) else 0.0
     return make_line(config.count, spacing or 1.0, **shared)
+
+
+def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
+    """Return the map that a mission has come to, by the maps in its run directory."""
+    from gp_active_sensing.topology.kept_maps import kept_places
+
+    if run_dir is None or not (run_dir / "map-1.yaml").is_file():
+        msg = (
+            f"topic: the map comes by topic {config.topic} of a running system, so there is none "
+            "here; give file, the YAML file of a map that was saved"
+        )
+        raise ConfigError(msg)
+    return kept_places(config, run_dir).topology
 
 
 def _grid(config: MapConfig, path: Path | None) -> FreeTopology | GraphTopology:

@@ -21,7 +21,7 @@ from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
+__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "free_points", "make_occupancy_map"]
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
 """What unknown cells may count as."""
@@ -196,7 +196,7 @@ def make_occupancy_map(
     earlier = _parsed(keep)
     lattice = _lattice(grid, step, anchor, name)
     points = anchor + lattice * step
-    lattice = lattice[_free_points(grid, blocked, points) & ground.free(points)]
+    lattice = lattice[free_points(grid, blocked, points) & ground.free(points)]
     if not len(lattice) and not keep:
         msg = (
             f"map {name!r}: no place of a lattice of {in_metres(step)} lies on free ground"
@@ -210,7 +210,7 @@ def make_occupancy_map(
     positions = anchor + cells * step
     standing = np.ones(len(cells), dtype=np.bool_)
     before = positions[: len(earlier)]
-    standing[: len(earlier)] = _free_points(grid, blocked, before) & ground.free(before)
+    standing[: len(earlier)] = free_points(grid, blocked, before) & ground.free(before)
     pairs = _pairs(cells, standing, neighbours)
     pairs = pairs[_free_lines(grid, blocked, positions, pairs)]
     pairs = pairs[ground.passable(positions, pairs)]
@@ -295,8 +295,8 @@ _SIDES = _HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 """To look on either side of an edge."""
 
 
-def _free_points(grid: OccupancyGrid, blocked: BoolArray, points: FloatArray) -> BoolArray:
-    """(m,) points that touch no blocked cell."""
+def free_points(grid: OccupancyGrid, blocked: BoolArray, points: FloatArray) -> BoolArray:
+    """(m,) points that touch no blocked cell of a grid; beyond it all are blocked."""
     cells = grid.cells_of(points)
     hit = np.zeros(len(cells), dtype=np.bool_)
     for side in _SIDES:

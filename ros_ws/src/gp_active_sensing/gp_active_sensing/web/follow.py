@@ -13,7 +13,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.records.events import Event, JournalGap
+from gp_active_sensing.records.events import Event, JournalGap, MapChanged
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import (
     CONFIG,
@@ -77,6 +77,8 @@ class RunFollower:
         """How often following was begun."""
         self._clock = clock
         self._config: Stamp | None = None
+        self._outgrown = False
+        """The map of the run has grown since: it is read again from the start."""
         self._summary: Stamp | None = None
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
@@ -119,7 +121,7 @@ class RunFollower:
             self.problem = f"waiting for a mission: {path} has no {CONFIG} yet"
             return changed
         changed = False
-        if config != self._config or self.found is None:
+        if config != self._config or self.found is None or self._outgrown:
             self._begin(path, config)
             changed = True
         records = self._take_records()
@@ -128,7 +130,7 @@ class RunFollower:
 
     def _begin(self, path: Path, config: Stamp | None) -> None:
         data = load_run(path, follow=True)
-        self._config = config
+        self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
         self._summary = None
         self._truth = stamp_of(path / TRUTH)
@@ -147,6 +149,8 @@ class RunFollower:
                 return True
             for line in lines:
                 self._take_line(found, line)
+                if self._outgrown:  # what follows is of places that are not known here
+                    return True
             changed = True
             if self._clock() > until:
                 break
@@ -170,6 +174,8 @@ class RunFollower:
             return
         if isinstance(event, JournalGap):
             found.damaged += event.failures
+        if isinstance(event, MapChanged) and event.places > found.data.topology.n:
+            self._outgrown = True
         if event.time_ns > 0:
             found.ends = (*found.ends[:1], event)
         if found.tracks is not None:

@@ -26,6 +26,7 @@ from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.topology.kept_maps import GridMap
 from tests.replay.bags import header, message, write_bag
 
 TICK = 0.05
@@ -83,6 +84,28 @@ def temperature(stamp: int, value: float, variance: float = 0.09) -> Any:
     )
 
 
+def occupancy(found: GridMap) -> Any:
+    """Make a map message."""
+    grid = found.grid
+    rows, columns = grid.shape
+    x, y = grid.origin
+    turned = message("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0)
+    where = message("geometry_msgs/msg/Point", x=x, y=y, z=0.0)
+    return message(
+        "nav_msgs/msg/OccupancyGrid",
+        header=header(0, found.frame),
+        info=message(
+            "nav_msgs/msg/MapMetaData",
+            map_load_time=message("builtin_interfaces/msg/Time", sec=0, nanosec=0),
+            resolution=grid.resolution,
+            width=columns,
+            height=rows,
+            origin=message("geometry_msgs/msg/Pose", position=where, orientation=turned),
+        ),
+        data=grid.values.ravel(),
+    )
+
+
 @dataclass
 class _Body:
     """A probe on the grid."""
@@ -107,6 +130,7 @@ class Recorder:
         outliers: share of readings that are far off.
         ahead_ns: how far the node's clock has been set forward [ns].
         slowness: how much later it is each time the mission looks at its clock [s].
+        maps: time [s] -> map that is published then, where the map comes by a topic; 0 = first.
     """
 
     seed: int
@@ -118,6 +142,7 @@ class Recorder:
     outliers: float = 0.0
     ahead_ns: int = 0
     slowness: float = 1e-7
+    maps: dict[float, GridMap] = field(default_factory=dict)
     messages: list[tuple[str, int, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -128,7 +153,8 @@ class Recorder:
         self._contingent: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)
-        self.parts = build_parts(self.settings, None, clock=self._clock)
+        first = self.maps.get(0.0)
+        self.parts = build_parts(self.settings, None, clock=self._clock, first=first)
         self.mission = self.parts.mission
         trace = InputLog(self._publish, self._clock)
         self.mission.trace = trace
@@ -136,8 +162,12 @@ class Recorder:
         names = self.probes or ("",)
         topics = {n: {k: self._topic(n, k) for k in ("reading", "pose")} for n in names}
         said = dataclasses.replace(self.settings, belief=self.parts.belief)
+        more = {}
+        if self.mission.map is not None and first is not None:
+            more["map"] = {"topic": "/map", "mark": self.mission.map.places.mark}
+            self.messages.append(("/map", self._now_ns, occupancy(first)))
         setup = trace.setup(
-            config=to_mapping(said), scenario=None, topics=topics, process="1", earlier=0
+            config=to_mapping(said), scenario=None, topics=topics, process="1", earlier=0, **more
         )
         self._publish(setup)
         self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}
@@ -169,12 +199,19 @@ class Recorder:
             self._time = max(self._time, start + count * TICK)
             for at in [at for at in todo if at <= self._time - start]:
                 todo.pop(at)(self.mission)
+            for at in [at for at in self.maps if 0.0 < at <= self._time - start]:
+                self._take_map(self.maps.pop(at))
             self._deliver()
             self._do(self.mission.step(self._now_ns))
             self._answer()
             for name, body in self._bodies.items():
                 self._move(name, body)
         return self
+
+    def _take_map(self, found: GridMap) -> None:
+        assert self.mission.map is not None
+        self.messages.append(("/map", self._now_ns, occupancy(found)))
+        self.mission.map.take(self.mission, found)
 
     def change(self, config: dict[str, Any]) -> None:
         """Change parameters, as the node does."""

@@ -14,6 +14,7 @@ from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
+from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.types import FloatArray
 
 SECOND = 1_000_000_000
@@ -60,6 +61,8 @@ class Drive:
         self.die_at: int | None = None
         """Number of the decision that is being computed when the process is killed."""
         self.parts: MissionComponents | None = None
+        self.first: GridMap | None = None
+        """The first map, of a mission whose map comes by a topic."""
 
     @property
     def built(self) -> MissionComponents:
@@ -69,7 +72,7 @@ class Drive:
     def start(self) -> None:
         """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
-        self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns)
+        self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns, first=self.first)
         mission = self.parts.mission
         if mission.state == "idle":
             mission.start()

@@ -1,0 +1,163 @@
+"""The map of a mission that changes while it goes on: occupancy grids in, places out.
+
+A grid that comes is turned into places without the mission's lock: that may take a second on a
+large map. Where the places have changed the grid is kept in the run directory, the change is an
+event of the journal, and then map and belief are swapped between two messages (`changes`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError, PlanningError
+from gp_active_sensing.mission import changes
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.records.events import MapChanged
+from gp_active_sensing.topology.kept_maps import GridMap, keep_map, kept_map
+from gp_active_sensing.topology.live import LivePlaces
+
+__all__ = ["LiveMap", "NoMapYet", "frame_problem"]
+
+logger = logging.getLogger(__name__)
+
+
+class NoMapYet(ActiveSensingError):
+    """The map comes by a topic, and none has come."""
+
+
+def frame_problem(found: str, expected: str) -> str:
+    """Return why a map in a frame cannot be used, "" when it can.
+
+    Args:
+        found: frame of the map that came.
+        expected: frame of the mission; "" = whatever comes first.
+    """
+    if not expected or found == expected:
+        return ""
+    return (
+        f"the map is in frame {found!r}, and the mission in frame {expected!r}: set map.frame to "
+        f"{found!r} (poses and waypoints are then in it, too), or have the map published in "
+        f"{expected!r}"
+    )
+
+
+@dataclass(frozen=True)
+class MapUpdate:
+    """A map to go on with, and the belief over its places before the first reading."""
+
+    found: GridMap
+    places: LivePlaces
+    fresh: Belief
+
+
+class LiveMap:
+    """Keeps the map of a mission up to date; one thread calls `take`.
+
+    Args:
+        places: of the first map.
+        belief: what was known beforehand.
+        drift: what the policy brings of its own; None = that of `belief`.
+        run_dir: where maps are kept; None = nowhere.
+    """
+
+    def __init__(
+        self,
+        places: LivePlaces,
+        belief: BeliefConfig,
+        drift: DriftConfig | None,
+        run_dir: Path | None,
+    ) -> None:
+        self.places = places
+        self.refused: Counter[str] = Counter()
+        """Maps that could not be used, by the word of the reason."""
+        self.problem = ""
+        """Why the newest map is not used; "" = it is."""
+        self.received = 0
+        self._belief, self._drift, self._run_dir = belief, drift, run_dir
+        self._lock = threading.Lock()
+
+    @property
+    def frame(self) -> str:
+        """That of the map."""
+        return self.places.topology.frame
+
+    def take(self, mission: Mission, found: GridMap) -> bool:
+        """Go on with the places of a newer map; say whether they have changed.
+
+        A map that cannot be used is counted and said, and the mission keeps the one it has.
+
+        Args:
+            mission: whose map it is; its lock is taken only for the change itself.
+            found: the map that came.
+        """
+        with self._lock:
+            self.received += 1
+            if problem := frame_problem(found.frame, self.frame):
+                self.refuse("frame", problem)
+                return False
+            try:
+                update = self._update(found)
+            except (MapError, ConfigError, PlanningError, ValueError) as error:
+                self.refuse("no_places" if isinstance(error, MapError) else "unusable", str(error))
+                return False
+            self.problem = ""
+            if update is None or mission.state == "ended":
+                return False
+            if self._run_dir is not None:
+                keep_map(self._run_dir, update.places.number, found)
+            changes.change_map(mission, update.places, update.fresh)
+            self.places = update.places
+            return True
+
+    def refuse(self, word: str, why: str) -> None:
+        """Count a map that cannot be used, and say why.
+
+        Args:
+            word: of the reason.
+            why: in words.
+        """
+        self.refused[word] += 1
+        self.problem = why
+        count = self.refused[word]
+        if count in (1, 10, 100) or count % 1000 == 0:
+            logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
+
+    def replay(self, mission: Mission, event: MapChanged) -> None:
+        """Go on with a map of before a restart.
+
+        Raises:
+            RunError: it is not in the run directory, or another one.
+            ValueError: it does not give the places that the journal says.
+        """
+        if self._run_dir is None:
+            msg = "the maps of the mission were not kept"
+            raise ValueError(msg)
+        update = self._update(kept_map(self._run_dir, event.number, event.mark))
+        places = None if update is None else update.places
+        if update is None or places is None or places.number != event.number:
+            msg = f"map {event.number} does not follow map {self.places.number}"
+            raise ValueError(msg)
+        if (places.topology.n, len(places.closed)) != (event.places, event.closed):
+            msg = (
+                f"map {event.number} has {places.topology.n} places, {len(places.closed)} of them "
+                f"occupied; expected {event.places} and {event.closed}"
+            )
+            raise ValueError(msg)
+        changes.take_map(mission, places, update.fresh)
+        self.places = places
+
+    def _update(self, found: GridMap) -> MapUpdate | None:
+        """Return the change that a map makes; None where the places are the same."""
+        places = self.places.on(found.grid)
+        if places is None:
+            return None
+        fresh = belief_on(
+            self._belief, places.topology, self._drift, run_dir=self._run_dir, quiet=True
+        )
+        return MapUpdate(found, places, fresh)

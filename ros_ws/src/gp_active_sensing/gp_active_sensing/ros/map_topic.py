@@ -1,0 +1,209 @@
+"""The map of ``active_sensing`` by topic: nav_msgs/OccupancyGrid, latched, as SLAM publishes it.
+
+The callback keeps the newest message; a thread makes places of it, so that neither readings nor
+plans wait for a map (`mission.live_map`). Until the first map there is no mission: the node says
+what it waits for.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import OccupancyGrid
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.serialization import deserialize_message
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
+from gp_active_sensing.mission.live_map import frame_problem
+from gp_active_sensing.mission.map_feed import MapFeed
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
+from gp_active_sensing.ros.logs import Throttle
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import LivePlaces
+
+__all__ = ["MapTopic"]
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES = 1 << 28
+"""Of a message; a larger one is not read."""
+LOOK_SECONDS = 0.05
+"""How often the node looks whether the first map is there [s, real time]."""
+JOIN_SECONDS = 1.0
+
+
+class MapTopic:
+    """Subscribes to the map, and keeps that of the mission up to date.
+
+    Args:
+        node: subscribes.
+        config: topic and kind of the map.
+        begin: makes the mission with the first map; called from the node's executor.
+        changed: the places of the mission are others; called from another thread.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        config: MapConfig,
+        begin: Callable[[GridMap], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._node, self._config = node, config
+        self._begin, self._changed = begin, changed
+        self._mission: Mission | None = None
+        self._first: GridMap | None = None
+        self.problem = ""
+        """Why the newest map cannot be used, before there is a mission; "" = none has come."""
+        self.refused = 0
+        self._throttle = Throttle(10.0, time.monotonic)
+        self._feed: MapFeed[bytes] = MapFeed(config.period, time.monotonic)
+        events = SubscriptionEventCallbacks(incompatible_qos=node.guarded(self._incompatible))
+        self._subscription = node.own(
+            node.create_subscription(
+                OccupancyGrid,
+                config.topic,
+                self._feed.put,
+                qos.latched(),
+                event_callbacks=events,
+                raw=True,
+            )
+        )
+        self._publisher = node.own(
+            node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
+        )
+        self._timers = [
+            node.own(node.create_timer(LOOK_SECONDS, self._look, clock=steady_clock())),
+            node.own(node.create_timer(1.0, self._say, clock=steady_clock())),
+        ]
+        self._since = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="map", daemon=True)
+        self._thread.start()
+
+    @property
+    def name(self) -> str:
+        """Of the topic, with its namespace and after remapping."""
+        return str(self._subscription.topic_name)
+
+    def follow(self, mission: Mission) -> None:
+        """Keep the map of a mission up to date from now on."""
+        self._mission = mission
+        for timer in self._timers:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self._feed.close()
+        self._thread.join(JOIN_SECONDS)
+
+    # -- in the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (data := self._feed.take()) is not None:
+            try:
+                self._take(data)
+            except Exception:
+                logger.exception("a map of topic %s could not be used", self.name)
+
+    def _take(self, data: bytes) -> None:
+        mission = self._mission
+        try:
+            found = self._read(data)
+        except MapError as error:
+            if mission is None or mission.map is None:
+                self._refuse(str(error))
+            else:
+                mission.map.refuse("unreadable", str(error))
+            return
+        if mission is not None and mission.map is not None:
+            if mission.map.take(mission, found):
+                self._changed()
+            return
+        try:
+            if problem := frame_problem(found.frame, self._config.frame):
+                raise MapError(problem)
+            LivePlaces.of(self._config, found.grid, found.frame)
+        except (MapError, ConfigError) as error:
+            self._refuse(str(error))
+            return
+        self._first = found
+
+    def _read(self, data: bytes) -> GridMap:
+        if len(data) > MOST_BYTES:
+            msg = f"a message has {len(data)} bytes, more than {MOST_BYTES}"
+            raise MapError(msg)
+        try:
+            message = deserialize_message(data, OccupancyGrid)
+        except Exception as error:
+            msg = f"a message is not a valid {MAP_TYPE} ({str(error).splitlines()[0]})"
+            raise MapError(msg) from error
+        return read_map(message)
+
+    def _refuse(self, why: str) -> None:
+        self.refused += 1
+        self.problem = why
+        logger.error(
+            "a map of topic %s cannot be used: %s. The next one is waited for (%d so far)",
+            self.name,
+            why,
+            self.refused,
+        )
+
+    # -- in the executor, until there is a mission -----------------------------------------------
+
+    def _look(self) -> None:
+        first, self._first = self._first, None
+        if first is None or self._mission is not None:
+            return
+        try:
+            self._begin(first)
+        except MapError as error:
+            self._refuse(str(error))
+
+    def _say(self) -> None:
+        """Say what is waited for: in the diagnostics every second, in the log now and then."""
+        if self._mission is not None:
+            return
+        why = self.problem or self._why_silent()
+        text = f"waiting for a map on topic {self.name}: {why}"
+        if time.monotonic() - self._since > 2.0 and self._throttle.ready("waiting"):
+            self._node.get_logger().warning(text)
+        full = self._node.get_fully_qualified_name().lstrip("/")
+        values: dict[str, object] = {
+            "state": "waiting",
+            "reason": text,
+            "maps_received": self._feed.received,
+            "maps_refused": self.refused,
+        }
+        status = outputs.diagnostic_status(f"{full}: {MISSION_STATUS}", full, WARN, text, values)
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)
+
+    def _why_silent(self) -> str:
+        found = self._node.get_publishers_info_by_topic(self.name)
+        types = sorted({info.topic_type for info in found})
+        if not found:
+            return "nobody publishes it; start the SLAM or the map server, or set map.topic"
+        if MAP_TYPE not in types:
+            return f"it is published as {', '.join(types)}, expected {MAP_TYPE}; set map.topic"
+        kinds = sorted({qos.words(info.qos_profile) for info in found})
+        return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message has come"
+
+    def _incompatible(self, event: Any) -> None:
+        policy = qos.policy_name(int(event.last_policy_kind))
+        self._node.get_logger().warning(
+            f"a publisher of topic {self.name} has an incompatible quality of service and is not "
+            f"heard: {qos.advice(policy, publishing=False)}"
+        )

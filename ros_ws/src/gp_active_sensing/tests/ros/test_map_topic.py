@@ -1,0 +1,249 @@
+"""The map comes by a topic, latched, as SLAM publishes it, and grows while a mission goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from lifecycle_msgs.msg import Transition
+from nav_msgs.msg import OccupancyGrid
+
+from gp_active_sensing.report.reconstruction import replay
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.topology.kept_maps import GridMap
+from tests.ros.conftest import LOOPBACK, Ros, wait_active, wait_until
+from tests.ros.probe import Probe, sensing
+from tests.ros.test_node_base import Lifecycle
+from tests.unit.mission.grids import NOTHING_FREE, house
+from tests.waiting import LIMIT
+
+pytestmark = pytest.mark.ros
+
+PARAMETERS = (
+    "map.kind:=grid",
+    "map.topic:=map",
+    "map.spacing:=2.0",
+    "map.period:=0.0",
+    "map.patience:=60.0",
+    "belief.length_scales:=[4.0, 12.0]",
+    "belief.signal_std:=[1.0]",
+    "belief.noise_std:=[0.1]",
+    "belief.mean_std:=10.0",
+    "policy.name:=ie",
+    "mission.wait_for_reading:=false",
+    "pose.max_age:=100.0",
+)
+ROOM = house((-1.0, -1.0, 7.0, 3.0))
+LARGER = house((-1.0, -1.0, 11.0, 3.0))
+LARGEST = house((-5.0, -1.0, 11.0, 7.0))
+
+
+class Slam:
+    """Publishes maps, and keeps the last one for those who come later."""
+
+    def __init__(self, ros: Ros) -> None:
+        self.publisher = ros.node("slam").create_publisher(OccupancyGrid, "/map", qos.latched())
+
+    def publish(self, found: GridMap) -> None:
+        grid = found.grid
+        message = OccupancyGrid()
+        message.header.frame_id = found.frame
+        message.info.height, message.info.width = grid.shape
+        message.info.resolution = grid.resolution
+        message.info.origin.position.x, message.info.origin.position.y = grid.origin
+        message.info.origin.orientation.w = 1.0
+        message.data = grid.values.astype(np.int8).ravel().tolist()
+        self.publisher.publish(message)
+
+
+def places(node: ActiveSensingNode) -> int:
+    return 0 if node.mission is None else node.mission.loop.topology.n
+
+
+def observed(node: ActiveSensingNode) -> int:
+    assert node.mission is not None
+    return int(node.mission.loop.belief.observed.sum())
+
+
+def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node = sensing(ros, f"run_dir:={run}", "budget.readings:=30", given=PARAMETERS)
+    probe = Probe(ros)
+    probe.wait_value("state", "waiting")
+    assert "waiting for a map on topic /map: nobody publishes it" in probe.values["reason"]
+    assert node.mission is None
+    assert not run.exists()
+    slam = Slam(ros)
+    slam.publish(NOTHING_FREE)
+    wait_until(lambda: probe.values.get("maps_refused") == "1", "the first map to be refused")
+    assert "has no cell for a place" in probe.values["reason"]
+    assert node.mission is None, "the next one is waited for"
+    slam.publish(ROOM)
+    wait_active(node)
+    assert node.mission is not None
+    assert places(node) == 8
+    names = node.mission.loop.topology.names
+    probe.connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    wait_until(lambda: observed(node) >= 3, "three places to be read")
+    slam.publish(LARGER)
+    wait_until(lambda: places(node) == 12, "the map to grow")
+    wait_until(lambda: observed(node) == 12, "all of it to be read")
+    wait_until(lambda: node.mission and node.mission.reason.endswith("the map may grow"), "a wait")
+    assert node.mission.state == "running"
+    slam.publish(LARGEST)
+    wait_until(lambda: places(node) == 32, "the map to grow again")
+    assert node.mission.loop.topology.names[:8] == names
+    probe.wait_value("state", "ended")
+    wait_until((run / "report.html").exists, "the report")
+    assert observed(node) == 30
+    wait_until(lambda: len(probe.heard["field"]) and probe.heard["field"][-1].width == 32, "a map")
+    data = load_run(run)
+    again = replay(data)
+    assert again.unused == 0
+    mean = node.mission.loop.belief.predict()[0]
+    np.testing.assert_allclose(again.belief.predict()[0], mean, rtol=1e-9)
+    assert sorted(path.name for path in run.glob("map-*.yaml")) == [
+        "map-1.yaml", "map-2.yaml", "map-3.yaml",
+    ]  # fmt: skip
+
+
+def test_maps_that_cannot_be_used_are_said_and_the_mission_goes_on(ros: Ros) -> None:
+    slam = Slam(ros)
+    slam.publish(ROOM)  # latched: it was there before the node
+    node = sensing(ros, given=PARAMETERS)
+    wait_active(node)
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    wait_until(lambda: observed(node) >= 2, "two places to be read")
+    slam.publish(house((-1.0, -1.0, 11.0, 3.0), frame="odom"))
+    probe.wait_value("maps_refused", "1")
+    said = probe.values["map_problem"]
+    assert "in frame 'odom', and the mission in frame 'map'" in said
+    slam.publish(NOTHING_FREE)
+    probe.wait_value("maps_refused", "2")
+    assert "has no cell for a place" in probe.values["map_problem"]
+    bad = OccupancyGrid()
+    bad.header.frame_id = "map"
+    bad.info.width = bad.info.height = 3
+    bad.info.resolution = 0.5
+    bad.data = [0, 0]
+    slam.publisher.publish(bad)
+    probe.wait_value("maps_refused", "3")
+    assert "expected 3 × 3 = 9 cells as its info says, got 2" in probe.values["map_problem"]
+    wait_until(lambda: observed(node) == 8, "the mission to go on")
+    slam.publish(LARGER)
+    wait_until(lambda: places(node) == 12, "the map to grow")
+    probe.wait_value("map_problem", "")
+
+
+def test_the_node_can_be_cleaned_up_while_it_waits_and_configured_again(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false", given=PARAMETERS)
+    life = Lifecycle(ros, "active_sensing")
+    assert life.do(Transition.TRANSITION_CONFIGURE)
+    assert life.do(Transition.TRANSITION_ACTIVATE)
+    assert node.mission is None
+    assert life.do(Transition.TRANSITION_DEACTIVATE)
+    assert life.do(Transition.TRANSITION_CLEANUP)
+    assert life.do(Transition.TRANSITION_CONFIGURE)
+    slam = Slam(ros)
+    slam.publish(ROOM)
+    wait_until(lambda: node.mission is not None, "the mission")
+    assert not node.is_active, "nobody has activated it"
+    assert life.do(Transition.TRANSITION_ACTIVATE)
+    wait_active(node)
+
+
+STRANGER = """
+import rclpy
+from std_msgs.msg import String
+rclpy.init()
+node = rclpy.create_node("stranger")
+publisher = node.create_publisher(String, "/map", 1)
+rclpy.spin(node)
+"""
+
+
+def test_a_topic_of_another_type_is_named(ros: Ros) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", STRANGER], env={**os.environ, **LOOPBACK})
+    try:
+        sensing(ros, given=PARAMETERS)
+        probe = Probe(ros)
+        wait_until(
+            lambda: "published as std_msgs/msg/String" in probe.values.get("reason", ""),
+            "the type to be said",
+        )
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def _start(run: Path, log: Path) -> subprocess.Popen[bytes]:
+    given = (*PARAMETERS, f"run_dir:={run}", "budget.readings:=20", "mission.exit_at_end:=true")
+    words = [word for text in given for word in ("-p", text)]
+    command = [sys.executable, "-m", "gp_active_sensing.ros.active_sensing_node", "--ros-args"]
+    with log.open("ab") as stream:
+        return subprocess.Popen(
+            [*command, *words],
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **LOOPBACK},
+        )
+
+
+def test_a_killed_mission_goes_on_with_its_own_map_before_another_comes(
+    ros: Ros, tmp_path: Path
+) -> None:
+    run, log = tmp_path / "run", tmp_path / "log"
+    slam = Slam(ros)
+    slam.publish(ROOM)
+    process = _start(run, log)
+
+    def lines(kind: str) -> list[dict[str, Any]]:
+        path = run / "journal.jsonl"
+        text = path.read_text().splitlines() if path.exists() else []
+        found = [json.loads(line) for line in text if line.endswith("}")]
+        return [line for line in found if line["event"] == kind]
+
+    try:
+        probe = Probe(ros).connect()
+        probe.obedient = True
+        wait_until(lambda: bool(run.exists() and lines("start")), "the mission")
+        probe.pose(0.0)
+        wait_until(lambda: len(lines("reading")) >= 4, "readings")
+        slam.publish(LARGER)
+        wait_until(lambda: len(lines("map")) == 1, "the map to grow")
+        wait_until(lambda: len(lines("reading")) >= 7, "more readings")
+        process.send_signal(signal.SIGKILL)
+        process.wait(LIMIT)
+        before = lines("reading")
+        process = _start(run, log)
+        wait_until(lambda: len(lines("resumed")) == 1, "the mission to be gone on with")
+        assert lines("reading")[: len(before)] == before
+        probe.connect()
+        wait_until(lambda: probe.values.get("map_places") == "12", "the map it had")
+        probe.go()
+        slam.publish(LARGEST)
+        assert process.wait(LIMIT) == 0, log.read_text()[-3000:]
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert [line["number"] for line in lines("map")] == [2, 3]
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["status"], summary["observed"]) == ("finished", 20)
+    assert load_run(run).topology.n == 32

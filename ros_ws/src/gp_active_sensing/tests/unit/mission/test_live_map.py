@@ -1,0 +1,351 @@
+"""A mission whose map comes by a topic, grows, and closes and opens places again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, MapError, RunError
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import build_parts
+from gp_active_sensing.mission.live_map import NoMapYet
+from gp_active_sensing.mission.mission import GROWS
+from gp_active_sensing.report import write_report
+from gp_active_sensing.report.reconstruction import replay
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology.kept_maps import GridMap, kept_map
+from gp_active_sensing.topology.live import mark_of
+from tests.unit.mission.grids import LIVE, NOTHING_FREE, house
+from tests.unit.mission.missions import CONFIG, Drive
+
+ROOM = house((-1.0, -1.0, 7.0, 7.0))
+LARGER = house((-1.0, -1.0, 15.0, 7.0))
+LARGEST = house((-9.0, -1.0, 15.0, 11.0))
+SHELF = house((-1.0, -1.0, 15.0, 7.0), taken=((1.0, 1.0, 3.0, 7.0),))
+
+
+def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) -> Drive:
+    drive = Drive(run_dir, **{"map": LIVE, "budget": {"readings": 30}, **config})
+    drive.first = first
+    return drive
+
+
+def take(drive: Drive, found: GridMap) -> bool:
+    mission = drive.built.mission
+    assert mission.map is not None
+    return mission.map.take(mission, found)
+
+
+def steps(drive: Drive, count: int) -> None:
+    for _ in range(count):
+        drive.step()
+
+
+def kinds(run_dir: Path) -> list[str]:
+    lines = (run_dir / "journal.jsonl").read_text().splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def test_the_map_grows_twice_while_the_mission_goes_on(tmp_path: Path) -> None:
+    drive = drive_on(tmp_path / "run", budget={"readings": 60})
+    drive.start()
+    loop = drive.built.mission.loop
+    names = loop.topology.names
+    assert len(names) == 16
+    steps(drive, 20)
+    read = loop.belief.readings.copy()
+    left = loop.remaining.readings
+    assert take(drive, LARGER)
+    assert loop.topology.names[:16] == names
+    assert loop.topology.n == loop.belief.n == 32
+    np.testing.assert_array_equal(loop.belief.readings[:16], read)
+    assert loop.remaining.readings == left
+    steps(drive, 20)
+    assert take(drive, LARGEST)
+    assert loop.topology.names[:16] == names
+    drive.run()
+    assert drive.built.mission.reason == "the budget of readings is spent"
+    assert loop.belief.observed.sum() == 60
+    assert loop.belief.observed[32:].any(), "it goes where the map has grown"
+    assert kinds(tmp_path / "run").count("map") == 2
+
+
+def test_occupied_places_are_left_out_and_come_back() -> None:
+    drive = drive_on(None, LARGER)
+    drive.start()
+    mission, loop = drive.built.mission, drive.built.mission.loop
+    steps(drive, 3)
+    assert take(drive, SHELF)
+    closed = {loop.topology.names[place] for place in loop.closed}
+    assert closed == {"c1r1", "c1r2", "c1r3"}
+    assert not loop.topology.weights[sorted(loop.closed)].any()
+    plan = mission.probe.plan
+    assert plan is None or not loop.closed.intersection(plan.path)
+    drive.run()
+    assert not loop.belief.observed[sorted(loop.closed)].any() or len(drive.decided) < 4
+    read = int(loop.belief.observed.sum())
+    assert read >= 28, "all that can be reached is read"
+    again = drive_on(None, SHELF)
+    again.start()
+    assert take(again, LARGER)
+    assert not again.built.mission.loop.closed
+    assert again.built.mission.loop.topology.n == 32
+
+
+def test_a_probe_under_way_to_a_place_that_becomes_occupied_is_sent_elsewhere() -> None:
+    drive = drive_on(None, LARGER)
+    drive.start()
+    mission = drive.built.mission
+    while mission.probe.target is None:
+        for step in mission.step(drive.now_ns):
+            assert step.job is not None
+            mission.decided(step.job, step.job.ask())  # type: ignore[arg-type, union-attr]
+        drive.now_ns += 100_000_000
+    target = mission.probe.target
+    x, y = mission.loop.topology.positions[target].tolist()
+    spot = (x - 0.6, y - 0.6, x + 0.6, y + 0.6)
+    assert take(drive, house((-1.0, -1.0, 15.0, 7.0), taken=(spot,)))
+    assert mission.loop.closed == {target}
+    assert mission.probe.plan is None
+    assert mission.state == "running"
+    steps(drive, 5)
+    assert mission.probe.target != target
+
+
+def test_a_probe_whose_own_place_becomes_occupied_drives_on() -> None:
+    drive = drive_on(None, ROOM)
+    drive.start()
+    mission = drive.built.mission
+    steps(drive, 6)
+    here = mission.probe.standing()
+    assert here is not None
+    x, y = mission.loop.topology.positions[here].tolist()
+    spot = (x - 0.6, y - 0.6, x + 0.6, y + 0.6)
+    assert take(drive, house((-1.0, -1.0, 7.0, 7.0), taken=(spot,)))
+    drive.run()
+    assert mission.loop.belief.observed.sum() >= 15
+    assert mission.reason != "the budget of readings is spent"
+
+
+def test_the_same_places_change_nothing() -> None:
+    drive = drive_on(None)
+    drive.start()
+    topology = drive.built.mission.loop.topology
+    assert not take(drive, ROOM)
+    noisier = ROOM.grid.values.copy()
+    noisier[noisier == 0] = 3
+    grid = type(ROOM.grid)(noisier, ROOM.grid.resolution, ROOM.grid.origin)
+    assert mark_of(grid) != mark_of(ROOM.grid)
+    assert not take(drive, GridMap(grid, "map"))
+    assert drive.built.mission.loop.topology is topology
+
+
+def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    drive = drive_on(None)
+    drive.start()
+    mission = drive.built.mission
+    assert mission.map is not None
+    steps(drive, 5)
+    assert not take(drive, NOTHING_FREE)
+    assert mission.map.refused == {"no_places": 1}
+    assert "has no cell for a place" in mission.map.problem
+    assert "0 free, 0 occupied, 400 unknown" in caplog.text
+    assert take(drive, LARGER)
+    assert not mission.map.problem
+    drive.run()
+    assert mission.loop.belief.observed.sum() == 30
+
+
+def test_a_map_of_somewhere_else_is_refused() -> None:
+    drive = drive_on(None)
+    drive.start()
+    assert not take(drive, house((100.0, 100.0, 120.0, 120.0)))
+    assert drive.built.mission.map is not None
+    assert "none of its" in drive.built.mission.map.problem
+
+
+def test_a_map_in_another_frame_is_refused_with_both_names() -> None:
+    drive = drive_on(None)
+    drive.start()
+    assert not take(drive, house((-1.0, -1.0, 15.0, 7.0), frame="odom"))
+    assert drive.built.mission.map is not None
+    assert drive.built.mission.map.refused == {"frame": 1}
+    assert "in frame 'odom', and the mission in frame 'map'" in drive.built.mission.map.problem
+    odd = house((0.0, 0.0, 9.0, 9.0), frame="odom")
+    other = drive_on(None, odd, map={**LIVE, "frame": "map"})
+    with pytest.raises(MapError, match="in frame 'odom', and the mission in frame 'map'"):
+        other.start()
+
+
+def test_the_first_map_says_the_frame_where_none_is_set() -> None:
+    drive = drive_on(None, house((-1.0, -1.0, 7.0, 7.0), frame="odom"))
+    drive.start()
+    assert drive.built.mission.loop.topology.frame == "odom"
+
+
+def test_without_a_map_there_is_no_mission_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    drive = drive_on(tmp_path / "run", None)
+    with pytest.raises(NoMapYet, match="no map has come on topic map yet"):
+        drive.start()
+    assert not (tmp_path / "run").exists()
+    drive.first = NOTHING_FREE
+    with pytest.raises(MapError, match="has no cell for a place"):
+        drive.start()
+    assert not (tmp_path / "run").exists()
+    drive.first = ROOM
+    drive.start()
+    assert mark_of(kept_map(tmp_path / "run").grid) == mark_of(ROOM.grid)
+
+
+def test_the_mission_waits_for_a_map_that_may_grow() -> None:
+    drive = drive_on(None, map={**LIVE, "patience": 2.0})
+    drive.start()
+    mission = drive.built.mission
+    for _ in range(2000):
+        drive.step()
+        if mission.reason.endswith(GROWS):
+            break
+    assert mission.loop.belief.observed.all()
+    assert mission.state == "running"
+    assert take(drive, LARGER)
+    steps(drive, 5)
+    assert mission.reason == ""
+    assert mission.probe.target is not None
+    for _ in range(2000):
+        drive.step()
+        if mission.loop.remaining.readings == 0:
+            break
+    drive.run()
+    assert mission.reason == "the budget of readings is spent", "then nothing is waited for"
+
+
+def test_it_ends_when_the_map_does_not_grow() -> None:
+    drive = drive_on(None, map={**LIVE, "patience": 2.0}, budget={"readings": 100})
+    drive.start()
+    drive.run()
+    assert drive.built.mission.loop.belief.observed.all()
+
+
+MAPS = {15: LARGER, 30: SHELF, 45: LARGEST, 60: LARGER}
+
+
+def run_through(drive: Drive, kill_at: tuple[int, ...] = ()) -> None:
+    """Drive to the end, with maps at fixed steps; killed and gone on with before others."""
+    number = 0
+    while drive.built.mission.state != "ended":
+        number += 1
+        if number in kill_at:
+            drive.kill()
+            drive.first = None  # nobody has published one since
+            drive.start()
+        if number in MAPS:
+            take(drive, MAPS[number])
+        drive.step()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"policy": {"name": "tour"}},
+        {"belief": {"noise_std": [0.3]}, "policy": {"name": "ie"}},
+        {"policy": {"name": "integrated_variance"}, "probe": {"end": "c0r0"}},
+    ],
+    ids=["bal", "tour", "unknown-scale", "way-home"],
+)
+def test_a_mission_killed_between_maps_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    plain = drive_on(tmp_path / "plain", **more)
+    plain.start()
+    run_through(plain)
+    killed = drive_on(tmp_path / "killed", **more)
+    killed.start()
+    run_through(killed, (16, 31, 44, 52, 70))
+    assert killed.decided == plain.decided
+    for one, other in zip(killed.outcome()[1:], plain.outcome()[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    mine, theirs = killed.built.mission, plain.built.mission
+    assert mine.loop.topology.names == theirs.loop.topology.names
+    assert mine.loop.closed == theirs.loop.closed
+    assert mine.driven.metres == pytest.approx(theirs.driven.metres)
+    assert mine.loop.remaining == theirs.loop.remaining
+
+
+def test_a_run_directory_without_its_maps_is_not_gone_on_with(tmp_path: Path) -> None:
+    drive = drive_on(tmp_path / "run")
+    drive.start()
+    steps(drive, 10)
+    take(drive, LARGER)
+    steps(drive, 5)
+    drive.kill()
+    (tmp_path / "run" / "map-2.yaml").rename(tmp_path / "away.yaml")
+    with pytest.raises(RunError, match=r"map-2.yaml: is missing"):
+        drive.start()
+    (tmp_path / "away.yaml").rename(tmp_path / "run" / "map-2.yaml")
+    image = tmp_path / "run" / "map-2.pgm"
+    data = bytearray(image.read_bytes())
+    data[-1] = 100
+    image.write_bytes(bytes(data))
+    with pytest.raises(RunError, match=r"is not the map that the journal means"):
+        drive.start()
+
+
+def test_a_report_shows_all_the_places_there_were(tmp_path: Path) -> None:
+    drive = drive_on(tmp_path / "run")
+    drive.start()
+    run_through(drive)
+    belief = drive.built.mission.loop.belief
+    drive.built.recorder.conclude(drive.built.mission, write_report)
+    drive.built.recorder.close()
+    data = load_run(tmp_path / "run")
+    assert data.first is not None
+    assert data.first.n == 16
+    assert data.topology.names == drive.built.mission.loop.topology.names
+    again = replay(data)
+    assert again.unused == 0
+    np.testing.assert_allclose(again.belief.predict()[0], belief.predict()[0], rtol=1e-9)
+    np.testing.assert_allclose(again.belief.weights, belief.weights, rtol=1e-9)
+    assert again.mean.shape[1] == data.topology.n
+    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
+
+
+def test_two_probes_share_the_map() -> None:
+    config = {**CONFIG, "map": LIVE, "probes": ["a", "b"], "budget": {"readings": 30}}
+    parts = build_parts(
+        from_mapping(ActiveSensingConfig, config), None, clock=lambda: 0.0, first=ROOM
+    )
+    mission = parts.mission
+    assert mission.map is not None
+    assert mission.map.take(mission, LARGER)
+    matchers = {id(probe.ingestion.matcher) for probe in mission.probes.values()}
+    assert len(matchers) == 1
+    found = mission.probes["b"].ingestion.matcher.match(14.0, 0.0)
+    assert found is not None
+    assert mission.loop.topology.names[found.place] == "c7r0"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topic": "map", "file": "house.yaml"}, "file: has no meaning with a topic"),
+        ({"topic": "map", "columns": 4}, "columns: has no meaning with a topic"),
+        ({"kind": "roads", "topic": "map"}, "topic: has no meaning for kind 'roads'"),
+    ],
+)
+def test_a_topic_beside_what_it_replaces_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        MapConfig(**given)
+
+
+def test_a_map_by_topic_cannot_be_built_without_a_mission() -> None:
+    with pytest.raises(ConfigError, match="the map comes by topic map of a running system"):
+        build_topology(MapConfig(topic="map"))
