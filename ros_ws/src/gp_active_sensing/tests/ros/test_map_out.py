@@ -22,10 +22,12 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.export import export_map
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.ros import qos
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
+from tests.unit.report.runs import data_of
 
 pytestmark = pytest.mark.ros
 
@@ -129,6 +131,15 @@ def fill(message: Any, fields: dict[str, Any]) -> Any:
     return message
 
 
+def rows_read(run: Path) -> list[dict[str, str]]:
+    """The rows of the places that were read, in the order of the journal."""
+    lines = (run / "journal.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    order = [event["location"] for event in events if event["event"] == "reading"]
+    rows = rows_of(run / "map.csv")
+    return [rows[place] for place in dict.fromkeys(order)]
+
+
 def save(ros: Ros) -> Any:
     client = ros.node("operator").create_client(Trigger, "/active_sensing/save")
     return ros.call(client, Trigger.Request())
@@ -162,6 +173,12 @@ def test_save_writes_the_map_as_it_is_and_the_end_once_more(ros: Ros, tmp_path: 
     assert [float(row["mean"]) for row in rows] == pytest.approx(found.mean.tolist(), rel=1e-9)
     assert [float(row["std"]) for row in rows] == pytest.approx(found.std.tolist(), rel=1e-9)
     assert len(json.loads((run / "map.geojson").read_text())["features"]) == 4
+    page = data_of(run / "report.html")
+    [track] = page["tracks"]  # of the poses that were published
+    driven = unpack(track["x"])[:, 0]
+    assert driven[0] == pytest.approx(5.0, abs=0.01)
+    assert len(driven) >= 3
+    assert page["quality"]["places"] == [int(row["place"][1]) for row in rows_read(run)]
     with pytest.raises(RunError, match="there already"):
         export_map(found, run / "map.csv", "csv")
 
