@@ -17,6 +17,7 @@ BENCHMARKS = (
     "candidates",
     "objectives",
     "tours",
+    "turning",
     "belief",
     "beliefs",
     "draws",

@@ -43,8 +43,10 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
+from gp_active_sensing.planning.routes.curves import CurveShare
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import place_of
+from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import (
     Aim,
     Budget,
@@ -80,6 +82,7 @@ class SensingLoop:
         retries: how often a visit that gave no reading is tried again before it is set aside.
         snap_distance: farthest distance of a reading's position from its place [m].
         speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
+        turn_radius: least radius of a curve that the probe can drive [m]; 0 = it turns on the spot.
         aim: error of the map with which the mission is over, whatever is left of the budget.
         clock: monotonic seconds, for limits in seconds only.
 
@@ -99,6 +102,7 @@ class SensingLoop:
         retries: int = 2,
         snap_distance: float = math.inf,
         speed: float | None = None,
+        turn_radius: float = 0.0,
         aim: Aim | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -131,6 +135,9 @@ class SensingLoop:
         self.seed = seed
         self.limit = limit
         self.speed = speed
+        self.turn_radius = turn_radius
+        self._share = CurveShare()
+        """Part of the budget that routes are laid for, so that their curves fit into it."""
         self.aim = aim
         self.blocked: set[int] = set()
         """Places that cannot be reached at present; kept by the driver."""
@@ -422,6 +429,7 @@ class SensingLoop:
         probe: str = "",
         waiting: Mapping[str, int | None] = MappingProxyType({}),
         now_ns: int | None = None,
+        heading: float | None = None,
     ) -> Plan:
         """Choose the next place to observe for a probe standing at `at`.
 
@@ -435,6 +443,7 @@ class SensingLoop:
             probe: its name, where there are several.
             waiting: other probes that wait for a decision, and where each of them stands.
             now_ns: time of the decision, for a belief about a field that changes; None = as it is.
+            heading: of the probe [rad], where it has a turning radius; None = not known.
 
         Returns:
             The plan; without a waypoint (and with the reason) when the mission is over.
@@ -450,10 +459,12 @@ class SensingLoop:
         if now_ns is not None:
             self.advance(now_ns)
         if at is not None and self.decisions == 0:
-            check_end(self.topology, self.remaining, at, speed=self.speed)
+            check_end(self.seen(at, heading), self.remaining, at, speed=self.speed)
         self._say_clipped_horizon()
         remaining = in_metres(self.remaining, self.speed)
-        plan = self._choose(at, pending, self.limit if limit is None else limit, probe, waiting)
+        seen = self.seen(at, heading)
+        limit = self.limit if limit is None else limit
+        plan = self._choose(seen, at, pending, limit, probe, waiting)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(self.belief.observed[way[-1]])
         self.reservations.make(probe, way, again=again)
@@ -462,15 +473,23 @@ class SensingLoop:
         else:
             rest(self.policy)
             if at is not None and remaining.end is not None:
-                plan = with_way_home(plan, self.topology, at, remaining)
+                plan = with_way_home(plan, seen, at, remaining)
         self.returning_home = not plan.waypoints and remaining.end is not None
         if self.speed is not None:
             metres = plan.cost.metres
             plan = replace(plan, cost=Cost(metres, metres / self.speed))
+        if isinstance(seen, Turning) and plan.path:
+            end = seen.drive(plan.path)[1]
+            plan = replace(plan, heading=end if math.isfinite(end) else None)
         return plan
+
+    def seen(self, at: int | None, heading: float | None) -> Topology:
+        """Return the map as a probe sees it there: with its turning radius, if it has one."""
+        return turning(self.topology, self.turn_radius, at, heading)
 
     def _choose(
         self,
+        seen: Topology,
         at: int | None,
         pending: Collection[int],
         limit: PlanLimit,
@@ -494,28 +513,25 @@ class SensingLoop:
         rng = np.random.default_rng([self.seed, self.decisions])
         policy = self.policy
         if not (others and not joint.goals and isinstance(policy, PlansBatch)):
-            plan, state = self.policy.plan(
-                PlanRequest(
-                    self.belief,
-                    self.topology,
-                    at,
-                    pending=tuple(dict.fromkeys([*pending, *joint.goals])),
-                    waiting=tuple(others.values()),
-                    limit=limit,
-                    rng=rng,
-                    remaining=remaining,
-                    unavailable=unavailable,
-                    aim=self.aim,
-                    clock=self.clock,
-                ),
-                joint.policy_state,
+            request = PlanRequest(
+                self.belief,
+                seen,
+                at,
+                pending=tuple(dict.fromkeys([*pending, *joint.goals])),
+                waiting=tuple(others.values()),
+                limit=limit,
+                rng=rng,
+                remaining=remaining,
+                unavailable=unavailable,
+                aim=self.aim,
+                clock=self.clock,
             )
-            joint.policy_state = state
+            plan, joint.policy_state = self._share.plan(policy, request, joint.policy_state)
         else:
             plans, state = policy.plan_batch(
                 BatchRequest(
                     self.belief,
-                    self.topology,
+                    seen,
                     [at, *others.values()],
                     pending=pending,
                     limit=limit,
@@ -567,8 +583,9 @@ class SensingLoop:
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
             return False
-        constraint = BudgetConstraint(self.topology, in_metres(left, self.speed))
         observed, goal = self.belief.observed, plan.waypoints[0]
+        there = self.seen(goal, plan.heading)
+        constraint = BudgetConstraint(there, in_metres(left, self.speed))
         # A goal that is observed is to be read once more.
         reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])
         return constraint.allows(goal, plan.cost.plus(after), reads=reads)
@@ -616,6 +633,7 @@ class SensingLoop:
         other.set_aside = set(self.set_aside)
         other.reservations = self.reservations.copy()
         other._misses = self._misses.copy()
+        other._share = copy.copy(self._share)
         return other
 
     def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:
@@ -625,6 +643,7 @@ class SensingLoop:
         self.returning_home = snapshot.returning_home
         self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
+        self._share = snapshot._share
 
     def _say_clipped_horizon(self) -> None:
         left = self.remaining.readings

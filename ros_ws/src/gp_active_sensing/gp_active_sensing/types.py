@@ -114,6 +114,8 @@ class Plan:
         horizon: readings looked ahead, N' (clipped to what is left of the budget).
         candidates: bounds for each first place that was considered.
         reason: why there is no waypoint; of a plan with one "", or why it is not the policy's own.
+        heading: of a probe with a turning radius on arriving at the end of `path` [rad]; None =
+            not known, or of no consequence.
     """
 
     waypoints: tuple[int, ...]
@@ -127,6 +129,7 @@ class Plan:
     horizon: int = 1
     candidates: tuple[CandidateValue, ...] = ()
     reason: str = ""
+    heading: float | None = None
 
     @property
     def waypoint(self) -> int | None:

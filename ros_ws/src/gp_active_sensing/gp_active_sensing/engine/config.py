@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gp_active_sensing.config import param
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
-__all__ = ["START", "BudgetConfig", "LimitConfig", "TripConfig"]
+__all__ = ["START", "BudgetConfig", "DriveConfig", "LimitConfig", "TripConfig"]
 
 START = "start"
 """The word for an end where the probe began, unless the map has a place of that name."""
@@ -35,6 +35,20 @@ class TripConfig:
     def own_speed(self) -> float | None:
         """Its own speed [m/s], by which seconds are counted; None = the map's."""
         return None if isinstance(self.speed, str) else float(self.speed)
+
+
+@dataclass(frozen=True)
+class DriveConfig:
+    """How the probe moves."""
+
+    turn_radius: float = param(
+        0.0,
+        help="least radius of a curve that it can drive: ways are counted and shown with their "
+        "curves; 0 = it turns on the spot. On roads the roads have the curves",
+        unit="m",
+        low=0.0,
+        high=1e5,
+    )
 
 
 @dataclass(frozen=True)

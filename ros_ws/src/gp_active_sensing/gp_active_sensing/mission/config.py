@@ -8,7 +8,7 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
-from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
+from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names, shared_topics
 from gp_active_sensing.mission.stream_config import (
@@ -255,6 +255,7 @@ class ActiveSensingConfig:
         dict(DEFAULT_POLICY), help="how the next place is chosen"
     )
     probe: TripConfig = dataclasses.field(default_factory=TripConfig)
+    drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)

@@ -164,6 +164,7 @@ class Decisions:
             pending=pending,
             waiting=waiting,
             now_ns=now_ns,
+            heading=probe.ingestion.heading,
         )
 
     def _knows_where(self, probe: ProbeState) -> bool:
@@ -299,7 +300,8 @@ def _spare(probe: ProbeState, now_ns: int) -> float:
         return math.inf
     spare = left.seconds - probe.stages.owed(now_ns, probe.ingestion.metres).seconds
     if probe.at is not None and left.end is not None:
-        home = BudgetConstraint(loop.topology, in_metres(left, loop.speed)).way_home(probe.at)
+        seen = loop.seen(probe.at, probe.ingestion.heading)
+        home = BudgetConstraint(seen, in_metres(left, loop.speed)).way_home(probe.at)
         if home is not None:
             spare -= home.cost.seconds if loop.speed is None else home.cost.metres / loop.speed
     return spare

@@ -42,6 +42,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, place_index
 from gp_active_sensing.topology.kept_maps import GridMap, keep_map, kept_map
 from gp_active_sensing.topology.live import LivePlaces
+from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 
@@ -172,6 +173,10 @@ def _build(
         if topology is None:
             live = _first_map(config, run, first, goes_on=bool(events))
             topology = live.topology
+        else:  # one that grows may have room later
+            check_radius(topology, config.drive.turn_radius)
+        if config.drive.turn_radius > 0.0 and topology.roads:
+            logger.info("drive.turn_radius has no effect on roads: their geometry has the curves")
         budget, back_to_start = _budget(config, topology)
         matcher = MapMatcher(topology, config.mission.snap_distance)
         belief, kept = _belief_of(config, kept, run)
@@ -185,6 +190,7 @@ def _build(
             limit=plan_limit(config.limit.seconds, config.limit.expansions),
             retries=config.mission.retries,
             speed=config.probe.own_speed,
+            turn_radius=config.drive.turn_radius,
             aim=config.budget.aim(),
             clock=clock,
         )

@@ -122,6 +122,7 @@ def foresee(
     noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    heading: float | None = None,
 ) -> ContingentPlans | None:
     """Plan the decision after the next reading, while the probe is under way to it.
 
@@ -133,6 +134,7 @@ def foresee(
         noise_variance: of the reading to come; None = the belief's own.
         limit: of the computing for each cell; None = the loop's own.
         cancelled: asked whenever the policy looks at its clock, and between the cells.
+        heading: on arriving at the goal [rad]; None = not known.
 
     Returns:
         The plans, or None when cancelled.
@@ -146,6 +148,7 @@ def foresee(
         noise_variance=noise_variance,
         limit=limit,
         cancelled=cancelled,
+        heading=heading,
     ):
         found = grown
     return None if cancelled() else found
@@ -160,6 +163,7 @@ def foresee_by_cell(
     noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    heading: float | None = None,
     only: float | None = None,
 ) -> Iterator[ContingentPlans]:
     """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
@@ -177,7 +181,7 @@ def foresee_by_cell(
         if only is not None and not math.isclose(value, only, rel_tol=RELATIVE, abs_tol=slack):
             continue
         try:
-            cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled)
+            cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled, heading)
         except _Cancelled:
             return
         cells = (*found.cells[:number], cell, *found.cells[number + 1 :])
@@ -266,6 +270,7 @@ def _plan_for(
     noise_variance: float | None,
     limit: PlanLimit,
     cancelled: Callable[[], bool],
+    heading: float | None,
 ) -> ContingentPlan | None:
     """Return the decision after a reading; None when no sensor can give such a reading."""
 
@@ -283,7 +288,7 @@ def _plan_for(
         trial.belief.adapt()
         trial.set_aside.discard(goal)
         trial.remaining = trial.remaining.minus(readings=1, cost=cost)
-        plan = trial.ask(goal, limit=limit)
+        plan = trial.ask(goal, limit=limit, heading=heading)
     except ReadingError:
         return None
     finally:

@@ -58,6 +58,7 @@ class DecisionRequest:
         pending: waypoints of the other probes.
         waiting: other probes that wait for a decision, and where each of them stands.
         now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
+        heading: of the probe [rad]; None = not known.
     """
 
     loop: SensingLoop
@@ -71,6 +72,7 @@ class DecisionRequest:
     pending: tuple[int, ...] = ()
     waiting: Mapping[str, int | None] = field(default_factory=dict)
     now_ns: int | None = None
+    heading: float | None = None
 
     def ask(self) -> Plan:
         """Take the decision, on the copy."""
@@ -80,6 +82,7 @@ class DecisionRequest:
             probe=self.probe,
             waiting=self.waiting,
             now_ns=self.now_ns,
+            heading=self.heading,
         )
 
 

@@ -115,6 +115,7 @@ class BudgetConstraint:
         metres, seconds = self.topology.route(int(ends[0]), int(ends[1]), nowhere).cost
         slow = seconds / metres if metres > 0.0 else 0.0
         drives = horizon + (self.budget.end is not None)
+        far += getattr(self.topology, "turn_excess", 0.0)
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:

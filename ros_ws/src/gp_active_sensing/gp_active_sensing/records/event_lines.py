@@ -234,7 +234,7 @@ def _read_reading(line: Line) -> Reading:
 
 
 def _write_plan(plan: Plan) -> dict[str, Any]:
-    return {
+    line = {
         "waypoints": list(plan.waypoints),
         "path": list(plan.path),
         **_write_cost(plan.cost),
@@ -246,6 +246,9 @@ def _write_plan(plan: Plan) -> dict[str, Any]:
         "horizon": plan.horizon,
         "candidates": [list(c) for c in plan.candidates],
     }
+    if plan.heading is not None:
+        line["heading"] = plan.heading
+    return line
 
 
 def _read_plan(line: Line) -> Plan:
@@ -261,6 +264,7 @@ def _read_plan(line: Line) -> Plan:
         cost=_read_cost(line),
         horizon=int(line["horizon"]),
         candidates=tuple(CandidateValue(int(c), float(a), float(b)) for c, a, b in candidates),
+        heading=_maybe(line.get("heading"), _finite),
     )
 
 

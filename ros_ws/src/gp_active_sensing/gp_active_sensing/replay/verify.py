@@ -388,6 +388,7 @@ class ReproducibilityCheck:
             job.loop,
             job.plan.waypoints[0],
             cost=job.plan.cost,
+            heading=job.plan.heading,
             samples=job.samples,
             noise_variance=job.noise_variance,
             limit=PlanLimit(expansions=recorded.expanded),

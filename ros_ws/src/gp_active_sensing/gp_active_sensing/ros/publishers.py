@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,9 @@ from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.expert import ExpertClient
 from gp_active_sensing.ros.grids import GRID_TOPICS, GridPublisher
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.topology import whole_way
-from gp_active_sensing.types import BoolArray, Plan
+from gp_active_sensing.topology import Topology, whole_way
+from gp_active_sensing.topology.turning import curve_through
+from gp_active_sensing.types import BoolArray, FloatArray, Plan
 from gp_active_sensing.util.wording import Turns, promised, tells
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Waypoints:
         with self._mission.lock:  # the map may change
             topology, observed, unread = loop.topology, loop.belief.observed, set(loop.set_aside)
         places = whole_way(topology, plan, observed, unread)
-        path = outputs.plan_path(topology, places, self._now_ns(), self._config.altitude)
+        line = self._curve(probe, topology, places)
+        path = outputs.plan_path(topology, places, self._now_ns(), self._config.altitude, line)
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
@@ -112,6 +114,9 @@ class Waypoints:
         # The stamp of the decision: what a node that was started again sends is the same message.
         stamp_ns = self._mission.probes[probe].sent_ns
         goal = topology.goals[place]
+        plan = self._mission.probes[probe].plan
+        if plan is not None and plan.heading is not None and plan.path[-1:] == (place,):
+            goal = np.array([goal[0], goal[1], plan.heading])  # as it can arrive there
         message = outputs.waypoint_message(goal, topology.frame, stamp_ns, self._config.altitude)
         self._last[topic] = message
         self._publishers[topic].publish(message)
@@ -127,6 +132,15 @@ class Waypoints:
 
     def _now_ns(self) -> int:
         return int(self._node.get_clock().now().nanoseconds)
+
+    def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
+        """Return the way of a probe with a turning radius from where it is; None = it has none."""
+        radius = self._mission.loop.turn_radius
+        pose = self._mission.probes[probe].ingestion.track.newest
+        if radius <= 0.0 or topology.roads or pose is None:
+            return None
+        points = topology.positions[list(places)]
+        return curve_through((pose.x, pose.y), pose.heading, points, radius)
 
     def _offer(self, name: str) -> None:
         for topic, kind, profile in PROBE_TOPICS:

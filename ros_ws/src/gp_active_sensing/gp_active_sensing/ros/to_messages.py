@@ -115,16 +115,31 @@ def waypoint_message(
 
 
 def plan_path(
-    topology: Topology, places: Sequence[int], stamp_ns: int, altitude: float = 0.0
+    topology: Topology,
+    places: Sequence[int],
+    stamp_ns: int,
+    altitude: float = 0.0,
+    line: FloatArray | None = None,
 ) -> Path:
     """Return the way over some places in order, along the map's geometry.
 
     Each pose heads for the next one, the last as its place's waypoint does.
+
+    Args:
+        topology: the map.
+        places: in the order in which they are passed.
+        stamp_ns: time of the plan.
+        altitude: z of every pose [m].
+        line: (k, 2) the way itself, where it has curves that the map does not know [m].
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
-    line = route_geometry(topology, places)
+    curved = line is not None
+    line = route_geometry(topology, places) if line is None else line
     headings = [math.atan2(dy, dx) for dx, dy in np.diff(line, axis=0)]
-    headings += [float(topology.goals[place][2]) for place in places[-1:]]
+    if curved:
+        headings += headings[-1:] or [0.0]
+    else:
+        headings += [float(topology.goals[place][2]) for place in places[-1:]]
     path.poses = [
         waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns, altitude)
         for (x, y), heading in zip(line, headings, strict=True)

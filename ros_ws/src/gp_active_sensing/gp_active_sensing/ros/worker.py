@@ -227,6 +227,7 @@ class Worker:
             job.loop,
             job.plan.waypoints[0],
             cost=job.plan.cost,
+            heading=job.plan.heading,
             samples=job.samples,
             noise_variance=job.noise_variance,
             cancelled=lambda: self._stopping.is_set() or job.cancelled(),

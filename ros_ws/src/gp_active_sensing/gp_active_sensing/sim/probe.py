@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.curves import turn_to
+from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import Cost, FloatArray, Route
 
 __all__ = ["SimulatedProbe"]
@@ -23,12 +25,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Leg:
-    """The way to the end of one place: a line, its length so far, where the place begins."""
+    """The way to the end of one place: a line, its length so far, where the place begins.
+
+    `heading` is that at its end, where it is not the waypoint's [rad].
+    """
 
     place: int
     points: FloatArray
     lengths: FloatArray
     begins: float
+    heading: float | None = None
 
     @property
     def metres(self) -> float:
@@ -55,16 +61,23 @@ class SimulatedProbe:
         start: place it stands at (at the end of its line), None = nowhere: the first route begins
             where its first place begins.
         speed: metres per second, or "limit" for the speed the map gives each route.
+        turn_radius: least radius of a curve that it drives [m]; 0 = it turns on the spot, and on
+            roads their geometry has the curves.
     """
 
     def __init__(
-        self, topology: Topology, start: int | None = None, speed: float | str = "limit"
+        self,
+        topology: Topology,
+        start: int | None = None,
+        speed: float | str = "limit",
+        turn_radius: float = 0.0,
     ) -> None:
         if speed != "limit" and not (isinstance(speed, int | float) and speed > 0):
             msg = f"speed of the probe: expected a number above 0 [m/s] or 'limit', got {speed!r}"
             raise ValueError(msg)
         self.topology = topology
         self.speed = speed
+        self._radius = 0.0 if topology.roads else turn_radius
         self.at = start
         """The last place whose end was reached, None = none yet."""
         self._legs: list[_Leg] = []
@@ -142,19 +155,26 @@ class SimulatedProbe:
     def drive(self, route: Route) -> None:
         """Begin a route; one that is not finished is given up where the probe is."""
         here = None if self._pose is None else np.array(self._pose[:2])
+        heading = 0.0 if self._pose is None else self._pose[2]
         self._legs = []
         self._done = 0.0
         for place in route.path:
             line = np.asarray(self.topology.geometry(place), dtype=np.float64)
             points = line if here is None else np.vstack([here, line])
+            if here is not None and self._radius > 0.0:
+                points = curve_through((here[0], here[1]), heading, line, self._radius)
+                heading = float(turn_to(here, heading, line[-1:], self._radius).heading[0])
             steps = np.hypot(*np.diff(points, axis=0).T)
             lengths = np.concatenate([[0.0], np.cumsum(steps)])
-            begins = float(lengths[1]) if here is not None else 0.0
-            self._legs.append(_Leg(place, points, lengths, begins))
+            begins = float(lengths[-len(line)]) if here is not None else 0.0
+            ends = heading if here is not None and self._radius > 0.0 else None
+            self._legs.append(_Leg(place, points, lengths, begins, ends))
             here = line[-1]
         metres = sum(leg.metres for leg in self._legs)
         if not isinstance(self.speed, str):
             self._rate = float(self.speed)
+        elif self._radius > 0.0 and route.cost.seconds > 0.0:
+            self._rate = route.cost.metres / route.cost.seconds  # however long its curves are
         elif route.cost.seconds > 0.0 and metres > 0.0:
             self._rate = metres / route.cost.seconds
         else:
@@ -180,6 +200,8 @@ class SimulatedProbe:
             self._done = 0.0
             self.at = leg.place
             x, y, heading = self.topology.goals[leg.place]
+            if leg.heading is not None:
+                heading = leg.heading
             self._pose = (float(x), float(y), float(heading))
             passed.append(leg.place)
         return tuple(passed)

@@ -124,7 +124,7 @@ def _place(world: World, given: str) -> str | int:
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
 
-_SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed")
+_SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed", "drive")
 _LEFT_OUT = ("start",)
 """Keys of a scenario's probe that only the simulator has."""
 IDLE = 10.0

@@ -15,7 +15,7 @@ from gp_active_sensing.config import (
     param,
     to_mapping,
 )
-from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
+from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import ExpertConfig
 from gp_active_sensing.kernels import scale_unit
@@ -85,6 +85,7 @@ class Scenario:
     traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     probe: ProbeConfig = dataclasses.field(default_factory=ProbeConfig)
+    drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     probes: int = param(
         1,
         help="how many probes share the mission and its budget of readings; the first begins at "

@@ -25,6 +25,7 @@ from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class World:
         crosses: the probe takes the cheapest way, whatever is on it, as policies plan that choose
             among all places.
         traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
+        turn_radius: least radius of a curve that the probe drives [m]; 0 = it turns on the spot.
     """
 
     topology: Topology
@@ -74,10 +76,11 @@ class World:
     traffic: LiveTraffic | None = None
     budget: Budget = Budget()
     crosses: bool = False
+    turn_radius: float = 0.0
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
-        return SimulatedProbe(self.topology, self.start, self.speed)
+        return SimulatedProbe(self.topology, self.start, self.speed, self.turn_radius)
 
 
 def build_world(scenario: Scenario) -> World:
@@ -87,6 +90,7 @@ def build_world(scenario: Scenario) -> World:
         ActiveSensingError: a map, table or start that cannot be used.
     """
     topology = _under("map", lambda: build_topology(scenario.map))
+    check_radius(topology, scenario.drive.turn_radius)
     traffic: LiveTraffic | None = None
     if scenario.field.kind == "sumo":
         from gp_active_sensing.sim.sumo.live import build_traffic
@@ -101,7 +105,17 @@ def build_world(scenario: Scenario) -> World:
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
     start, budget = _under("probe", lambda: _trip(topology, scenario))
     crosses = revisits(scenario.build_policy())
-    return World(topology, truth, sensor, start, scenario.probe.speed, traffic, budget, crosses)
+    return World(
+        topology,
+        truth,
+        sensor,
+        start,
+        scenario.probe.speed,
+        traffic,
+        budget,
+        crosses,
+        scenario.drive.turn_radius,
+    )
 
 
 def begun_elsewhere(
@@ -239,6 +253,7 @@ def build_loop(
         limit=scenario.limit.limit(),
         retries=scenario.sensor.retries,
         speed=scenario.probe.own_speed,
+        turn_radius=scenario.drive.turn_radius,
         aim=scenario.budget.aim(),
         clock=clock,
     )

@@ -195,3 +195,34 @@ def test_the_covariance_of_other_poses(ros: Ros, message: Any, given: tuple[str,
     ingestion = node.mission.probes[""].ingestion
     wait_until(lambda: ingestion.poses, "the pose")
     assert ingestion.track.newest.variance == pytest.approx(4.0)
+
+
+# -- turning radius ----------------------------------------------------------------------------
+
+
+def test_the_published_way_has_the_curves(ros: Ros) -> None:
+    node = sensing(ros, "map.moves:=free", "drive.turn_radius:=5.0")
+    probe = Sensor(ros).connect()
+    probe.odometry(0.0, heading=math.pi)  # it faces away from all other places
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    now = probe.now_ns()
+    probe.odometry(0.0, heading=math.pi, t=now)
+    probe.reading(20.0, t=now)
+    wait_until(lambda: len(probe.heard["plan"]) > 1, "the next way")
+    plan, path = node.mission.decisions.last_plan, probe.heard["plan"][-1]
+    points = [(p.pose.position.x, p.pose.position.y) for p in path.poses]
+    assert len(points) > 10
+    first = path.poses[0].pose.orientation
+    assert abs(2.0 * math.atan2(first.z, first.w)) > 3.0
+    way = sum(map(math.dist, points, points[1:]))
+    assert way == pytest.approx(plan.cost.metres, rel=2e-3)
+    assert way > math.dist(points[0], points[-1]) + 15.0
+    last = probe.waypoints[-1].pose.orientation
+    turn = 2.0 * math.atan2(last.z, last.w) - plan.heading
+    assert math.remainder(turn, math.tau) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_circle_wider_than_the_map_is_refused(ros: Ros) -> None:
+    node = sensing(ros, "drive.turn_radius:=20.0", "autostart:=false")
+    with pytest.raises(ConfigError, match="expected at most 15 m"):
+        node.configure()

@@ -121,6 +121,12 @@ class Ingestion:
             self.nearing.restart()
 
     @property
+    def heading(self) -> float | None:
+        """Of the newest pose [rad]; None = not known."""
+        newest = self.track.newest
+        return newest.heading if newest is not None and math.isfinite(newest.heading) else None
+
+    @property
     def rejected(self) -> Counter[str]:
         """What was not used, by the word of the reason."""
         return self.pipeline.rejected

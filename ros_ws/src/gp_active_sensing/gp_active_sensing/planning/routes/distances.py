@@ -179,7 +179,11 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
     Args:
         topology: the map.
         by: what is least, "metres" or "seconds".
+
+    Of a map that is seen with a turning radius they are those without: the heading at the beginning
+    of a way is not known.
     """
+    topology = getattr(topology, "straight", topology)
     try:
         found = _known.setdefault(topology, {})
     except TypeError:  # a map that cannot be looked up by: nothing is kept

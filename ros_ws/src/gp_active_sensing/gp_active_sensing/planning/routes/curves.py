@@ -1,0 +1,83 @@
+"""Routes of a probe that cannot turn on the spot: laid for what their curves leave of the budget.
+
+A policy that lays a route counts the ways between its places straight, since the heading at the
+beginning of each is known only once the whole route is. Here the route is driven through with its
+curves. Where it is longer than the budget another one is laid, for as much less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gp_active_sensing.planning.base import PlanRequest, Policy, PolicyState
+from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.routes.distances import unit_of
+from gp_active_sensing.planning.routes.follow import trip_of
+from gp_active_sensing.topology.turning import Turning, turning
+from gp_active_sensing.types import Budget, Plan
+
+__all__ = ["CurveShare"]
+
+_ROUNDS = 4
+"""Routes laid for one decision, at most."""
+_ROOM = 0.99
+"""Of a budget that is aimed at."""
+_GROWS = 1.05
+"""By this the share grows from one decision to the next: later routes may have fewer curves."""
+
+
+@dataclass
+class CurveShare:
+    """Part of the metres and seconds that routes are laid for."""
+
+    value: float = 1.0
+
+    def plan(
+        self, policy: Policy, request: PlanRequest, state: PolicyState
+    ) -> tuple[Plan, PolicyState]:
+        """Return the plan of a policy whose route, if it lays one, fits with its curves."""
+        view, whole = request.topology, request.remaining
+        limited = whole.metres is not None or whole.seconds is not None
+        if not isinstance(view, Turning) or not limited:
+            return policy.plan(request, state)
+        share = min(1.0, _GROWS * self.value)
+        for _ in range(_ROUNDS):
+            found = policy.plan(replace(request, remaining=_part(whole, share)), state)
+            if len(found[0].waypoints) < 2:
+                break
+            over = _over(view, request, found[0])
+            if over <= 1.0:
+                break
+            share *= _ROOM / over
+        self.value = share
+        if share < 1.0 and not found[0].waypoints:  # what is left lasts for a single place
+            return policy.plan(request, state)
+        return found
+
+
+def _part(budget: Budget, share: float) -> Budget:
+    return replace(
+        budget,
+        metres=None if budget.metres is None else share * budget.metres,
+        seconds=None if budget.seconds is None else share * budget.seconds,
+    )
+
+
+def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
+    """Return what the route of a plan takes with its curves and the way home, in budgets."""
+    whole = request.remaining
+    nothing = np.zeros(view.n, dtype=np.bool_)
+    trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))
+    if trip is None:
+        return 1.0
+    cost, heading = view.drive(trip.path)
+    last = plan.waypoints[-1]
+    there = turning(view.straight, view.turn_radius, last, heading)
+    if whole.end is not None and (home := BudgetConstraint(there, whole).way_home(last)):
+        cost = cost.plus(home.cost)
+    limits = ((cost.metres, whole.metres), (cost.seconds, whole.seconds))
+    parts = [spent / left for spent, left in limits if left]
+    return max(parts, default=0.0) if all(map(math.isfinite, parts)) else 1.0

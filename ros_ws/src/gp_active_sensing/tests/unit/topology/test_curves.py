@@ -1,0 +1,160 @@
+"""The closed form of the shortest way with a turning radius, against searches that know none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.topology.curves import curve, excess, turn_to
+
+
+def dubins(x: float, y: float, facing: float, r: float) -> float:
+    """Return the shortest way from the origin, facing along x, to a pose: the six words of Dubins.
+
+    Each word is solved by itself, with the formulas for a start at (0, 0, a), an end at (d, 0, b).
+    """
+    d = math.hypot(x, y) / r
+    to = math.atan2(y, x)
+    a, b = (-to) % math.tau, (facing - to) % math.tau
+    sa, sb, ca, cb, cab = math.sin(a), math.sin(b), math.cos(a), math.cos(b), math.cos(a - b)
+    found = []
+
+    def add(*parts: float) -> None:
+        found.append(parts[0] % math.tau + parts[1] + parts[2] % math.tau)
+
+    if (p := 2.0 + d * d - 2.0 * cab + 2.0 * d * (sa - sb)) >= 0.0:  # LSL
+        t = math.atan2(cb - ca, d + sa - sb)
+        add(-a + t, math.sqrt(p), b - t)
+    if (p := 2.0 + d * d - 2.0 * cab + 2.0 * d * (sb - sa)) >= 0.0:  # RSR
+        t = math.atan2(ca - cb, d - sa + sb)
+        add(a - t, math.sqrt(p), -b + t)
+    if (p := -2.0 + d * d + 2.0 * cab + 2.0 * d * (sa + sb)) >= 0.0:  # LSR
+        q = math.sqrt(p)
+        t = math.atan2(-ca - cb, d + sa + sb) - math.atan2(-2.0, q)
+        add(-a + t, q, -b + t)
+    if (p := -2.0 + d * d + 2.0 * cab - 2.0 * d * (sa + sb)) >= 0.0:  # RSL
+        q = math.sqrt(p)
+        t = math.atan2(ca + cb, d - sa - sb) - math.atan2(2.0, q)
+        add(a - t, q, b - t)
+    for sign in (1.0, -1.0):  # RLR, LRL
+        p = (6.0 - d * d + 2.0 * cab + 2.0 * sign * d * (sa - sb)) / 8.0
+        if abs(p) <= 1.0:
+            q = (math.tau - math.acos(p)) % math.tau
+            t = sign * a - math.atan2(ca - cb, d - sign * (sa - sb)) * sign + 0.5 * q
+            if sign < 0:
+                t = -a + math.atan2(-ca + cb, d + sa - sb) + 0.5 * q
+            else:
+                t = a - math.atan2(ca - cb, d - sa + sb) + 0.5 * q
+            third = (a - b if sign > 0 else b - a) - t + q
+            add(t, q, third)
+    return r * min(found)
+
+
+def reference(x: float, y: float, r: float) -> float:
+    """Return the shortest way to a point: the least over the headings there, ever finer."""
+    centre, width = 0.0, math.pi
+    best = math.inf
+    starts = np.linspace(-math.pi, math.pi, 361)
+    values = [dubins(x, y, float(h), r) for h in starts]
+    for k in np.argsort(values)[:6]:  # it jumps where a word ends
+        centre, width = float(starts[k]), math.radians(1.0)
+        while width > 1e-10:
+            grid = np.linspace(centre - width, centre + width, 21)
+            ends = [dubins(x, y, float(h), r) for h in grid]
+            centre, width = float(grid[int(np.argmin(ends))]), 0.2 * width
+            best = min(best, *ends)
+    return best
+
+
+@pytest.mark.parametrize("radius", [0.7, 3.0])
+def test_it_is_the_best_of_all_headings_by_dubins(radius: float) -> None:
+    rng = np.random.default_rng(5)
+    points = np.concatenate(
+        [
+            radius * rng.uniform(-4.0, 4.0, (60, 2)),
+            radius * rng.uniform(-0.5, 0.5, (20, 2)),
+            radius * (np.array([0.0, 1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
+            radius * (np.array([0.0, -1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
+        ]
+    )
+    found = turn_to((0.0, 0.0), 0.0, points, radius).metres
+    expected = [reference(x, y, radius) for x, y in points.tolist()]
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+def test_no_drive_of_many_small_steps_is_shorter() -> None:
+    """A search over (x, y, heading) by breadth, in steps of an arc, a straight or the other arc."""
+    step, angle = 0.2, 0.2  # of a radius of 1
+    seen = {(0, 0, 0): 0.0}
+    poses = np.array([[0.0, 0.0, 0.0]])
+    reached: dict[tuple[int, int], float] = {}
+    for depth in range(1, 46):
+        following = []
+        for turn in (-angle, 0.0, angle):
+            x, y, h = poses.T
+            if turn:
+                s = math.copysign(1.0, turn)
+                dx, dy = s * (np.sin(h + turn) - np.sin(h)), s * (np.cos(h) - np.cos(h + turn))
+            else:
+                dx, dy = step * np.cos(h), step * np.sin(h)
+            following.append(np.column_stack([x + dx, y + dy, h + turn]))
+        fresh = []
+        for pose in np.concatenate(following).tolist():
+            key = (round(pose[0] / 0.1), round(pose[1] / 0.1), round(pose[2] / angle) % 31)
+            if key not in seen and abs(pose[0]) < 3.0 and abs(pose[1]) < 3.0:
+                seen[key] = step * depth
+                fresh.append(pose)
+                cell = (round(pose[0] / 0.5), round(pose[1] / 0.5))
+                exact = turn_to((0.0, 0.0), 0.0, [pose[:2]], 1.0).metres[0]
+                assert exact <= step * depth + 1e-9, pose
+                reached[cell] = min(reached.get(cell, math.inf), step * depth - exact)
+        poses = np.array(fresh)
+    assert len(reached) > 100
+    assert np.quantile(list(reached.values()), 0.9) < 2.0 * step, "and it is about as short"
+
+
+@pytest.mark.parametrize("radius", [0.0, 2.0, 30.0])
+def test_the_curve_is_as_long_ends_there_and_turns_no_tighter(radius: float) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        start, end = rng.uniform(-50.0, 50.0, (2, 2))
+        heading = float(rng.uniform(-7.0, 7.0))
+        told = turn_to(start, heading, [end], radius)
+        line = curve((start[0], start[1]), heading, (end[0], end[1]), radius)
+        steps = np.diff(line, axis=0)
+        lengths = np.hypot(*steps.T)
+        assert line[0].tolist() == start.tolist()
+        assert line[-1].tolist() == end.tolist()
+        assert lengths.sum() == pytest.approx(told.metres[0], rel=1e-3)
+        assert lengths.sum() <= told.metres[0] * (1.0 + 1e-9)
+        if radius and len(line) > 2:
+            lengths, steps = lengths[lengths > 1e-6], steps[lengths > 1e-6]
+            headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+            turns = np.abs(np.diff(headings))
+            assert (turns <= math.radians(5.0) + 1e-6).all()
+            last = headings[-1] - told.heading[0]
+            assert abs(math.remainder(last, math.tau)) < math.radians(5.0)
+
+
+def test_ahead_it_is_straight_and_at_the_pose_nothing() -> None:
+    found = turn_to((1.0, 2.0), 0.5 * math.pi, [(1.0, 9.0), (1.0, 2.0)], 3.0)
+    assert found.metres == pytest.approx([7.0, 0.0])
+    assert found.heading == pytest.approx([0.5 * math.pi] * 2)
+
+
+def test_far_behind_it_is_half_a_turn_more() -> None:
+    found = turn_to((0.0, 0.0), 0.0, [(-1000.0, 0.0)], 5.0)
+    assert found.metres[0] == pytest.approx(1000.0 + 5.0 * math.pi, rel=1e-4)
+
+
+def test_the_most_that_it_is_longer() -> None:
+    near = np.linspace(-3.0, 3.0, 601)
+    points = np.stack(np.meshgrid(near, near), axis=-1).reshape(-1, 2)
+    points = np.concatenate([points, 0.01 * points, 100.0 * points])
+    found = turn_to((0.0, 0.0), 0.0, points, 1.0)
+    assert np.isfinite(found.metres).all()
+    more = found.metres - np.hypot(*points.T)
+    assert more.min() >= -1e-9
+    assert 0.9 * excess(1.0) < more.max() <= excess(1.0)
