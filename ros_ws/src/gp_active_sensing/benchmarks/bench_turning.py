@@ -59,12 +59,13 @@ def played(scenario: Scenario, radius: float) -> tuple[float, float, list[float]
 
 
 def run(quick: bool = False) -> Section:
+    fields = 2 if quick else FIELDS
     section = Section(
         f"A turning radius of {RADIUS:g} m",
         "python benchmarks/run.py turning",
         f"20 × 15 places {SPACING:g} m apart; a budget of {METRES:g} m with the way home; the "
         f"simulated robot turns no tighter than {RADIUS:g} m in all rows. `planned` is what "
-        f"decisions count with. Means over {FIELDS} fields and starts; the most that was driven; "
+        f"decisions count with. Means over {fields} fields and starts; the most that was driven; "
         "root mean square error of the map; median and longest decision.",
         ("moves", "policy", "planned", "driven", "at most", "RMSE", "median s", "longest s"),
     )
@@ -73,10 +74,7 @@ def run(quick: bool = False) -> Section:
             if quick and (policy not in ("tour", "max_entropy") or moves != "free"):
                 continue
             for radius in (0.0, RADIUS):
-                found = [
-                    played(lake(policy, moves, seed), radius)
-                    for seed in range(2 if quick else FIELDS)
-                ]
+                found = [played(lake(policy, moves, seed), radius) for seed in range(fields)]
                 metres, errors, seconds, ended = zip(*found, strict=True)
                 assert all(ended)
                 every = np.concatenate(seconds)

@@ -43,7 +43,7 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
-from gp_active_sensing.planning.routes.curves import CurveShare
+from gp_active_sensing.planning.routes.curves import plan_with_curves
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.turning import Turning, turning
@@ -136,8 +136,6 @@ class SensingLoop:
         self.limit = limit
         self.speed = speed
         self.turn_radius = turn_radius
-        self._share = CurveShare()
-        """Part of the budget that routes are laid for, so that their curves fit into it."""
         self.aim = aim
         self.blocked: set[int] = set()
         """Places that cannot be reached at present; kept by the driver."""
@@ -526,7 +524,7 @@ class SensingLoop:
                 aim=self.aim,
                 clock=self.clock,
             )
-            plan, joint.policy_state = self._share.plan(policy, request, joint.policy_state)
+            plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
         else:
             plans, state = policy.plan_batch(
                 BatchRequest(
@@ -633,7 +631,6 @@ class SensingLoop:
         other.set_aside = set(self.set_aside)
         other.reservations = self.reservations.copy()
         other._misses = self._misses.copy()
-        other._share = copy.copy(self._share)
         return other
 
     def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:
@@ -643,7 +640,6 @@ class SensingLoop:
         self.returning_home = snapshot.returning_home
         self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
-        self._share = snapshot._share
 
     def _say_clipped_horizon(self) -> None:
         left = self.remaining.readings

@@ -10,7 +10,7 @@ one to the right):
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
 - two arcs: with q = (x, y - r) from the centre of the first circle, and D its length, the second
   centre is 2r from the first one and r from the point, so that the angle between its direction and
-  q has the cosine (D² + 3r²) / (4rD); the length is r times the sum of both angles.
+  q has the cosine (D² + 3r²) / (4 r D); the length is r times the sum of both angles.
 
 All angles are taken between 0 and 2π; the shortest of the six is the way.
 """

@@ -8,7 +8,7 @@ curves. Where it is longer than the budget another one is laid, for as much less
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,43 +19,37 @@ from gp_active_sensing.planning.routes.follow import trip_of
 from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import Budget, Plan
 
-__all__ = ["CurveShare"]
+__all__ = ["plan_with_curves"]
 
 _ROUNDS = 4
 """Routes laid for one decision, at most."""
 _ROOM = 0.99
 """Of a budget that is aimed at."""
-_GROWS = 1.05
-"""By this the share grows from one decision to the next: later routes may have fewer curves."""
 
 
-@dataclass
-class CurveShare:
-    """Part of the metres and seconds that routes are laid for."""
+def plan_with_curves(
+    policy: Policy, request: PlanRequest, state: PolicyState
+) -> tuple[Plan, PolicyState]:
+    """Return the plan of a policy; its route, if it lays one, fits with its curves.
 
-    value: float = 1.0
-
-    def plan(
-        self, policy: Policy, request: PlanRequest, state: PolicyState
-    ) -> tuple[Plan, PolicyState]:
-        """Return the plan of a policy whose route, if it lays one, fits with its curves."""
-        view, whole = request.topology, request.remaining
-        limited = whole.metres is not None or whole.seconds is not None
-        if not isinstance(view, Turning) or not limited:
-            return policy.plan(request, state)
-        share = min(1.0, _GROWS * self.value)
-        for _ in range(_ROUNDS):
-            found = policy.plan(replace(request, remaining=_part(whole, share)), state)
-            if len(found[0].waypoints) < 2:
-                break
-            over = _over(view, request, found[0])
-            if over <= 1.0:
-                break
-            share *= _ROOM / over
-        self.value = share
-        if share < 1.0 and not found[0].waypoints:  # what is left lasts for a single place
-            return policy.plan(request, state)
+    Nothing is kept from one decision to the next, so that a run that is gone on with is the same.
+    """
+    view, whole = request.topology, request.remaining
+    limited = whole.metres is not None or whole.seconds is not None
+    found = policy.plan(request, state)
+    if not isinstance(view, Turning) or not limited:
         return found
+    share = 1.0
+    for _ in range(_ROUNDS - 1):
+        over = _over(view, request, found[0]) if len(found[0].waypoints) > 1 else 0.0
+        if over <= 1.0:
+            break
+        share *= _ROOM / over
+        shorter = policy.plan(replace(request, remaining=_part(whole, share)), state)
+        if not shorter[0].waypoints:  # what is left lasts for a single place
+            break
+        found = shorter
+    return found
 
 
 def _part(budget: Budget, share: float) -> Budget:
