@@ -1,7 +1,7 @@
 """Reconstruct a run that goes on: a step is added, or filled, as its events come.
 
 Each event is told to the belief once. What a stage's record says may come later than the next
-stages, so steps are put together anew whenever they are asked for, of what was kept of the belief.
+stages, so steps are put together again whenever they are asked for, of what was kept of the belief.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class GrowingReconstruction:
                 self._apply(event)
 
     def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
-        """Take in records of stages; `again`: those before were written anew."""
+        """Take in records of stages; `again`: those before were written again."""
         if again:
             self._records.clear()
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ class RunFollower:
         self._summary: Stamp | None = None
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
+        self._lines: deque[bytes] = deque()
+        """Of the journal, read and not taken in yet."""
 
     def to(self, path: Path | None, problem: str = "") -> None:
         """Follow another directory from the next time on; None: nothing, for that reason."""
@@ -132,6 +135,7 @@ class RunFollower:
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
+        self._lines.clear()
         self._summary = None
         self._truth = stamp_of(path / TRUTH)
         mission = MissionState.of_config(data.config)
@@ -141,19 +145,21 @@ class RunFollower:
     def _take_events(self, until: float) -> bool:
         """Take in events until the time is over; say whether there were any."""
         changed = False
-        for again, lines in self._journal.blocks():
-            found = self.found
-            assert found is not None  # as long as there is a configuration
-            if again:  # from its beginning, the next time
-                self._begin(found.data.path, self._config)
-                return True
-            for line in lines:
-                self._take_line(found, line)
-                if self._outgrown:  # what follows is of places that are not known here
+        found = self.found
+        assert found is not None  # as long as there is a configuration
+        while self._clock() < until or not changed:
+            if not self._lines:
+                again, lines = self._journal.read()
+                if again:  # from its beginning, the next time
+                    self._begin(found.data.path, self._config)
                     return True
+                if not lines:
+                    break
+                self._lines.extend(lines)
+            self._take_line(found, self._lines.popleft())
+            if self._outgrown:  # what follows is of places that are not known here
+                return True
             changed = True
-            if self._clock() > until:
-                break
         return changed
 
     def _take_line(self, found: Followed, line: bytes) -> None:
