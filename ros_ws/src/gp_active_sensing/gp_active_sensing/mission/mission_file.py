@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["MissionMap", "in_words", "mission_text", "read_budget", "read_map", "read_position"]
 
-PLACES = 150
-"""About how many places a rectangle gets where nobody says how far they are apart."""
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")
 _CORNERS = re.compile(rf"^\s*{_NUMBER}(?:\s*,\s*{_NUMBER}){{3}}\s*$")
@@ -79,12 +76,7 @@ def read_map(text: str, *, spacing: float | None = None, frame: str = "") -> Mis
     corners = _corners(text)
     if corners is not None:
         x0, y0, x1, y1 = corners
-        section = {
-            "kind": "grid",
-            "outline": [[x0, y0], [x1, y1]],
-            "spacing": _spacing((x1 - x0) * (y1 - y0)),
-            **more,
-        }
+        section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return MissionMap(section, build_topology(from_mapping(MapConfig, section)), False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
     find_resource("maps", file)  # said clearly where it is not there
@@ -127,15 +119,6 @@ def _corners(text: str) -> tuple[float, float, float, float] | None:
         msg = f"map: a rectangle with an area is expected, such as 60x40 [m], got {text!r}"
         raise ConfigError(msg)
     return corners
-
-
-def _spacing(area: float) -> float:
-    """Return 1, 2, 2.5 or 5 times a power of ten, for about `PLACES` places on an area [m²]."""
-    exact = math.sqrt(area / PLACES)
-    power = 10.0 ** math.floor(math.log10(exact))
-    return float(
-        min((1.0, 2.0, 2.5, 5.0, 10.0), key=lambda step: abs(step - exact / power)) * power
-    )
 
 
 def in_words(places: Topology) -> str:

@@ -108,7 +108,7 @@ def test_a_mission_that_fits(ros: Ros, tmp_path: Path) -> None:
     Boat(ros)
     done = init(tmp_path, "--map", "60x40", *BOAT)
     assert done.returncode == 0, done.stdout
-    assert "map: 117 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
+    assert "map: 425 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
     assert re.search(r"/odom: heard, \d+\.?\d* Hz, frame odom", done.stdout)
     assert "Does not fit" not in done.stdout
     assert done.stdout.endswith(f"wrote mission.yaml. Start it:\n  {RUNS}\n") or (
@@ -279,7 +279,7 @@ def converse(terminal: Terminal) -> None:
     terminal.read_until("Start it:")
     terminal.read_until("mission.yaml\r\n")
     assert terminal.process.wait(LIMIT) == 0, terminal.seen
-    for shown in ("117 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
+    for shown in ("425 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
         assert shown in terminal.seen
 
 

@@ -29,7 +29,7 @@ def init(*more: str, **given: str) -> Result:
 def test_flags_alone_make_a_mission(folder: Path) -> None:
     done = init(**ALL)
     assert done.exit_code == 0, done.output
-    assert "map: 117 places, 60 × 40 m, frame map" in done.output
+    assert "map: 425 places, 60 × 40 m, frame map" in done.output
     assert "probe" in done.output.splitlines()[-1]
     assert "params_file:=mission.yaml" in done.output.splitlines()[-1]
     found = parameters_of(folder / "mission.yaml")

@@ -33,10 +33,10 @@ from gp_active_sensing.ros.parameter_files import check_parameter_file
 def test_a_rectangle(text: str, low: tuple[int, int], high: tuple[int, int]) -> None:
     found = read_map(text)
     assert not found.from_file
-    assert found.section == {"kind": "grid", "outline": [[*low], [*high]], "spacing": 5.0}
+    assert found.section == {"kind": "grid", "outline": [[*low], [*high]]}
     assert tuple(found.places.positions.min(axis=0)) == low
     assert tuple(found.places.positions.max(axis=0)) == high
-    assert in_words(found.places) == f"{13 * 9} places, 60 × 40 m, frame map"
+    assert in_words(found.places) == f"{25 * 17} places, 60 × 40 m, frame map"
 
 
 def test_spacing_and_frame_are_those_that_are_given() -> None:
@@ -108,7 +108,7 @@ def test_the_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
         "run_dir": "auto",
         "use_sim_time": True,
     }
-    text = mission_text(given, {"map.kind": "117 places"}, start="launch it")
+    text = mission_text(given, {"map.kind": "425 places"}, start="launch it")
     lines = text.splitlines()
     assert "#   launch it" in lines
     assert any(line.split("#")[0].strip() == "map.kind: grid" for line in lines)
