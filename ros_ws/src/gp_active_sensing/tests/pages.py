@@ -98,6 +98,8 @@ class Step:
         words = self.words
         found = [b for a, b in itertools.pairwise(words) if a in ("--out", "--report")]
         found += [word.partition(":=")[2] for word in words if word.startswith(_NODES_MAKE)]
+        if words[:2] == ["gp-active-sensing", "init"]:
+            found.append("mission.yaml")
         if words[1:3] == ["maps", "import"]:
             found += [word for word in words[4:] if not word.startswith("-")][:1]
         return tuple(found)

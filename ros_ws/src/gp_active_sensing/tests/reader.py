@@ -250,7 +250,8 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         path = [*map(str, self.path), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "120"}
+        alone = {"ROS_DOMAIN_ID": str(domain_id()), **LOOPBACK}
+        return {**os.environ, **alone, "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "120"}
 
     def _nodes(self, step: Step, use: str, arguments: list[str], command: list[str]) -> None:
         """Start the nodes of a launch; those that wait for a probe are interrupted in the end."""
@@ -260,9 +261,7 @@ class Reader:
             if name in given.values() and not (self.folder / name).exists():
                 make(self.folder / name)
         log = self.folder / f"line{step.line}.log"
-        environment = {**self._environment(), "ROS_DOMAIN_ID": str(domain_id())}
-        environment["ROS_LOG_DIR"] = str(self.folder / "ros_logs")
-        environment.update(LOOPBACK)
+        environment = {**self._environment(), "ROS_LOG_DIR": str(self.folder / "ros_logs")}
         waits = use == "probe" or (use == "traffic_sim" and given.get("exit_at_end") != "true")
         with log.open("w") as stream:
             process = subprocess.Popen(

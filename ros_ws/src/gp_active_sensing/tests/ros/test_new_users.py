@@ -117,7 +117,7 @@ def write_house(folder: Path) -> None:
 def boat(ros: Ros, user: User) -> int:
     """A boat on an open lake, with a satellite receiver."""
     with_fix(ros, ros.add(Robot(times=20.0, frame_id="gps")))
-    said = user.init("--map", "60x40", "--pose", "/fix", "--budget", "250 m")
+    said = user.init("--map", "60x40", "--pose", "/fix", "--budget", "80 m")
     assert "425 places, 60 × 40 m" in said
     return 15
 
