@@ -65,6 +65,7 @@ PICTURES = {
     "warehouse": Picture(),
     "terrain": Picture(),
     "bloom": Picture(),
+    "thermocline": Picture(),
     "hot_spot": Picture(),
     "plume": Picture(stages=(10, 35, 60)),
     "kernels": Picture(first="header", last="#curves"),

@@ -53,7 +53,8 @@ class Reading:
         value: the measured value, in the sensor's unit.
         noise_variance: variance of this reading's noise; None = the belief's own noise.
         source: where it came from (topic, file), for messages and records.
-        position: (x, y) in metres in the map frame, when `location` is None.
+        position: (x, y), or (x, y, z) on a map with heights, in metres in the map frame, when
+            `location` is None.
         position_variance: mean square of how far it was taken from there, by what the localisation
             says of itself [m²]; 0 = not known, or of no consequence.
     """
@@ -63,7 +64,7 @@ class Reading:
     value: float
     noise_variance: float | None = None
     source: str = ""
-    position: tuple[float, float] | None = None
+    position: tuple[float, ...] | None = None
     off: float | None = None
     """How far off its place's point it was taken, or the readings were on average that it stands
     for [m]; None = at the point, or of no consequence."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gp_active_sensing.belief.config import (
     FLAT,
     VAGUE,
     BeliefConfig,
+    check_axes,
     with_attribute_parts,
 )
 from gp_active_sensing.belief.drift import DriftConfig
@@ -24,6 +25,7 @@ from gp_active_sensing.belief.grid import (
     CandidateGrid,
     KernelGrid,
     LengthScaleGrid,
+    axis_ratios,
     default_grid,
     grid_between,
 )
@@ -47,6 +49,9 @@ from gp_active_sensing.util.resources import find_resource
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
+
+Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
+"""So many length-scales from the map, under each ratio of axes."""
 
 __all__ = ["belief_on", "build_belief", "covariance_family"]
 
@@ -187,21 +192,24 @@ def build_belief(
             each = zip(shown, made, all_parts, strict=True)
             most = sum(len(p) for n, p in zip(kernels, all_parts, strict=True) if n != NONE)
             count = max(SCALES, CANDIDATES // max(most, 1))
+            ratios = _ratios(config, features, names)
             candidates = CandidateGrid(
                 tuple(
-                    KernelGrid(suggested(count), parts, family, name)
+                    KernelGrid(scales, parts, family, name, 1.0 / len(grids))
                     for name, (family, suggested), parts in each
+                    for grids in [suggested(count, ratios)]
+                    for scales in grids
                 )
             )
             covariance, weights = candidates.build()
             if not quiet:
                 _say_scales(candidates)
         else:
-            given = _candidates(config, all_parts)
+            given = _candidates(config, all_parts, names or _axes(features))
             covariance = joined(
                 [family(share) for (family, _), share in zip(made, given, strict=True)]
             )
-            _warn_of_scales(config.length_scales, made[0][1](3))
+            _warn_of_scales(config.length_scales, made[0][1](3, ())[0])
     except ValueError as error:
         msg = f"belief: {error}"
         raise ConfigError(msg) from error
@@ -231,19 +239,44 @@ def _with_attributes(parts: tuple[Parts, ...], columns: FloatArray | None) -> tu
 
 
 def _candidates(
-    config: BeliefConfig, all_parts: Sequence[tuple[Parts, ...]]
+    config: BeliefConfig, all_parts: Sequence[tuple[Parts, ...]], features: Sequence[str]
 ) -> list[tuple[HyperParameters, ...]]:
     """Return the candidates of each kernel where the length-scales are given."""
-    scales = [v if isinstance(v, tuple) else (v,) for v in config.length_scales or ()]
     names = config.kernel_names
     return [
         tuple(
             p.candidate(ell, name if len(names) > 1 else "")
-            for ell in (scales[:1] if name == NONE else scales)
+            for ell in config.scales_of(name, features)
             for p in parts
         )
         for name, parts in zip(names, all_parts, strict=True)
     ]
+
+
+def _axes(features: FloatArray) -> tuple[str, ...]:
+    """Return the names of features that have none: coordinates."""
+    return ("x", "y", "z")[: features.shape[-1]]
+
+
+def _ratios(
+    config: BeliefConfig, features: FloatArray, names: Sequence[str] | None
+) -> tuple[float, ...]:
+    """Return candidates of the ratio of axes; () where there is nothing to tell apart.
+
+    Raises:
+        ValueError: ratios that are given for features without z, or with more than coordinates.
+    """
+    if config.axis_ratio is None:
+        return axis_ratios(features, names) if names and features.ndim == 2 else ()
+    names = names or _axes(features)
+    check_axes(names)
+    if not set(names) <= {"x", "y", "z"}:
+        msg = (
+            "axis_ratio: is for features x, y and z; of others each has a length-scale of its own; "
+            f"got {', '.join(names)}; leave it out"
+        )
+        raise ValueError(msg)
+    return config.axis_ratio
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
@@ -286,6 +319,8 @@ def _say_scales(candidates: CandidateGrid) -> None:
         if kernel.kernel == NONE:
             continue
         scales = ", ".join(f"{point:.3g}" for point in kernel.scales.points)
+        if kernel.scales.shape:
+            scales += f" times {', '.join(f'{factor:.3g}' for factor in kernel.scales.shape)}"
         said.setdefault(scales, []).append(kernel.kernel)
     for scales, names in said.items():
         of = f" of {', '.join(names)}" if len(said) > 1 else ""
@@ -299,8 +334,10 @@ def covariance_family(
     names: Sequence[str] | None,
     links: Links | None,
     attributes: FloatArray | None = None,
-) -> tuple[CovarianceFamily, Callable[[int], LengthScaleGrid]]:
+) -> tuple[CovarianceFamily, Suggested]:
     """Return what makes the covariance of candidates, and so many length-scales from the map.
+
+    These are a grid for each ratio of axes, one where there are none or the kernel has no axes.
 
     Args:
         config: smoothness of a graph kernel.
@@ -318,9 +355,10 @@ def covariance_family(
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
         raise ValueError(msg)
     columns = np.zeros((len(features), 0)) if attributes is None else attributes
+    named = tuple(names or ())
     if name == NONE:
         alone = with_attributes(partial(NoNeighbours, len(features)), columns)
-        return alone, lambda _: _feature_grid(features, tuple(names or ()), links, 3).single()
+        return alone, lambda _, __: (_feature_grid(features, named, links, 3).single(),)
     if name in graph_kernels:
         if links is None:
             msg = (
@@ -334,10 +372,12 @@ def covariance_family(
         kernel = build_graph_kernel(name, config.smoothness)
         # Candidates that follow the readings keep most length-scales: their tables are kept, too.
         along = with_places(partial(GraphCovariance, kernel, spectrum, tables={}))
-        return with_attributes(along, columns), partial(_graph_grid, spectrum)
+        return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)
     family = with_places(partial(FeatureCovariance, build_kernel(name), features))
-    grid = partial(_feature_grid, features, tuple(names or ()), links)
-    return with_attributes(family, columns), grid
+    grid = partial(_feature_grid, features, named, links)
+    return with_attributes(family, columns), lambda count, ratios: tuple(
+        grid(count, ratio) for ratio in ratios or (None,)
+    )
 
 
 def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:
@@ -364,12 +404,16 @@ def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthS
 
 
 def _feature_grid(
-    features: FloatArray, names: tuple[str, ...], links: Links | None, count: int
+    features: FloatArray,
+    names: tuple[str, ...],
+    links: Links | None,
+    count: int,
+    ratio: float | None = None,
 ) -> LengthScaleGrid:
     if features.ndim != 2 or not len(features) or not np.isfinite(features).all():
         msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
         raise ValueError(msg)
-    return default_grid(features, names, count, links)
+    return default_grid(features, names or _axes(features), count, links, ratio)
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.belief.grid import shape_of
 from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Parts
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -27,6 +29,7 @@ __all__ = [
     "ROAD_KERNELS",
     "SHARES",
     "BeliefConfig",
+    "check_axes",
     "parts_of_field",
     "parts_of_noise",
     "with_attribute_parts",
@@ -99,7 +102,16 @@ EMPIRICAL = "empirical"
 GIVEN = "se"
 """The kernel of length-scales that are given without one."""
 _OF_MODEL = (
-    *("kernel", "length_scales", "signal_std", "noise_std", "place_std", "weights", "smoothness"),
+    *(
+        "kernel",
+        "length_scales",
+        "axis_ratio",
+        "signal_std",
+        "noise_std",
+        "place_std",
+        "weights",
+        "smoothness",
+    ),
     *("mean", "mean_features", "mean_value", "attributes", "history", "shrinkage"),
 )
 """Keys that a model says itself."""
@@ -119,6 +131,14 @@ class BeliefConfig:
         help="candidate length-scales; an entry may be a list, one per feature; null = from the "
         "spacing and extent of the map, following the readings",
         unit="feature units, metres on a map",
+        above=0.0,
+        min_items=1,
+    )
+    axis_ratio: tuple[float, ...] | None = param(
+        None,
+        help="candidate ratios of the length-scale along z to that along x and y, on a map with "
+        "heights; null = three about the ratio of its steps up and across, but 1 where "
+        "length_scales are given; length_scales of x, y and z may be given as lists instead",
         above=0.0,
         min_items=1,
     )
@@ -247,6 +267,12 @@ class BeliefConfig:
             for name in self.kernel_names
             if per_feature and name in graph_kernels
         ]
+        if per_feature and self.axis_ratio is not None:
+            problems.append(
+                "axis_ratio: length_scales say the length-scale of each feature; leave one out"
+            )
+        if self.axis_ratio is not None and not self._has_axes:
+            problems.append("axis_ratio: is for kernels of the features, such as se; leave it out")
         if self.weights is not None:
             if self.length_scales is None or (self.signal_std is None and self.noise_std is None):
                 problems.append("weights: need length_scales, and signal_std or noise_std, given")
@@ -278,6 +304,14 @@ class BeliefConfig:
             )
         if problems:
             raise ConfigError(problems)
+
+    @property
+    def _has_axes(self) -> bool:
+        """Some kernel may have a length-scale for each feature."""
+        along = [name for name in self.kernel_names if name in graph_kernels or name == NONE]
+        return self.kernel != EMPIRICAL and (
+            not self.kernel_names or len(along) < len(self.kernel_names)
+        )
 
     def _history_problems(self) -> list[str]:
         """Return what does not fit a covariance of earlier readings, or the lack of one."""
@@ -385,6 +419,32 @@ class BeliefConfig:
             parts = [Parts(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
         return tuple(dict.fromkeys(parts))
 
+    def scales_of(
+        self, kernel: str, names: Sequence[str] | None = None
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return the length-scales that are given, as a kernel takes them.
+
+        Args:
+            kernel: its name.
+            names: of the features; None = not known, one length-scale stands for all of them.
+
+        Raises:
+            ValueError: a ratio of axes, and features without z.
+        """
+        scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
+        if kernel == NONE:
+            return tuple(scales[:1])
+        if self.axis_ratio is None or kernel in graph_kernels:
+            return tuple(scales)
+        if names is None:
+            return tuple(ell for ell in scales for _ in self.axis_ratio)
+        check_axes(names)
+        return tuple(
+            tuple(ell * factor for factor in shape_of(names, ratio))
+            for (ell,) in scales
+            for ratio in self.axis_ratio
+        )
+
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
         """Return the candidates Λ, kernel slowest, then the length-scale.
 
@@ -394,14 +454,23 @@ class BeliefConfig:
         if self.length_scales is None:
             msg = "length_scales is null: the candidates depend on map or model, see build_belief"
             raise ValueError(msg)
-        scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales]
         several = len(self.kernel_names) > 1
         return tuple(
             parts.candidate(ell, name if several else "")
             for name in self.kernel_names
-            for ell in (scales[:1] if name == NONE else scales)
+            for ell in self.scales_of(name)
             for parts in self.parts(name)
         )
+
+
+def check_axes(names: Sequence[str]) -> None:
+    """Refuse a ratio of axes for features without z. Raises ValueError."""
+    if "z" not in names:
+        msg = (
+            "axis_ratio: is for a map with heights, whose features have z; the features here are "
+            f"{', '.join(names)}; leave it out"
+        )
+        raise ValueError(msg)
 
 
 def _word(default: Any) -> str:

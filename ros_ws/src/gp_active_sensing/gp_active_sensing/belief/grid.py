@@ -9,10 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gp_active_sensing.belief.prior import CovarianceFamily, LocationCovariance, Parts, joined
+from gp_active_sensing.topology.legs import spacing_of
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CandidateGrid", "KernelGrid", "LengthScaleGrid", "default_grid", "grid_between"]
+__all__ = [
+    "CandidateGrid",
+    "KernelGrid",
+    "LengthScaleGrid",
+    "axis_ratios",
+    "default_grid",
+    "grid_between",
+    "shape_of",
+]
 
 _EDGE = 0.15
 """Mass of the smallest or largest length-scale from which the grid grows beyond it."""
@@ -115,8 +124,48 @@ def _listed(points: Sequence[float]) -> str:
     return ", ".join(f"{point:.3g}" for point in points)
 
 
+RATIOS = (0.25, 1.0, 4.0)
+"""Candidates of the ratio of axes, in ratios of the map's own steps up and across: whoever lays out
+places has them about as far apart, in each direction, as the field takes to change. Ratios between
+two of them, and somewhat beyond, are predicted nearly as well by their mixture."""
+
+
+def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
+    """Return candidates of the ratio of a length-scale along z to one along x and y.
+
+    None of them, (), where there is no z, or nothing but one, or further features, each of which
+    has a length-scale of its own.
+
+    Args:
+        features: (n, p).
+        names: (p,) of the features.
+    """
+    span = np.ptp(features, axis=0)
+    if "z" not in names or not set(names) <= {"x", "y", "z"}:
+        return ()
+    z = list(names).index("z")
+    across = [k for k in range(len(names)) if k != z]
+    if not span[z] or not span[across].max(initial=0.0):
+        return ()
+    points = np.zeros((len(features), 3))
+    for k, name in enumerate(names):
+        points[:, "xyz".index(name)] = features[:, k]
+    steps = spacing_of(points)
+    own = span[z] / span[across].max() if steps.up is None else steps.ratio
+    return tuple(float(ratio * own) for ratio in RATIOS)
+
+
+def shape_of(names: Sequence[str], ratio: float) -> tuple[float, ...]:
+    """Return the factor of each feature under a ratio of axes."""
+    return tuple(ratio if name == "z" else 1.0 for name in names)
+
+
 def default_grid(
-    features: FloatArray, names: tuple[str, ...], count: int, links: Links | None = None
+    features: FloatArray,
+    names: tuple[str, ...],
+    count: int,
+    links: Links | None = None,
+    ratio: float | None = None,
 ) -> LengthScaleGrid:
     """Return the grid for a map: log-spaced between the spacing of its places and its extent.
 
@@ -129,9 +178,13 @@ def default_grid(
             each has a length-scale of its own, in proportion to its range.
         count: number of points.
         links: which places follow one another; None = any may, the nearest of all counts.
+        ratio: of the length-scale along z to that along x and y, which the grid then is of.
     """
     span = np.ptp(features, axis=0)
-    if all(name in ("x", "y", "z") or name.startswith("mds_") for name in names):
+    if ratio is not None:
+        shape = shape_of(names, ratio)
+        scaled = features / np.array(shape)
+    elif all(name in ("x", "y", "z") or name.startswith("mds_") for name in names):
         scaled, shape = features, tuple[float, ...]()
     else:
         usable = np.where(span > 0.0, span, 1.0)
@@ -186,12 +239,14 @@ class KernelGrid:
         parts: what each length-scale is combined with.
         family: makes the covariance of candidates.
         kernel: its name, where there are others; else "".
+        share: of the prior mass of that kernel, which may have a grid for each ratio of axes.
     """
 
     scales: LengthScaleGrid
     parts: tuple[Parts, ...]
     family: CovarianceFamily
     kernel: str = ""
+    share: float = 1.0
 
     def __len__(self) -> int:
         return len(self.scales.points) * len(self.parts)
@@ -216,7 +271,7 @@ class CandidateGrid:
     """Candidates Λ that may follow the readings, one kernel after the other.
 
     Args:
-        kernels: each with the same prior mass.
+        kernels: each with the same prior mass, but for its share.
         due: observed places from which on they may move.
         moves: how often they have moved.
     """
@@ -228,7 +283,8 @@ class CandidateGrid:
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, kernel slowest, and the prior (L,)."""
         made = [kernel.build() for kernel in self.kernels]
-        prior = np.concatenate([prior for _, prior in made]) / len(made)
+        shares = [kernel.share for kernel in self.kernels]
+        prior = np.concatenate([s * p for s, (_, p) in zip(shares, made, strict=True)])
         return joined([covariance for covariance, _ in made]), prior
 
     def on(self, other: CandidateGrid) -> CandidateGrid:

@@ -194,6 +194,6 @@ class QueryLog:
 
         One that still waits for an answer comes before the others, in the order of the question.
         """
-        apart = self._topology.positions - self._topology.positions[place]
-        here = set(np.flatnonzero(np.hypot(*apart.T) <= SAME_DISTANCE).tolist())
+        apart = self._topology.points - self._topology.points[place]
+        here = set(np.flatnonzero(np.linalg.norm(apart, axis=1) <= SAME_DISTANCE).tolist())
         return next((p for p in (*self.missing, place, *self._known) if p in here), place)

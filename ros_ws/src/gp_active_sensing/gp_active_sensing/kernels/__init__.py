@@ -120,4 +120,4 @@ def scale_unit(features: Iterable[str], names: Iterable[str]) -> str:
     """
     met = [name for name in names if name and name != NONE]
     along = bool(met) and all(name in graph_kernels for name in met)
-    return "m" if along or set(features) <= {"x", "y"} else ""
+    return "m" if along or set(features) <= {"x", "y", "z"} else ""

@@ -165,7 +165,7 @@ def build_problem(
         _, suggested = covariance_family(
             config, kernel, topology.features, topology.feature_names, links
         )
-        grid = suggested(3)
+        grid = suggested(3, ())[0]
     except ValueError as error:
         msg = f"belief: {error}"
         raise ConfigError(msg) from error

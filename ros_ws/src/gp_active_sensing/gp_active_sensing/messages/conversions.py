@@ -271,6 +271,7 @@ def pose_reader(
     datum: Sequence[float] | None = None,
     frame: str = "map",
     covariance: bool = True,
+    zero_altitude: float | None = None,
 ) -> Callable[[Any], Pose]:
     """Return the function that reads poses out of messages of one type.
 
@@ -279,6 +280,7 @@ def pose_reader(
         datum: latitude and longitude of the map's origin, for NavSatFix [degree].
         frame: of the positions computed from a NavSatFix, whose own frame is the antenna's.
         covariance: read how sure of a pose its publisher is.
+        zero_altitude: altitude at which z is 0, for NavSatFix [m]; None = z is not known.
 
     Raises:
         ConfigError: another type, or no datum.
@@ -292,6 +294,7 @@ def pose_reader(
             )
             raise ConfigError(msg)
         origin = (float(datum[0]), float(datum[1]))
+        zero = math.nan if zero_altitude is None else zero_altitude
 
         def read_fix(message: Any) -> Pose:
             good = message.status.status != -1  # STATUS_NO_FIX; drivers often leave it unset
@@ -300,11 +303,12 @@ def pose_reader(
                 if good
                 else (math.nan, math.nan)
             )
+            z = float(message.altitude) - zero if good else math.nan
             variance = 0.0
             if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
                 east_north = message.position_covariance
                 variance = position_variance(*(float(east_north[i]) for i in (0, 1, 4)))
-            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan, variance)
+            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan, variance, z=z)
 
         return read_fix
     nested = {"Odometry": True, "PoseWithCovarianceStamped": True, "PoseStamped": False}
@@ -329,6 +333,7 @@ def pose_reader(
             heading_of(q.x, q.y, q.z, q.w),
             variance,
             turn_variance,
+            pose.position.z,
         )
 
     return read_pose

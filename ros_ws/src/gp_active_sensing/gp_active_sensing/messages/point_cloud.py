@@ -45,7 +45,7 @@ def query_points(topology: Topology, places: Sequence[int]) -> Points:
     """Return the points to ask for: positions of places, with NaN as value and variance."""
     points = np.full(len(places), np.nan, dtype=_POINTS)
     points["x"], points["y"] = topology.positions[list(places)].T
-    points["z"] = 0.0
+    points["z"] = 0.0 if topology.heights is None else topology.heights[list(places)]
     return points
 
 
@@ -133,6 +133,6 @@ def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
     points = points_of(message)
     stamp, frame = stamp_ns(message.header.stamp), str(message.header.frame_id)
     return [
-        RawAnswer(stamp, frame, x, y, value, variance)
-        for x, y, _, value, variance in points.tolist()
+        RawAnswer(stamp, frame, x, y, value, variance, z)
+        for x, y, z, value, variance in points.tolist()
     ]

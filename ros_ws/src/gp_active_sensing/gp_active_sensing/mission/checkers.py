@@ -8,8 +8,9 @@ import numpy as np
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.poses import PoseTrack
-from gp_active_sensing.types import Plan
+from gp_active_sensing.types import FloatArray, Plan
 
 __all__ = ["GoalChecker", "ProgressChecker"]
 
@@ -20,14 +21,22 @@ class GoalChecker:
     Args:
         loop: knows where the waypoints are.
         track: where the probe is.
+        matcher: knows how far the probe is from a place above or below it.
         radius: distance to the waypoint at which it has arrived [m].
         timeout: how long to wait for a reading [s].
     """
 
     def __init__(
-        self, loop: SensingLoop, track: PoseTrack, *, radius: float, timeout: float
+        self,
+        loop: SensingLoop,
+        track: PoseTrack,
+        matcher: MapMatcher,
+        *,
+        radius: float,
+        timeout: float,
     ) -> None:
         self.radius = radius
+        self._matcher = matcher
         self.timeout = timeout
         self._loop = loop
         self._track = track
@@ -68,6 +77,8 @@ class GoalChecker:
         pose = self._track.newest
         if pose is None:
             return False
+        if self._matcher.has_heights:
+            return self._matcher.apart(target, pose.x, pose.y, pose.z) <= self.radius
         x, y, _ = self._loop.topology.goals[target]
         return math.hypot(pose.x - x, pose.y - y) <= self.radius
 
@@ -95,7 +106,7 @@ class ProgressChecker:
         self._ingestion = ingestion
         self._least = math.inf
         self._since_ns: int | None = None
-        self._been: set[tuple[int, int]] = set()
+        self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
         """Begin again, with another waypoint."""
@@ -113,8 +124,11 @@ class ProgressChecker:
         pose = self._ingestion.track.newest
         if pose is None:
             return False
-        cell = (math.floor(pose.x / (_CELL * step)), math.floor(pose.y / (_CELL * step)))
-        left = self._left(plan, pose.x, pose.y)
+        here = np.array([pose.x, pose.y])
+        if (matcher := self._ingestion.matcher).has_heights:
+            here = np.array([pose.x, pose.y, matcher.stretch * pose.z])
+        cell = tuple(math.floor(c / (_CELL * step)) for c in here.tolist())
+        left = self._left(plan, here)
         nearer = left <= self._least - step
         if nearer:
             self._least = left
@@ -123,14 +137,18 @@ class ProgressChecker:
             self._been.add(cell)
         return pose.stamp_ns - self._since_ns >= 1e9 * patience
 
-    def _left(self, plan: Plan, x: float, y: float) -> float:
+    def _left(self, plan: Plan, at: FloatArray) -> float:
         """Return what is left of the way, from waypoint to waypoint of its places [m].
 
         A probe that is on none of them has all of them before it.
         """
         here = self._ingestion.here
-        ends = self._loop.topology.goals[list(plan.path), :2]
+        topology, places = self._loop.topology, list(plan.path)
+        ends = topology.goals[places, :2]
+        if topology.heights is not None:
+            up = self._ingestion.matcher.stretch * topology.heights[places]
+            ends = np.column_stack([ends, up])
         passed = plan.path.index(here.place) if here is not None and here.place in plan.path else 0
         steps = np.diff(ends[passed:], axis=0)
-        nearest = math.hypot(x - ends[passed, 0], y - ends[passed, 1])
-        return nearest + float(np.hypot(steps[:, 0], steps[:, 1]).sum())
+        nearest = float(np.linalg.norm(at - ends[passed]))
+        return nearest + float(np.linalg.norm(steps, axis=1).sum())

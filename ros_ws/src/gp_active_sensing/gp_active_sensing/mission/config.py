@@ -186,7 +186,10 @@ class WaypointConfig:
         high=100.0,
     )
     altitude: float = param(
-        0.0, help="z of every waypoint; what flies does not want the ground", unit="m"
+        0.0,
+        help="z of every waypoint; what flies does not want the ground. On a map with heights it "
+        "is added to them",
+        unit="m",
     )
 
 

@@ -185,7 +185,7 @@ class Decisions:
         if probe.homeward.needs_start:
             return False  # where it has to come back to must be known first
         matcher = probe.ingestion.matcher
-        place, metres = matcher.nearest(pose.x, pose.y)
+        place, metres = matcher.nearest(pose.x, pose.y, pose.z)
         logger.warning(
             "%s is off the map: its pose (%.1f, %.1f) is %.0f m from the nearest place, %s "
             "(mission.snap_distance is %g m). Any place may be the first",

@@ -202,9 +202,8 @@ class ExpertQueries:
         if raw.frame.lstrip("/") != frame:
             msg = f"answer in frame {raw.frame[:100]!r}, the map is in {frame!r}"
             raise ReadingError("wrong_frame", msg)
-        plain = Reading(
-            raw.stamp_ns, None, raw.value, raw.noise_variance, SOURCE, position=(raw.x, raw.y)
-        )
+        where = raw.x, raw.y, *([] if self._loop.topology.heights is None else [raw.z])
+        plain = Reading(raw.stamp_ns, None, raw.value, raw.noise_variance, SOURCE, position=where)
         reading = self.books.check(plain, 1e-9 * now_ns)
         assert reading.location is not None  # checked
         self._loop.belief.check(reading.location, reading.value, reading.noise_variance)

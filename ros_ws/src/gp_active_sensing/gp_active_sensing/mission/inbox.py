@@ -47,6 +47,7 @@ class RawAnswer:
         x, y: where [m].
         value: in the sensor's unit.
         noise_variance: of its noise.
+        z: height [m], which counts on a map with heights.
     """
 
     stamp_ns: int
@@ -55,14 +56,15 @@ class RawAnswer:
     y: float
     value: float
     noise_variance: float
+    z: float = 0.0
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
     """Return an expert's answer as it is sent: with its position instead of its place."""
     assert reading.location is not None
-    x, y = topology.positions[reading.location].tolist()
+    x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance
-    return RawAnswer(reading.stamp_ns, topology.frame, x, y, reading.value, variance)
+    return RawAnswer(reading.stamp_ns, topology.frame, x, y, reading.value, variance, *up)
 
 
 class Envelope(NamedTuple):

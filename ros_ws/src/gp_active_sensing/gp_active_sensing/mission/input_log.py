@@ -24,6 +24,7 @@ setup    instead of all these, in a mission's first frame: configuration and top
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -126,21 +127,15 @@ def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, 
         age = 1e-6 * float(before)
         if kind == "p":
             frame, x, y, heading, *known = content
-            variance, turn_variance = map(float, known or (0.0, 0.0))
             pose = Pose(
-                int(stamp_ns),
-                str(frame),
-                float(x),
-                float(y),
-                float(heading),
-                variance,
-                turn_variance,
+                int(stamp_ns), str(frame), float(x), float(y), float(heading), *map(float, known)
             )
             return str(probe), pose, age
         if kind == "a":
             frame, *numbers = content
-            x, y, value, variance = map(float, numbers)
-            return str(probe), RawAnswer(int(stamp_ns), str(frame), x, y, value, variance), age
+            x, y, value, variance, *up = map(float, numbers)
+            answer = RawAnswer(int(stamp_ns), str(frame), x, y, value, variance, *up)
+            return str(probe), answer, age
         value, own, source, *sits = content
         noise = None if own is None else float(own)
         raw = RawReading(int(stamp_ns), float(value), noise, str(source))
@@ -159,10 +154,13 @@ def _noted(message: Envelope, now: float) -> list[Any]:
     if isinstance(what, Pose):
         content: list[Any] = ["p", message.probe, what.stamp_ns, before]
         content += [what.frame, what.x, what.y, what.heading]
-        known = what.variance != 0.0 or what.turn_variance != 0.0
-        return [*content, what.variance, what.turn_variance] if known else content
+        known = [what.variance, what.turn_variance]
+        if math.isfinite(what.z):
+            return [*content, *known, what.z]
+        return [*content, *known] if any(known) else content
     if isinstance(what, RawAnswer):
         content = ["a", message.probe, what.stamp_ns, before]
-        return [*content, what.frame, what.x, what.y, what.value, what.noise_variance]
+        up = [what.z] if what.z else []
+        return [*content, what.frame, what.x, what.y, what.value, what.noise_variance, *up]
     content = ["r", message.probe, what.stamp_ns, before]
     return [*content, what.value, what.noise_variance, what.source, *(what.mount or ())]

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.legs import spacing_of
+from gp_active_sensing.types import FloatArray
 
 __all__ = ["MapMatcher", "Match"]
 
@@ -52,6 +54,15 @@ class MapMatcher:
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
         self.spacing = _spacing(topology)
+        self._points = topology.points
+        self.has_heights = topology.heights is not None
+        """A pose needs a z, which says above or below which others its place is."""
+        self.stretch = 1.0
+        """What a metre upwards counts like [m]: as many steps from place to place as across."""
+        if self.has_heights:
+            steps = spacing_of(topology.points)
+            self.spacing = steps.across or steps.up or 1.0
+            self.stretch = 1.0 / steps.ratio
         default = 30.0 if self.has_lines else self.spacing
         self.snap_distance = default if self._given is None else self._given
         self._shapes = np.array(
@@ -75,7 +86,12 @@ class MapMatcher:
         return math.inf if self.is_line(place) else _NEAR * self.spacing
 
     def match(
-        self, x: float, y: float, heading: float = math.nan, expected: Collection[int] = ()
+        self,
+        x: float,
+        y: float,
+        heading: float = math.nan,
+        expected: Collection[int] = (),
+        z: float = math.nan,
     ) -> Match | None:
         """Return the place of a pose, None when none is near enough.
 
@@ -84,8 +100,16 @@ class MapMatcher:
             y: metres in the map's frame.
             heading: radians, NaN = not known.
             expected: where the probe was a moment ago and where it is going.
+            z: upwards [m], where the map has heights; with NaN there is no place.
         """
         import shapely
+
+        if self.has_heights:
+            if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+                return None
+            away = self._away(x, y, z)
+            place = int(away.argmin())
+            return Match(place, 1.0) if away[place] <= self.snap_distance else None
 
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
@@ -108,9 +132,31 @@ class MapMatcher:
                 best = (score, place, fraction)
         return None if best is None else Match(best[1], best[2])
 
-    def nearest(self, x: float, y: float) -> tuple[int, float]:
+    def _away(self, x: float, y: float, z: float) -> FloatArray:
+        """Return (n,) how far every place of a map with heights is [m], upwards as `stretch` is."""
+        offsets = self._points - np.array([x, y, z])
+        offsets[:, 2] *= self.stretch
+        return np.asarray(np.linalg.norm(offsets, axis=1))
+
+    def apart(self, place: int, x: float, y: float, z: float = math.nan) -> float:
+        """Return how far a position is from a place's point [m], upwards as `stretch` is."""
+        px, py, *up = self._points[place].tolist()
+        return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
+
+    def driven(self, x: float, y: float, z: float) -> float:
+        """Return the length of a way by what changes along it [m]; z counts on a map with heights.
+
+        Where z is not known, as after a restart, it does not count.
+        """
+        return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
+
+    def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:
         """Return the place nearest to a position, and how far it is [m]."""
         import shapely
+
+        if self.has_heights and math.isfinite(z):
+            away = self._away(x, y, z)
+            return int(away.argmin()), float(away.min())
 
         point = shapely.Point(x, y)
         place = int(self._tree.nearest(point))

@@ -23,6 +23,7 @@ class Pose:
         variance: expected square of the distance from where it really was [m²]: the variances of x
             and y added; 0 = the localisation says nothing of it, below 0 = nothing usable.
         turn_variance: of the heading [rad²]; 0 = likewise.
+        z: height [m]; NaN = not known.
     """
 
     stamp_ns: int
@@ -32,6 +33,7 @@ class Pose:
     heading: float
     variance: float = 0.0
     turn_variance: float = 0.0
+    z: float = math.nan
 
 
 def mounted(pose: Pose, mount: tuple[float, float]) -> Pose:
@@ -184,6 +186,7 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
         before.heading + part * turn,
         before.variance + part * (after.variance - before.variance),
         before.turn_variance + part * (after.turn_variance - before.turn_variance),
+        before.z + part * (after.z - before.z),
     )
 
 

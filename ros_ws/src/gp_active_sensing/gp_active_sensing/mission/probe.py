@@ -66,7 +66,11 @@ class ProbeState:
         self.config = config
         self.purse = purse
         self.arrival = GoalChecker(
-            loop, ingestion.track, radius=arrival_radius, timeout=config.reading_timeout
+            loop,
+            ingestion.track,
+            ingestion.matcher,
+            radius=arrival_radius,
+            timeout=config.reading_timeout,
         )
         self.set_config(config)
         self.progress = ProgressChecker(loop, ingestion)

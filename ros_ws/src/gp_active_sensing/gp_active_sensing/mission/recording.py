@@ -194,7 +194,7 @@ class Recorder:
             stage=stage.number,
             plan=plan,
             name=name,
-            position=topology.positions[goal].tolist(),
+            position=topology.points[goal].tolist(),
             value=stage.value,
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],

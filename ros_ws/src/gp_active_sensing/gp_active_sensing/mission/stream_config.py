@@ -221,6 +221,12 @@ class PoseConfig:
         low=-180.0,
         high=180.0,
     )
+    zero_altitude: float | None = param(
+        None,
+        help="NavSatFix, on a map with heights: altitude at which z is 0; null or unset = z is not "
+        "known",
+        unit="m",
+    )
 
     def __post_init__(self) -> None:
         if self.datum is not None and (len(self.datum) != 2 or abs(self.datum[0]) > 90.0):

@@ -12,6 +12,7 @@ import numpy as np
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Plan, Route
 
@@ -114,6 +115,9 @@ class BudgetConstraint:
         ends = np.argmin(x.sum(axis=1)), np.argmax(x.sum(axis=1))
         metres, seconds = self.topology.route(int(ends[0]), int(ends[1]), nowhere).cost
         slow = seconds / metres if metres > 0.0 else 0.0
+        if isinstance(self.topology, FreeTopology) and self.topology.heights is not None:
+            far = float(np.linalg.norm(np.ptp(self.topology.points, axis=0)))
+            slow = 1.0 / self.topology.speeds.least
         drives = horizon + (self.budget.end is not None)
         far += getattr(self.topology, "turn_excess", 0.0)
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)

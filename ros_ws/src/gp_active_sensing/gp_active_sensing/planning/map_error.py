@@ -213,7 +213,7 @@ def _standing_for(topology: Topology, own: FloatArray, counted: IntArray, most: 
     """Return about `most` places that stand for those counted."""
     if len(counted) <= most:
         return Targets(counted, own[counted], own)
-    groups = runs(topology.positions, counted, most)
+    groups = runs(topology.points, counted, most)
     places = np.array([run[len(run) // 2] for run in groups])
     total = np.array([own[run].sum() for run in groups])
     by_place = np.argsort(places)
@@ -230,7 +230,7 @@ def thinned(topology: Topology, places: IntArray, most: int) -> IntArray:
     """
     if len(places) <= most:
         return places
-    return np.sort([run[len(run) // 2] for run in runs(topology.positions, places, most)])
+    return np.sort([run[len(run) // 2] for run in runs(topology.points, places, most)])
 
 
 def map_error_of(

@@ -57,8 +57,8 @@ class FarPoints:
         if begin is not None:
             self._take(begin)
         elif not covered and open_.any():
-            x = topology.positions
-            from_middle = np.round(np.hypot(*(x - x[open_].mean(axis=0)).T), 6)
+            x = topology.points
+            from_middle = np.round(np.linalg.norm(x - x[open_].mean(axis=0), axis=1), 6)
             self._take(int(np.argmin(np.where(open_, from_middle, np.inf))))
 
     def first(self, count: int) -> list[int]:
@@ -98,12 +98,12 @@ class Spread(RoutePolicy):
     def lay(self, ask: Ask) -> Laying:
         """Lay the largest far-point set whose tour fits."""
         found = _Laying(ask)
-        positions = ask.topology.positions
+        points = ask.topology.points
         best: tuple[float, tuple[int, ...]] | None = None
         for share in _SHARES:
             places = found.largest(share)
             if places:
-                away = round(mean_distance(positions, positions, found.visited(places)), 6)
+                away = round(mean_distance(points, points, found.visited(places)), 6)
                 if best is None or away < best[0]:
                     best = (away, places)
             if len(places) >= _MANY or found.stopped or not found.limited:

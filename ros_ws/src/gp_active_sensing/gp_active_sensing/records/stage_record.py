@@ -37,7 +37,7 @@ def stage_record(
         stage: 1 for the first decision.
         plan: the decision; its first waypoint is the place of the record.
         name: the map's name of the place.
-        position: (x, y) of the place [m].
+        position: (x, y) of the place, or (x, y, z) on a map with heights [m].
         value: what was read there (mean of the visit), None when it was set aside.
         weights: (L,) the belief over the hyper-parameters after the reading.
         length_scales: (L,) those of each candidate, which may follow the readings.

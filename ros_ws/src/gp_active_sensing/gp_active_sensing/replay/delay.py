@@ -74,7 +74,8 @@ def watches_of(events: Iterable[Event]) -> dict[str, DelayMonitor]:
     for event in events:
         if isinstance(event, ReadingUsed | ReadingGated) and event.reading.position is not None:
             reading = event.reading
-            track[event.probe][reading.stamp_ns] = event.reading.position
+            x, y = event.reading.position[:2]
+            track[event.probe][reading.stamp_ns] = x, y
             if isinstance(event, ReadingGated) or (event.count == 1 and not event.taken_back):
                 readings[event.probe].append((reading.stamp_ns, reading.value))
         elif isinstance(event, StatusNoted):

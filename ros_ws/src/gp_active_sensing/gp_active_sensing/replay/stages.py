@@ -189,7 +189,7 @@ class MapOnly:
                 "stage": count,
                 "location": place,
                 "name": loop.topology.names[place],
-                "position": loop.topology.positions[place].tolist(),
+                "position": loop.topology.points[place].tolist(),
                 "value": float(np.mean(values[place])),
                 "weights": loop.belief.weights.tolist(),
                 "length_scales": [list(h.length_scales) for h in loop.belief.hyperparameters],

@@ -15,6 +15,7 @@ from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import MissionStarted
 from gp_active_sensing.report.frame import DOUBT, VALUES
 from gp_active_sensing.report.georeference import georeference
+from gp_active_sensing.report.layers import layers_of
 from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
 from gp_active_sensing.report.source import RunData
@@ -134,7 +135,8 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
     """Return where the probes really drove; [] for a simulation, whose ways are those planned."""
     events = tuple(parse_events(data.events))
     first = next((event for event in events if isinstance(event, MissionStarted)), None)
-    if first is None or first.details.get("driver") == "sim":
+    flat = data.topology.heights is None  # a track says nothing of layers
+    if first is None or first.details.get("driver") == "sim" or not flat:
         return []
     extent = float(np.ptp(data.topology.positions, axis=0).max())
     ends = None if done.by_stage else [step.number for step in done.steps]
@@ -207,6 +209,8 @@ def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
 
 def is_line(topology: Topology) -> bool:
     """Return whether all places lie on one line along x or y."""
+    if topology.heights is not None:
+        return False
     spread = np.ptp(topology.positions, axis=0)
     return bool(spread.min() <= 1e-9 * max(float(spread.max()), 1e-9))
 
@@ -386,6 +390,9 @@ def places_of(topology: Topology) -> dict[str, Any]:
         "x": pack(points[:, :1], float(low[0]), float(high[0])),
         "y": pack(points[:, 1:], float(low[1]), float(high[1])),
     }
+    if topology.heights is not None:
+        side = _side(topology.positions)
+        return found | {"shape": "cells", "side": side, "layers": layers_of(topology, side)}
     if is_line(topology):
         axis = int(np.argmax(np.ptp(topology.positions, axis=0)))
         return found | {"shape": "line", "axis": "xy"[axis]}
@@ -401,6 +408,7 @@ def _side(positions: FloatArray) -> float:
     """Return the distance of neighbouring places, the side of the squares that show them."""
     from scipy.spatial import cKDTree
 
+    positions = np.unique(np.round(positions, 6), axis=0)  # some may lie above others
     if len(positions) < 2:
         return 1.0
     distances, _ = cKDTree(positions).query(positions, k=2)

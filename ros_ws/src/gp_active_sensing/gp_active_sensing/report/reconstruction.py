@@ -64,7 +64,8 @@ class JournalTeller:
         for event in readings:
             reading, place = event.reading, event.reading.location
             if place is None and reading.position is not None:
-                place = self._topology.snap(*reading.position, np.inf)
+                x, y, *up = reading.position
+                place = self._topology.snap(x, y, np.inf, *up)
             if place is None:
                 continue
             try:

@@ -136,7 +136,8 @@ def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
     """Yield probe, time [ns] and position [m] of each pose that an event holds."""
     if isinstance(event, ReadingUsed):
         if event.reading.position is not None:
-            yield (event.probe, event.reading.stamp_ns, *event.reading.position)
+            x, y = event.reading.position[:2]
+            yield event.probe, event.reading.stamp_ns, x, y
     elif isinstance(event, StatusNoted):
         for name, status in event.probes.items():
             yield from _pose(name, status.where)

@@ -50,9 +50,10 @@ NO_MAP = (
     "the parameter file"
 )
 HEIGHTS = (
-    "map.low, map.high: the points have heights (third entries, {} to {}), and a waypoint carries "
-    "x and y only: all would be at z = 0. Leave the heights out, or set waypoint.altitude [m] to "
-    "visit every point at that one height"
+    "map.low, map.high: the points have heights (third entries, {} to {}), and drawn points lie in "
+    "the plane: all would be at z = 0. Leave the heights out, set waypoint.altitude [m] to visit "
+    "every point at that one height, or give a table of points with a column z (map.file), or a "
+    "grid with map.heights"
 )
 LIVE = (*live.LIVE, "probes")
 """Parameters that may change while the node is configured."""

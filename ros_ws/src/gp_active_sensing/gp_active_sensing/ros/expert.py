@@ -191,11 +191,11 @@ def places_at(topology: Topology, points: Points) -> list[int]:
     Of places at one position (the two directions of a road) each is taken once, in order.
     """
     found: list[int] = []
-    for x, y in zip(points["x"].tolist(), points["y"].tolist(), strict=True):
-        place = topology.snap(x, y, _NEAR)
+    for x, y, z in zip(*(points[axis].tolist() for axis in "xyz"), strict=True):
+        place = topology.snap(x, y, _NEAR, z)
         if place is None:
             continue
-        apart = np.hypot(*(topology.positions - topology.positions[place]).T)
+        apart = np.linalg.norm(topology.points - topology.points[place], axis=1)
         here = np.flatnonzero(apart <= SAME_DISTANCE).tolist()
         found.append(next((p for p in here if p not in found), place))
     return found

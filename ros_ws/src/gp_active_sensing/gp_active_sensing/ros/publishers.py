@@ -117,7 +117,10 @@ class Waypoints:
         plan = self._mission.probes[probe].plan
         if plan is not None and plan.heading is not None and plan.path[-1:] == (place,):
             goal = np.array([goal[0], goal[1], plan.heading])  # as it can arrive there
-        message = outputs.waypoint_message(goal, topology.frame, stamp_ns, self._config.altitude)
+        z = self._config.altitude
+        if topology.heights is not None:
+            z += float(topology.heights[place])
+        message = outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
         self._last[topic] = message
         self._publishers[topic].publish(message)
         if self.navigator is not None:
@@ -280,11 +283,14 @@ class Publishers:
         self._publish("~/probes", outputs.probe_markers(topology, self._whereabouts()))
 
     def _whereabouts(self) -> Iterator[outputs.ShownProbe]:
+        heights = self._parts.mission.loop.topology.heights
         for name, probe in self._parts.mission.probes.items():
             pose = probe.ingestion.track.newest
             if pose is not None:
                 here = pose.x, pose.y, pose.heading
-                yield outputs.ShownProbe(name, *here, pose.stamp_ns, takes_part=not probe.gone)
+                z = 0.0 if heights is None else pose.z
+                takes_part = not probe.gone
+                yield outputs.ShownProbe(name, *here, pose.stamp_ns, takes_part=takes_part, z=z)
 
     def send_map(self, observed: BoolArray | None = None) -> None:
         """Publish the map with what is observed, planned, blocked and set aside."""

@@ -222,7 +222,10 @@ class SimulatorNode(GuardedNode):
         pose = message.pose
         q = pose.orientation
         place = probe.player.place_of(
-            pose.position.x, pose.position.y, heading_of(q.x, q.y, q.z, q.w)
+            pose.position.x,
+            pose.position.y,
+            heading_of(q.x, q.y, q.z, q.w),
+            pose.position.z,
         )
         if place is None:
             self.get_logger().warning(
@@ -271,11 +274,12 @@ class SimulatorNode(GuardedNode):
             self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
 
     def _pose_message(self, moment: Observation, body: str) -> Odometry:
-        x, y, heading = moment.pose
+        x, y, heading, *up = moment.pose
         message = Odometry(child_frame_id=body)
         message.header.frame_id = self._frame
         message.header.stamp = outputs.time_of(moment.stamp_ns)
         message.pose.pose.position.x, message.pose.pose.position.y = x, y
+        message.pose.pose.position.z = up[0] if up else 0.0
         message.pose.pose.orientation.z = math.sin(0.5 * heading)
         message.pose.pose.orientation.w = math.cos(0.5 * heading)
         message.twist.twist.linear.x = moment.speed

@@ -103,6 +103,7 @@ class Subscriptions:
                 datum=pose.origin(topology.datum),
                 frame=frame,
                 covariance=pose.covariance == "use",
+                zero_altitude=pose.zero_altitude,
             )
         for name in parts.mission.probes:
             self.listen(name)

@@ -135,14 +135,17 @@ def plan_path(
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
     curved = line is not None
     line = route_geometry(topology, places) if line is None else line
+    up = np.zeros(len(line))
+    if topology.heights is not None and not curved:
+        line, up = topology.positions[list(places)], topology.heights[list(places)]
     headings = [math.atan2(dy, dx) for dx, dy in np.diff(line, axis=0)]
     if curved:
         headings += headings[-1:] or [0.0]
     else:
         headings += [float(topology.goals[place][2]) for place in places[-1:]]
     path.poses = [
-        waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns, altitude)
-        for (x, y), heading in zip(line, headings, strict=True)
+        waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns, altitude + z)
+        for (x, y), heading, z in zip(line, headings, up.tolist(), strict=True)
     ]
     return path
 
@@ -160,7 +163,7 @@ def field_cloud(
     """
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
-    table[:, :2] = topology.positions
+    table[:, : topology.points.shape[1]] = topology.points
     with np.errstate(over="ignore"):  # beyond a float32 is infinite, and said by is_dense
         table[:, 3] = mean
         table[:, 4] = std
@@ -309,6 +312,7 @@ class ShownProbe:
         heading: from the x-axis [rad]; NaN = not known.
         stamp_ns: of the pose.
         takes_part: it does.
+        z: height [m], on a map with heights.
     """
 
     name: str
@@ -317,6 +321,7 @@ class ShownProbe:
     heading: float
     stamp_ns: int
     takes_part: bool = True
+    z: float = 0.0
 
 
 def map_markers(
@@ -351,7 +356,8 @@ def map_markers(
 def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
     points: list[Point] = []
     for place in places:
-        line = [Point(x=float(x), y=float(y), z=z) for x, y in topology.geometry(place)]
+        up = z if topology.heights is None else z + float(topology.heights[place])
+        line = [Point(x=float(x), y=float(y), z=up) for x, y in topology.geometry(place)]
         if len(line) > 1:
             points.extend(end for step in itertools.pairwise(line) for end in step)
         else:
@@ -367,7 +373,7 @@ def probe_markers(topology: Topology, probes: Iterable[ShownProbe]) -> MarkerArr
         header = Header(stamp=time_of(probe.stamp_ns), frame_id=topology.frame)
         marker = Marker(header=header, ns="probe", id=number, action=Marker.ADD)
         marker.pose.position.x, marker.pose.position.y = probe.x, probe.y
-        marker.pose.position.z = 0.1  # above the field
+        marker.pose.position.z = probe.z + 0.1  # above the field
         marker.color = _colour(_HERE if probe.takes_part else _GONE)
         marker.lifetime.sec = _LIFETIME_SECONDS
         if math.isfinite(probe.heading):

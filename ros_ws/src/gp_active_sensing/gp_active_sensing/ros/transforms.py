@@ -111,6 +111,7 @@ def moved(pose: Pose, transform: Any, frame: str) -> Pose:
         x=place.x + cos * pose.x - sin * pose.y,
         y=place.y + sin * pose.x + cos * pose.y,
         heading=math.remainder(pose.heading + turn, math.tau),
+        z=place.z + pose.z,
     )
 
 
@@ -164,4 +165,5 @@ class Transforms:
 
 def _pose(found: Any, stamp: int, frame: str) -> Pose:
     place, q = found.transform.translation, found.transform.rotation
-    return Pose(stamp, frame, float(place.x), float(place.y), heading_of(q.x, q.y, q.z, q.w))
+    heading = heading_of(q.x, q.y, q.z, q.w)
+    return Pose(stamp, frame, float(place.x), float(place.y), heading, z=float(place.z))

@@ -11,6 +11,7 @@ import numpy as np
 
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.curves import turn_to
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import Cost, FloatArray, Route
 
@@ -83,18 +84,22 @@ class SimulatedProbe:
         self._legs: list[_Leg] = []
         self._done = 0.0
         self._rate = math.inf
-        self._pose: tuple[float, float, float] | None = None
+        self._pose: tuple[float, ...] | None = None
         if start is not None:
-            x, y, heading = topology.goals[start]
-            self._pose = (float(x), float(y), float(heading))
+            self._pose = self._at(start)
 
     @property
-    def pose(self) -> tuple[float, float, float]:
-        """x, y [m] and heading [rad]; that of place 0 for a probe that is nowhere yet."""
-        if self._pose is not None:
-            return self._pose
-        x, y, heading = self.topology.goals[0]
-        return float(x), float(y), float(heading)
+    def pose(self) -> tuple[float, ...]:
+        """x, y [m], heading [rad], and z [m] on a map with heights.
+
+        That of place 0 for a probe that is nowhere yet.
+        """
+        return self._at(0) if self._pose is None else self._pose
+
+    def _at(self, place: int) -> tuple[float, ...]:
+        """Return the pose at the waypoint of a place."""
+        up = self.topology.heights
+        return (*self.topology.goals[place].tolist(), *([] if up is None else [float(up[place])]))
 
     @property
     def arrived(self) -> bool:
@@ -154,17 +159,21 @@ class SimulatedProbe:
 
     def drive(self, route: Route) -> None:
         """Begin a route; one that is not finished is given up where the probe is."""
-        here = None if self._pose is None else np.array(self._pose[:2])
+        here = None
+        if self._pose is not None:
+            here = np.array([*self._pose[:2], *self._pose[3:]])
         heading = 0.0 if self._pose is None else self._pose[2]
         self._legs = []
         self._done = 0.0
         for place in route.path:
             line = np.asarray(self.topology.geometry(place), dtype=np.float64)
+            if self.topology.heights is not None:
+                line = self.topology.points[place : place + 1]
             points = line if here is None else np.vstack([here, line])
             if here is not None and self._radius > 0.0:
                 points = curve_through((here[0], here[1]), heading, line, self._radius)
                 heading = float(turn_to(here, heading, line[-1:], self._radius).heading[0])
-            steps = np.hypot(*np.diff(points, axis=0).T)
+            steps = Speeds().metres(np.diff(points, axis=0))
             lengths = np.concatenate([[0.0], np.cumsum(steps)])
             begins = float(lengths[-len(line)]) if here is not None else 0.0
             ends = heading if here is not None and self._radius > 0.0 else None
@@ -199,24 +208,21 @@ class SimulatedProbe:
             leg = self._legs.pop(0)
             self._done = 0.0
             self.at = leg.place
-            x, y, heading = self.topology.goals[leg.place]
-            if leg.heading is not None:
-                heading = leg.heading
-            self._pose = (float(x), float(y), float(heading))
+            x, y, heading, *up = self._at(leg.place)
+            self._pose = (x, y, heading if leg.heading is None else leg.heading, *up)
             passed.append(leg.place)
         return tuple(passed)
 
     def _place_on(self, leg: _Leg) -> None:
         """Set the pose to where the leg is driven by now."""
         done = min(self._done, leg.metres)
-        x = float(np.interp(done, leg.lengths, leg.points[:, 0]))
-        y = float(np.interp(done, leg.lengths, leg.points[:, 1]))
+        x, y, *up = (float(np.interp(done, leg.lengths, column)) for column in leg.points.T)
         step = min(int(np.searchsorted(leg.lengths, done, side="right")), len(leg.points) - 1)
         while step < len(leg.points) - 1 and leg.lengths[step] == leg.lengths[step - 1]:
             step += 1
         heading = self._pose[2] if self._pose is not None else 0.0
         if step > 0:
-            dx, dy = leg.points[step] - leg.points[step - 1]
+            dx, dy = (leg.points[step] - leg.points[step - 1])[:2]
             if dx or dy:
                 heading = math.atan2(dy, dx)
-        self._pose = (x, y, heading)
+        self._pose = (x, y, heading, *up)

@@ -26,7 +26,7 @@ EPOCH_NS = 1
 """Simulated time begins at one nanosecond: zero means "no time yet" in ROS."""
 
 
-TimedPose: TypeAlias = tuple[int, tuple[float, float, float]]
+TimedPose: TypeAlias = tuple[int, tuple[float, ...]]
 """When [ns], and x, y [m] and heading [rad]."""
 
 
@@ -40,26 +40,28 @@ class Observation:
 
     Args:
         stamp_ns: simulated time.
-        pose: x, y [m] and heading [rad].
+        pose: x, y [m], heading [rad], and z [m] on a map with heights.
         speed: of the probe [m/s].
         readings: taken since the last one.
         way: where it was before, since the last one: at every bend, half and end of a place.
     """
 
     stamp_ns: int
-    pose: tuple[float, float, float]
+    pose: tuple[float, ...]
     speed: float
     readings: tuple[Reading, ...]
     way: tuple[TimedPose, ...] = ()
 
 
-def place_at(topology: Topology, x: float, y: float, heading: float) -> int | None:
+def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
     """Return the place whose waypoint this is: nearest, and facing the same way.
 
     None when it is farther than 1 m from every waypoint.
     """
     goals = topology.goals
     distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
+    if topology.heights is not None:
+        distances = np.hypot(distances, topology.heights - z)
     turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
     best = int(np.argmin(distances + turns))
     return best if distances[best] <= 1.0 else None
@@ -171,16 +173,16 @@ class SimulatedRobot:
         return self._goal
 
     @property
-    def pose(self) -> tuple[float, float, float]:
-        """x, y [m] and heading [rad]."""
+    def pose(self) -> tuple[float, ...]:
+        """x, y [m], heading [rad], and z [m] on a map with heights."""
         return self._probe.pose
 
-    def place_of(self, x: float, y: float, heading: float) -> int | None:
+    def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
         """Return the place whose waypoint this is: nearest, and facing the same way.
 
         None when it is farther than 1 m from every waypoint.
         """
-        return place_at(self._topology, x, y, heading)
+        return place_at(self._topology, x, y, heading, z)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -252,7 +254,8 @@ class SimulatedRobot:
             elif (place_now := self._probe.may_read) is not None:
                 self._visit(place_now)
         pose = self._probe.pose
-        speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
+        moved = zip((*pose[:2], *pose[3:]), (*before[:2], *before[3:]), strict=True)
+        speed = math.hypot(*(a - b for a, b in moved)) / seconds
         taken, self._taken = self._taken, []
         return Observation(self._now_ns, pose, speed, tuple(taken), tuple(way))
 

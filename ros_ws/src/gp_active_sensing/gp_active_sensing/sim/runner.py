@@ -320,7 +320,9 @@ class SimulationRunner:
         if len(way) > 1 and way[-2][0] == moment.stamp_ns:
             way.pop()
         for stamp_ns, pose in way:
-            inbox.put(Pose(stamp_ns, frame, *pose), now, name)
+            x, y, heading, *up = pose
+            z = up[0] if up else math.nan
+            inbox.put(Pose(stamp_ns, frame, x, y, heading, z=z), now, name)
         for reading in moment.readings:
             raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
             inbox.put(raw, now, name)

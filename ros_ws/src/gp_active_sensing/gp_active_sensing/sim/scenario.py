@@ -143,7 +143,8 @@ class Scenario:
     @property
     def scale_unit(self) -> str:
         """Unit of the length-scales: metres on a map or along its roads; "" for other features."""
-        features = self.map.features if self.map.kind != "points" else ("x1",)
+        drawn = self.map.kind == "points" and not self.map.file
+        features = ("x1",) if drawn else self.map.features or ("x", "y")
         return scale_unit(features, self.belief.kernel_names)
 
     def build_policy(self) -> Policy:

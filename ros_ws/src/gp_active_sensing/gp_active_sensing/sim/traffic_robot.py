@@ -100,7 +100,7 @@ class TrafficRobot:
             return self._traffic.dt
         return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
 
-    def place_of(self, x: float, y: float, heading: float) -> int | None:
+    def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
         """Return the place whose waypoint this is, None when there is none within 1 m."""
         return place_at(self._topology, x, y, heading)
 

@@ -9,6 +9,7 @@ from gp_active_sensing.util.lazy import lazy_names
 if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig, build_topology
+    from gp_active_sensing.topology.from_networkx import from_networkx
     from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
     from gp_active_sensing.topology.geometry import route_geometry, whole_way
     from gp_active_sensing.topology.graph import GraphTopology, Move
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.segments import RoadMap, Segment
+    from gp_active_sensing.topology.stations import load_stations
 
 __all__ = [
     "FreeTopology",
@@ -30,7 +32,9 @@ __all__ = [
     "Topology",
     "build_topology",
     "check_start",
+    "from_networkx",
     "load_roads",
+    "load_stations",
     "make_grid",
     "make_line",
     "make_occupancy_map",
@@ -45,6 +49,7 @@ __getattr__, __dir__ = lazy_names(
         "base": ("Topology",),
         "config": ("MapConfig", "build_topology"),
         "lookup": ("check_start", "place_index"),
+        "from_networkx": ("from_networkx",),
         "generated": (
             "FreeTopology",
             "make_grid",
@@ -68,5 +73,6 @@ __getattr__, __dir__ = lazy_names(
             "RoadMap",
             "Segment",
         ),
+        "stations": ("load_stations",),
     },
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.features import Attributes
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import Ways, WaysFrom
@@ -58,13 +58,23 @@ class Topology(Protocol):
         ...
 
     @property
+    def heights(self) -> FloatArray | None:
+        """(n,) z of each location, upwards [m]; None on a map in the plane."""
+        ...
+
+    @property
+    def points(self) -> FloatArray:
+        """(n, 2) the positions, or (n, 3) with the heights where the map has them [m]."""
+        ...
+
+    @property
     def features(self) -> FloatArray:
-        """(n, p) what the covariance is a function of (positions, unless the map has better)."""
+        """(n, p) what the covariance is a function of (points, unless the map has better)."""
         ...
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """(p,) names of the features; "x" and "y" are coordinates [m]."""
+        """(p,) names of the features; "x", "y" and "z" are coordinates [m]."""
         ...
 
     @property
@@ -185,8 +195,11 @@ class Topology(Protocol):
         """(m, 2) the line a probe drives to observe `location`, metres; one point on a grid."""
         ...
 
-    def snap(self, x: float, y: float, max_distance: float) -> int | None:
-        """Return the location nearest to a position, None when it is farther than allowed [m]."""
+    def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
+        """Return the location nearest to a position, None when it is farther than allowed [m].
+
+        Without a z heights do not count.
+        """
         ...
 
 
@@ -213,9 +226,11 @@ class Places:
         frame: metric frame of the positions.
         names: (n,) the map's own identifiers, unique.
         positions: (n, 2) metres.
-        features: (n, p) what the covariance is a function of; None = the positions.
-        feature_names: (p,) their names, for messages and reports.
+        features: (n, p) what the covariance is a function of; None = the points.
+        feature_names: (p,) their names, for messages and reports; None = x, y and z.
         goals: (n, 3) x, y [m], heading [rad] of each waypoint; None = the positions, heading 0.
+        heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
+        numbers: (n,) further numbers of the places by name, NaN where a place has none.
 
     Raises:
         ValueError: shapes that do not fit, values that are not finite, names that repeat.
@@ -233,16 +248,23 @@ class Places:
         positions: npt.ArrayLike,
         *,
         features: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] = ("x", "y"),
+        feature_names: Sequence[str] | None = None,
         goals: npt.ArrayLike | None = None,
+        heights: npt.ArrayLike | None = None,
+        numbers: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         self.name = name
         self.frame = frame
         self.names = tuple(names)
         self.n = len(self.names)
-        self.positions = frozen_array(positions)
-        self.features = self.positions if features is None else frozen_array(features)
-        self.feature_names = tuple(feature_names)
+        self.positions = self.points = frozen_array(positions)
+        self.heights = None if heights is None else frozen_array(heights)
+        if self.heights is not None:
+            self.points = frozen_array(np.column_stack([self.positions, self.heights]))
+        self.numbers = {key: frozen_array(values) for key, values in (numbers or {}).items()}
+        self.features = self.points if features is None else frozen_array(features)
+        axes = ("x", "y", "z")[: self.points.shape[1]] if features is None else ("x", "y")
+        self.feature_names = axes if feature_names is None else tuple(feature_names)
         if goals is None:
             goals = np.column_stack([self.positions, np.zeros(len(self.positions))])
         self.goals = frozen_array(goals)
@@ -261,6 +283,7 @@ class Places:
             ("positions", self.positions, 2),
             ("features", self.features, len(self.feature_names)),
             ("goals", self.goals, 3),
+            ("points", self.points, 2 if self.heights is None else 3),
         ):
             if array.shape != (n, columns):
                 msg = f"map {self.name!r}: {what} must be ({n}, {columns}), got {array.shape}"
@@ -297,38 +320,54 @@ class Places:
 
     @property
     def attributes(self) -> Attributes:
-        """What the map says of its places besides where they are: here nothing."""
-        return Attributes.none(self.n)
+        """What the map says of its places besides where they are: its further numbers."""
+        return Attributes.of_numbers(self.n, self.numbers)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name, and their titles; None = the features.
 
         Raises:
-            ConfigError: a name that is none of x, y and the features.
+            ConfigError: a name that is none of x, y, z, the further numbers and the features.
+            MapError: a number that a place lacks.
         """
         if names is None:
             return self.features, self.feature_names
-        known = dict(zip(("x", "y"), self.positions.T, strict=True))
+        known = dict(zip(("x", "y", "z"), self.points.T, strict=False))
+        known |= {key: values for key, values in self.numbers.items() if key not in known}
         known |= dict(zip(self.feature_names, self.features.T, strict=True))
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             shown = repr(unknown[0]) if unknown else "none"
             msg = f"features: expected some of {', '.join(known)}, got {shown}"
             raise ConfigError(msg)
+        for name in names:
+            lacking = np.flatnonzero(~np.isfinite(known[name]))
+            if len(lacking):
+                msg = (
+                    f"map {self.name!r}: {name!r} was asked for, but place "
+                    f"{self.names[lacking[0]]!r} has none ({len(lacking)} of {self.n} places are "
+                    "so); add it to the map, or leave it out"
+                )
+                raise MapError(msg)
         return np.column_stack([known[name] for name in names]), tuple(names)
 
     def geometry(self, location: int) -> FloatArray:
         """(m, 2) the line a probe drives to observe `location`, metres; here one point."""
         return self.positions[location : location + 1]
 
-    def snap(self, x: float, y: float, max_distance: float) -> int | None:
+    def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
         """Return the place nearest to a position, the first of equally near ones.
 
-        None when it is farther than `max_distance` [m] or the position is not finite.
+        None when it is farther than `max_distance` [m] or the position is not finite. Without a z
+        heights do not count.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
         distances = np.hypot(self.positions[:, 0] - x, self.positions[:, 1] - y)
+        if z is not None and self.heights is not None:
+            distances = np.hypot(distances, self.heights - z)
+            if not math.isfinite(z):
+                return None
         nearest = float(distances.min())
         if nearest > max_distance:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTA
 from gp_active_sensing.topology.generated import DESIGNS, FreeTopology, make_line, make_points
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import GRID_ENDS, USUAL_PLACES, build_grid
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads, loaders
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
@@ -45,8 +47,12 @@ _KEYS = {
         "inflation",
         "unknown",
         "occupied",
+        "heights",
+        "climb_speed",
+        "descent_speed",
     ),
     "points": ("count", "low", "high", "design", "seed"),
+    "points file": ("file", "distances", "features", "climb_speed", "descent_speed"),
     "roads": (
         "file",
         "features",
@@ -57,7 +63,9 @@ _KEYS = {
         "largest_component",
     ),
 }
-_EARLIER = {"spacing": 1.0}
+_KINDS = tuple(kind for kind in _KEYS if " " not in kind)
+_PLANE = ("x", "y")
+_EARLIER: dict[str, Any] = {"spacing": 1.0, "features": _PLANE}
 """Defaults of earlier versions, which runs and bags of theirs state for maps of any kind."""
 _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
 _OF_FILE = ("roads", "grid")
@@ -94,17 +102,27 @@ class MapConfig:
     """Where a probe may go; `kind` says which of the other keys count."""
 
     kind: str | None = param(
-        None, help="kind of map; null = as the file says: roads or grid", choices=tuple(_KEYS)
+        None, help="kind of map; null = as the file says: roads or grid", choices=_KINDS
     )
     name: str = param("", help='name for messages; "" = the kind, or the name of the file')
     frame: str = param("", help='metric frame of the positions; "" = the file\'s own, or "map"')
     speed: float = param(
         1.0, help="speed of the probe where the map has no limit", unit="m/s", above=0.0
     )
+    climb_speed: float | None = param(
+        None,
+        help="grid with heights, points of a file: most metres upwards in a second; null = as "
+        "speed, which is along the way",
+        unit="m/s",
+        above=0.0,
+    )
+    descent_speed: float | None = param(
+        None, help="the same downwards; null = as speed", unit="m/s", above=0.0
+    )
     file: str = param(
         "",
         help="roads, grid: a map that ships with the package, or a path; of a grid the YAML file "
-        "of map_server",
+        "of map_server; points: a CSV table of places, instead of drawn ones",
     )
     topic: str = param(
         "",
@@ -125,10 +143,16 @@ class MapConfig:
         unit="s",
         low=0.0,
     )
-    features: tuple[str, ...] = param(
-        ("x", "y"),
-        help=f"roads: what the covariance is a function of: some of {', '.join(FEATURES)} and the "
-        f"map's own numbers; or [{RELATIONAL}], coordinates of an embedding of the road graph",
+    distances: str = param(
+        "",
+        help="points of a file: CSV table of the ways from place to place, a matrix with the names "
+        'of the places or a list with columns from, to, metres; "" = straight, to any place',
+    )
+    features: tuple[str, ...] | None = param(
+        None,
+        help="roads, points of a file: what the covariance is a function of: some of "
+        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers; or [{RELATIONAL}], "
+        "coordinates of an embedding of the road graph; null = x, y, and z where it has heights",
         min_items=1,
     )
     relational: tuple[str, ...] | None = param(
@@ -198,6 +222,12 @@ class MapConfig:
         low=0.0,
     )
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
+    heights: tuple[float, ...] = param(
+        (),
+        help="grid: z of its layers, upwards (depths are negative), ascending or descending; a "
+        "move up or down leads to the next layer; [] = one layer, in the plane",
+        unit="m",
+    )
     outline: tuple[tuple[float, float], ...] | None = param(
         None,
         help="grid: cells outside are no places; two opposite corners of a rectangle, or the "
@@ -250,18 +280,20 @@ class MapConfig:
         needed = {
             "line": ("count",),
             "grid": () if self.outline or self.file or self.topic else ("columns", "rows"),
-            "points": ("count", "low", "high"),
+            "points": () if self.file else ("count", "low", "high"),
             "roads": ("file",),
         }
         for key in needed.get(self.kind or "", ()):
             if not getattr(self, key):
                 problems.append(f"{key}: is required for kind {self.kind!r} and missing")
         kinds = _OF_FILE if self.kind is None else (self.kind,)
-        known = {*_SHARED, *(key for kind in kinds for key in _KEYS.get(kind, ()))}
+        of_file = self.kind == "points" and bool(self.file)
+        listed = ("points file",) if of_file else kinds
+        known = {*_SHARED, *(key for kind in listed for key in _KEYS.get(kind, ()))}
         for field in dataclasses.fields(self):
             usual = (field.default, _EARLIER.get(field.name, field.default))
             if field.name not in known and getattr(self, field.name) not in usual:
-                what = " or ".join(map(repr, kinds))
+                what = " or ".join(map(repr, kinds)) + (" with a file" if of_file else "")
                 problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
         if self.topic:
             twice = [key for key in ("file", "columns", "rows") if getattr(self, key)]
@@ -272,17 +304,35 @@ class MapConfig:
             problems.append(f"spacing: expected two distances above 0, got {list(self.spacing)}")
         if self.kind == "points":
             problems += self._box_problems()
+        problems += self._height_problems()
         if self.reach and self.moves == "free" and self.kind != "roads":
             problems.append("reach: has no meaning with moves: free, any place is next; remove it")
         if self.relational is not None and self.features != (RELATIONAL,):
             problems.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
-        if self.reach and self.kind == "points":
+        if self.reach and self.kind == "points" and not self.distances:
             problems.append("reach: has no meaning for kind 'points', any place is next; remove it")
-        if self.kind is not None and self.kind not in _KEYS:
-            hint = suggest(self.kind, _KEYS)
-            problems = [f"kind: expected one of {', '.join(_KEYS)}, got {self.kind!r}.{hint}"]
+        if self.kind is not None and self.kind not in _KINDS:
+            hint = suggest(self.kind, _KINDS)
+            problems = [f"kind: expected one of {', '.join(_KINDS)}, got {self.kind!r}.{hint}"]
         if problems:
             raise ConfigError(problems)
+
+    def _height_problems(self) -> list[str]:
+        steps = [b - a for a, b in pairwise(self.heights)]
+        found = []
+        if self.heights and (self.file or self.topic):
+            found.append("heights: a map of a file or topic lies in the plane; remove heights")
+        if not (all(step > 0.0 for step in steps) or all(step < 0.0 for step in steps)):
+            found.append(
+                f"heights: expected heights that ascend or descend, got {list(self.heights)}"
+            )
+        if self.kind == "grid" and not self.heights:
+            found += [
+                f"{key}: is for a grid with heights; give heights, or remove it"
+                for key in ("climb_speed", "descent_speed")
+                if getattr(self, key) is not None
+            ]
+        return found
 
     def _box_problems(self) -> list[str]:
         if len(self.low) != len(self.high):
@@ -328,6 +378,19 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
         "frame": config.frame or "map",
         "speed": config.speed,
     }
+    speeds = Speeds(config.speed, config.climb_speed, config.descent_speed)
+    if config.kind == "points" and config.file:
+        from gp_active_sensing.topology.stations import load_stations  # seldom wanted
+
+        return load_stations(
+            _map_file(config.file, base_dir),
+            distances=_map_file(config.distances, base_dir) if config.distances else None,
+            features=config.features,
+            speed=speeds,
+            reach=config.reach,
+            name=config.name,
+            frame=config.frame or "map",
+        )
     if config.kind == "points":
         box = config.count, config.low, config.high
         return make_points(*box, design=config.design, seed=config.seed, **shared)
@@ -366,7 +429,7 @@ def _roads(config: MapConfig, path: Path) -> Roads:
         logger.info("map %r: %s", road_map.name, note)
     return Roads(
         road_map,
-        features=config.features,
+        features=config.features or _PLANE,
         relational=config.relational,
         share=config.relational_share,
         anchor=config.anchor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from gp_active_sensing.topology.segments import RoadMap, Segment
 from gp_active_sensing.types import FloatArray
 
 __all__ = [
+    "AXIS",
     "FEATURES",
     "RELATIONAL",
     "ROAD_DISTANCE",
@@ -64,6 +65,24 @@ class Attributes:
     def none(cls, n: int) -> Attributes:
         """Return the attributes of n places about which the map says nothing."""
         return cls((), np.zeros((n, 0)), ())
+
+    @classmethod
+    def of_numbers(
+        cls, n: int, numbers: Mapping[str, FloatArray | Sequence[float | None]]
+    ) -> Attributes:
+        """Return the attributes of n places by numbers, as far as they vary; NaN = none.
+
+        A number that some places lack has a column more, which says so.
+        """
+        return cls._of(n, {name: _of_numbers(values) for name, values in numbers.items()})
+
+    @classmethod
+    def _of(cls, n: int, columns: Mapping[str, Sequence[FloatArray]]) -> Attributes:
+        found = {name: each for name, each in columns.items() if each}
+        if not found:
+            return cls.none(n)
+        owners = tuple(k for k, each in enumerate(found.values()) for _ in each)
+        return cls(tuple(found), np.column_stack([c for e in found.values() for c in e]), owners)
 
     def only(self, names: Sequence[str]) -> Attributes:
         """Return some of them, by name.
@@ -107,17 +126,12 @@ def attributes_of(segments: Sequence[Segment]) -> Attributes:
     }
     for name in dict.fromkeys(name for s in segments for name in s.extra):
         numbers[name] = [s.extra.get(name) for s in segments]
-    found = {name: _of_numbers(values) for name, values in numbers.items()}
-    found["class"] = _of_categories([s.road_class for s in segments])
-    found = {name: columns for name, columns in found.items() if columns}
-    owners = tuple(k for k, columns in enumerate(found.values()) for _ in columns)
-    columns = [column for each in found.values() for column in each]
-    if not columns:
-        return Attributes.none(len(segments))
-    return Attributes(tuple(found), np.column_stack(columns), owners)
+    columns = {name: _of_numbers(values) for name, values in numbers.items()}
+    columns["class"] = _of_categories([s.road_class for s in segments])
+    return Attributes._of(len(segments), columns)
 
 
-def _of_numbers(values: Sequence[float | None]) -> list[FloatArray]:
+def _of_numbers(values: FloatArray | Sequence[float | None]) -> list[FloatArray]:
     numbers = np.array([math.nan if v is None else float(v) for v in values])
     known = np.isfinite(numbers)
     columns = []

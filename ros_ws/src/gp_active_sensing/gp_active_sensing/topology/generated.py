@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from gp_active_sensing.topology.base import Places
 from gp_active_sensing.topology.geometry import Outline, bounds_of
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.ground import FreeGround
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
@@ -38,9 +39,11 @@ class FreeTopology(Places):
         frame: metric frame of the positions.
         names: (n,) the map's own identifiers.
         positions: (n, 2) metres.
-        features: (n, p) what the covariance is a function of; None = the positions.
+        features: (n, p) what the covariance is a function of; None = the points.
         feature_names: (p,) their names.
-        speed: of the probe [m/s].
+        speed: of the probe [m/s], or its speeds along a leg and up and down.
+        heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
+        numbers: (n,) further numbers of the places by name, NaN where a place has none.
     """
 
     free = True
@@ -53,13 +56,22 @@ class FreeTopology(Places):
         positions: npt.ArrayLike,
         *,
         features: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] = ("x", "y"),
-        speed: float = 1.0,
+        feature_names: Sequence[str] | None = None,
+        speed: float | Speeds = 1.0,
+        heights: npt.ArrayLike | None = None,
+        numbers: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         super().__init__(
-            name, frame, names, positions, features=features, feature_names=feature_names
+            name,
+            frame,
+            names,
+            positions,
+            features=features,
+            feature_names=feature_names,
+            heights=heights,
+            numbers=numbers,
         )
-        self._speed = speed
+        self.speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
 
     def neighbours(self, location: int) -> IntArray:
         """Return all the other places, sorted."""
@@ -79,24 +91,25 @@ class FreeTopology(Places):
         self._check(at, observed)
         if at is None:
             return Route((goal,), Cost(0.0, 0.0))
-        (x0, y0), (x1, y1) = self.positions[at], self.positions[goal]
-        metres = float(np.hypot(x1 - x0, y1 - y0))
-        return Route((goal,), Cost(metres, metres / self._speed))
+        return Route((goal,), Cost(*self.speeds.leg(self.points[at], self.points[goal])))
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the straight way to a place from every other; metres and seconds go together."""
-        apart = np.hypot(*(self.positions - self.positions[goal]).T).tolist()
+        """Return the straight way to a place from every other, the least in either unit."""
+        metres, seconds = self._legs(self.points[goal] - self.points)
         following = [goal] * self.n
         following[goal] = -1
-        costs = tuple(Cost(metres, metres / self._speed) for metres in apart)
+        costs = tuple(map(Cost, metres.tolist(), seconds.tolist()))
         return Ways(goal, costs, tuple(following))
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the straight way from a place to every one; it costs nothing from nowhere."""
-        metres = np.zeros(self.n)
-        if at is not None:
-            metres = np.hypot(*(self.positions - self.positions[at]).T)
-        return WaysFrom(metres, metres / self._speed, np.full(self.n, -1, dtype=np.int64))
+        offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
+        return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
+
+    def _legs(self, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (n,) metres and seconds of legs with these offsets."""
+        metres = self.speeds.metres(offsets)
+        return metres, self.speeds.seconds(offsets, metres)
 
     def reachable(
         self,
@@ -251,7 +264,8 @@ def make_grid(
     obstacles: Sequence[Outline] = (),
     moves: str = "adjacent",
     origin: tuple[float, float] = (0.0, 0.0),
-    speed: float = 1.0,
+    heights: Sequence[float] = (),
+    speed: float | Speeds = 1.0,
     reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
@@ -275,7 +289,9 @@ def make_grid(
         obstacles: their outlines, likewise.
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m].
-        speed: of the probe [m/s].
+        heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
+            layer k is called "c2r3z{k}", layer by layer; a move up or down leads to the next one.
+        speed: of the probe [m/s], or its speeds along a leg and up and down.
         reach: places within so many metres may be next, too; 0 = adjacent ones only.
         name: name of the map.
         frame: metric frame of the positions.
@@ -286,6 +302,12 @@ def make_grid(
     ground = FreeGround(outline, obstacles)
     step = spacings(spacing)
     columns, rows, origin = _fitted(columns, rows, step, outline, origin)
+    if columns * rows * len(heights) > MOST_CELLS:
+        msg = (
+            f"heights: {columns} × {rows} cells in {len(heights)} layers are more than "
+            f"{MOST_CELLS}; give fewer"
+        )
+        raise ConfigError(msg)
     across, up = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = [(int(c), int(r)) for c, r in zip(across.ravel(), up.ravel(), strict=True)]
     centres = np.asarray(origin) + step * np.array(cells, dtype=np.float64)
@@ -306,10 +328,45 @@ def make_grid(
     places = {cells[k]: i for i, k in enumerate(kept)}
     names = [f"c{c}r{r}" for c, r in places]
     positions = centres[kept]
+    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    steps = []
+    if moves != "free":
+        steps = _steps(places, positions, neighbours, ground, speeds.along)
+    above: FloatArray | None = None
+    if heights:
+        steps = _with_layers(steps, len(names), heights, speeds)
+        above = np.repeat(np.asarray(heights, dtype=np.float64), len(names))
+        positions = np.tile(positions, (len(heights), 1))
+        names = [f"{cell}z{k}" for k in range(len(heights)) for cell in names]
     if moves == "free":
-        return FreeTopology(name, frame, names, positions, speed=speed)
-    steps = _steps(places, positions, neighbours, ground, speed)
-    return GraphTopology(name, frame, names, positions, steps, reach=reach)
+        return FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
+    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
+
+
+def _with_layers(
+    steps: Sequence[Sequence[Move]], n: int, heights: Sequence[float], speeds: Speeds
+) -> list[list[Move]]:
+    """Return the moves of n cells in each layer, and those from each layer to the next.
+
+    Args:
+        steps: (n,) moves in one layer; () = none at all.
+        n: number of cells.
+        heights: of the layers, ascending or descending [m].
+        speeds: of the probe.
+    """
+    if not steps:
+        return []
+    found: list[list[Move]] = []
+    for k, height in enumerate(heights):
+        up: list[tuple[int, float, float]] = []
+        for other in (k - 1, k + 1):
+            if 0 <= other < len(heights):
+                offset = np.array([0.0, 0.0, heights[other] - height])
+                up.append((other * n, *speeds.leg(np.zeros(3), offset)))
+        for i, out in enumerate(steps):
+            level = [move._replace(to=move.to + k * n) for move in out]
+            found.append(level + [Move(first + i, *cost) for first, *cost in up])
+    return found
 
 
 def spacings(spacing: float | tuple[float, float]) -> FloatArray:

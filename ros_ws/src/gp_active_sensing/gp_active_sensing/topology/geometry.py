@@ -124,29 +124,35 @@ def whole_way(
     return tuple(way)
 
 
-def runs(positions: FloatArray, places: IntArray, count: int) -> list[IntArray]:
+def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
     """Return places in so many groups of the same size, those of a group near each other.
 
     Args:
-        positions: (n, 2) of all places of a map [m].
+        points: (n, 2 or 3) of all places of a map [m].
         places: some of them.
         count: number of groups; some are empty where there are more of them than places.
     """
-    return np.array_split(places[_along_a_curve(positions[places])], count)
+    return np.array_split(places[_along_a_curve(points[places])], count)
 
 
 def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
     """Return the places of a map that have a weight in so many parts, or one a place if fewer."""
     counted = np.flatnonzero(topology.weights > 0.0)
-    return runs(topology.positions, counted, min(count, len(counted)))
+    return runs(topology.points, counted, min(count, len(counted)))
 
 
-def _along_a_curve(positions: FloatArray) -> IntArray:
-    """Return the order of (n, 2) positions along a space-filling curve [Morton1966]."""
-    span = np.maximum(np.ptp(positions, axis=0).max(), 1e-300)
-    cells = ((positions - positions.min(axis=0)) / span * 65535.0).astype(np.int64)
+def _along_a_curve(points: FloatArray) -> IntArray:
+    """Return the order of (n, 2 or 3) points along a space-filling curve [Morton1966].
+
+    Heights are told apart as finely as positions: a metre upwards often changes as much as many
+    across.
+    """
+    low, span = points.min(axis=0), np.ptp(points, axis=0)
+    span[:2] = span[:2].max()
+    cells = ((points - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
     code = np.zeros(len(cells), dtype=np.int64)
+    axes = cells.shape[1]
     for bit in range(16):
-        code |= ((cells[:, 0] >> bit) & 1) << (2 * bit)
-        code |= ((cells[:, 1] >> bit) & 1) << (2 * bit + 1)
+        for axis in range(axes):
+            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
     return np.argsort(code, kind="stable")

@@ -11,6 +11,7 @@ import numpy as np
 from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from gp_active_sensing.topology.geometry import Outline, polygon
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def build_grid(
         spacing = 1.0
         if config.outline is not None and not (config.columns or config.rows):
             spacing = _of_area(_area_of(config.outline), notes)
-    places = make_grid(config.columns, config.rows, spacing, origin=config.origin, **shared)
+    shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
+    shared |= {"heights": config.heights, "origin": config.origin}
+    places = make_grid(config.columns, config.rows, spacing, **shared)
     return places, tuple(notes)
 
 

@@ -57,14 +57,22 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
         return int(place)
     given = reading.position
     position = [_number(c) for c in given] if isinstance(given, Iterable) else []
-    x, y = position if len(position) == 2 else (None, None)
-    if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
-        msg = f"{where}: needs a place or a finite position (x, y), got {reading.position!r}"
+    axes = "x, y" if topology.heights is None else "x, y, z"
+    numbers = [c for c in position if c is not None and math.isfinite(c)]
+    if len(numbers) != len(position) or len(numbers) not in {2, len(axes.split())}:
+        msg = f"{where}: needs a place or a finite position ({axes}), got {reading.position!r}"
         raise ReadingError("bad_position", msg)
-    location = topology.snap(x, y, snap_distance)
+    if len(numbers) == 2 and topology.heights is not None:
+        msg = (
+            f"{where}: the places of map {topology.name!r} have heights; its position needs "
+            f"x, y and z, got {reading.position!r}"
+        )
+        raise ReadingError("bad_position", msg)
+    x, y, *up = numbers
+    location = topology.snap(x, y, snap_distance, *up)
     if location is None:
         msg = (
-            f"{where}: position ({x:.1f}, {y:.1f}) is farther than "
+            f"{where}: position ({', '.join(f'{c:.1f}' for c in numbers)}) is farther than "
             f"{snap_distance:g} m from every place of map {topology.name!r}"
         )
         raise ReadingError("off_map", msg)
@@ -81,7 +89,7 @@ def _number(value: object) -> float | None:
         return math.inf
 
 
-_CELL = re.compile(r"c-?\d+r-?\d+")
+_CELL = re.compile(r"c-?\d+r-?\d+(z\d+)?")
 
 _FAR = 0.1
 """Share of a map's extent by which a position may lie off every place."""
@@ -187,9 +195,10 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
         if given in topology.names:
             return topology.names.index(given)
         hint = suggest(given, topology.names)
-        if _CELL.fullmatch(topology.names[0]):
+        if cell := _CELL.fullmatch(topology.names[0]):
+            layer = "z<layer>" if cell[1] else ""
             hint = (
-                f" Cells are called c<column>r<row>, such as {topology.names[0]} and "
+                f" Cells are called c<column>r<row>{layer}, such as {topology.names[0]} and "
                 f"{topology.names[-1]}; those outside the outline or in an obstacle are no places"
             )
         msg = f"{key}: no place {given!r} on map {topology.name!r}.{hint}"

@@ -30,6 +30,7 @@ __all__ = [
     "local_system",
     "metres_of",
     "place",
+    "points_in_metres",
 ]
 
 LOCAL = "local"
@@ -153,6 +154,27 @@ def geographic_of(
         _system(crs, where), LONLAT, np.array(points, dtype=np.float64).reshape(-1, 2), where
     )
     return lonlat, _middle(lonlat)
+
+
+def points_in_metres(
+    points: Sequence[Point], crs: str, *, where: str
+) -> tuple[FloatArray, tuple[float, float]]:
+    """Return (n, 2) points in local metres, and longitude and latitude of the origin.
+
+    Args:
+        points: in the coordinates of `crs`, of longitude and latitude the longitude first.
+        crs: any system that PROJ knows.
+        where: the file, for messages.
+
+    Raises:
+        MapError: unknown system, or points outside of where it is defined.
+        MissingDependencyError: pyproj is missing.
+    """
+    given = np.array(points, dtype=np.float64).reshape(-1, 2)
+    if _system(crs, where).is_geographic:
+        _check_range(given, where, crs)
+    lonlat, datum = geographic_of(points, crs, where=where)
+    return np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3), datum
 
 
 def metres_of(position: Point, datum: Point, extent: float) -> Point:

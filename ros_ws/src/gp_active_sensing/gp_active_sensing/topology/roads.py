@@ -215,8 +215,8 @@ class Roads(GraphTopology):
         """(m, 2) the line of a segment in driving direction, metres; read-only."""
         return self._lines[location]
 
-    def snap(self, x: float, y: float, max_distance: float) -> int | None:
-        """Return the segment nearest to a position, the first of equally near ones.
+    def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
+        """Return the segment nearest to a position, the first of equally near ones; z is unused.
 
         A segment and its twin often share a line: use `snap_heading` to tell them apart.
         None when it is farther than `max_distance` [m] or the position is not finite.

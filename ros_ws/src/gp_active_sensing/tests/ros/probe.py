@@ -87,11 +87,14 @@ class Probe:
     def now_ns(self) -> int:
         return int(self.node.get_clock().now().nanoseconds)
 
-    def pose(self, x: float, y: float = 0.0, *, frame: str = "map", t: int | None = None) -> None:
+    def pose(
+        self, x: float, y: float = 0.0, *, frame: str = "map", t: int | None = None, z: float = 0.0
+    ) -> None:
         message = Odometry()
         message.header.frame_id = frame
         message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
         message.pose.pose.position.x, message.pose.pose.position.y = x, y
+        message.pose.pose.position.z = z
         message.pose.pose.orientation.w = 1.0
         self.poses.publish(message)
 
@@ -121,9 +124,10 @@ class Probe:
 
     def go(self) -> None:
         """Go to the waypoint heard last, and read there."""
-        x, y = self.waypoints[-1].pose.position.x, self.waypoints[-1].pose.position.y
+        position = self.waypoints[-1].pose.position
+        x, y = position.x, position.y
         t = self.now_ns()
-        self.pose(x, y, t=t)
+        self.pose(x, y, t=t, z=position.z)
         self.reading(self.field(x, y), t=t)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:

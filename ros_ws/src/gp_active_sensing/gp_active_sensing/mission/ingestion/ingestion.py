@@ -246,7 +246,9 @@ class Ingestion:
     # -- poses ---------------------------------------------------------------------------------
 
     def _take_pose(self, pose: Pose, received: float) -> list[PendingReading]:
-        why = self.checks.unusable(pose, self.loop.topology.frame, self.loop.clock_ns)
+        topology = self.loop.topology
+        heights = topology.heights is not None
+        why = self.checks.unusable(pose, topology.frame, self.loop.clock_ns, heights=heights)
         if why is not None:
             self._count(*why)
             return []
@@ -278,7 +280,8 @@ class Ingestion:
         match = self._match(pose)
         self.off_map = match is None
         if match is None:
-            self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f})")
+            up = f", {pose.z:.1f}" if self.matcher.has_heights else ""
+            self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f}{up})")
             self.dwelling.drive(None, 0.0, pose.stamp_ns)
             return []
         self.here = match
@@ -330,8 +333,7 @@ class Ingestion:
         """Return the distance from a place's point [m], 0 on a road."""
         if self.matcher.is_line(place):
             return 0.0
-        x, y = self.loop.topology.positions[place].tolist()
-        return math.hypot(pose.x - x, pose.y - y)
+        return self.matcher.apart(place, pose.x, pose.y, pose.z)
 
     def _lateness(self, received: float) -> float:
         """Return how long after it came a pose is used [s].
@@ -349,12 +351,13 @@ class Ingestion:
         if counted is not None:
             if pose.stamp_ns <= counted.stamp_ns:
                 return  # sent again to a node that was started again
-            self.metres += math.hypot(pose.x - counted.x, pose.y - counted.y)
+            offset = pose.x - counted.x, pose.y - counted.y, pose.z - counted.z
+            self.metres += self.matcher.driven(*offset)
         self.counted = pose
 
     def _match(self, pose: Pose) -> Match | None:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
-        return self.matcher.match(pose.x, pose.y, pose.heading, expected)
+        return self.matcher.match(pose.x, pose.y, pose.heading, expected, pose.z)
 
     # -- readings ------------------------------------------------------------------------------
 

@@ -47,13 +47,16 @@ class PoseFilter:
         """Poses with a covariance that is none; they are used without."""
         self._lost_said = False
 
-    def unusable(self, pose: Pose, frame: str, now_ns: int | None) -> tuple[str, str] | None:
+    def unusable(
+        self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
+    ) -> tuple[str, str] | None:
         """Return why a pose cannot be used, as the word of the reason and in words; None = it can.
 
         Args:
             pose: as it came.
             frame: of the map.
             now_ns: time of the node's clock; None = there is none yet.
+            heights: the places of the map have heights, so that a pose needs a z.
         """
         if pose.frame.lstrip("/") != frame:
             why = (
@@ -64,6 +67,12 @@ class PoseFilter:
             return "wrong_frame", why
         if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
             return "pose_not_finite", f"pose at ({pose.x}, {pose.y})"
+        if heights and not abs(pose.z) <= FARTHEST:
+            why = (
+                f"pose at ({pose.x:.1f}, {pose.y:.1f}) with z {pose.z}, where the map has heights "
+                "(of a NavSatFix, give pose.zero_altitude, the altitude at which z is 0): it"
+            )
+            return "pose_not_finite", why
         if far := self.ahead(pose, now_ns):
             return "pose_ahead", far
         return None

@@ -172,11 +172,11 @@ def next_pass(
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
     """Return of each part the goal that is nearest to the middle of it, if it has a goal."""
     found: list[int] = []
-    positions = driver.topology.positions
+    points = driver.topology.points
     for part in parts:
         goals = np.intersect1d(part, driver.field.places)
         if goals.size:
-            away = np.hypot(*(positions[goals] - positions[part].mean(axis=0)).T)
+            away = np.linalg.norm(points[goals] - points[part].mean(axis=0), axis=1)
             found.append(int(goals[first_best(-away)]))
     return found
 

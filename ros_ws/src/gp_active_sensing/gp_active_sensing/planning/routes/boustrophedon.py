@@ -53,7 +53,8 @@ class Ground:
     """A map as rows see it.
 
     Args:
-        topology: a map with positions on a plane; rows of roads are no rows.
+        topology: a map with positions; rows of roads are no rows. Where places lie above one
+            another, a row takes all of them, up and down in turn.
         places: (n,) places that may be on a route; None = all of them.
     """
 
@@ -163,7 +164,8 @@ class Ground:
 
     def mean_distance(self, visited: Sequence[int] | IntArray) -> float:
         """Return the mean straight distance of a place to the nearest one that is visited [m]."""
-        return mean_distance(self.positions, self.topology.positions, visited)
+        points = self.topology.points
+        return mean_distance(points[self.places], points, visited)
 
 
 def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
@@ -186,6 +188,8 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     forward = rows.corner in (0, 2)
     gap = 1.6 * max(ground.pitch, rows.along)
     u, _ = ground.seen(rows.direction)
+    if ground.topology.heights is not None:
+        lines = [_up_and_down(line, u) for line in lines]
     pieces = [_pieces(line, u, gap) for line in lines]
     row_by_row: list[IntArray] = []
     for number, found in enumerate(pieces):
@@ -264,6 +268,12 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
         if math.isfinite(away[nearest]):
             found.append(nearest)
     return np.array(found, dtype=np.int64)
+
+
+def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
+    """Return a row with every second of its columns of places the other way round."""
+    columns = np.split(line, np.flatnonzero(np.diff(u[line]) > 1e-6) + 1)
+    return np.concatenate([c[::-1] if k % 2 else c for k, c in enumerate(columns)])
 
 
 def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:

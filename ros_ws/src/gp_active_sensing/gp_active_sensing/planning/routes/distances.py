@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.search import Moves
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
@@ -49,10 +51,10 @@ class Distances:
         self.by = by
         self.n = topology.n
         self.free = topology.free
-        self._positions = topology.positions
+        self._points = topology.points
         self._topology = (lambda: topology) if keep else weakref.ref(topology)
         self._moves: Moves | None = topology.moves if isinstance(topology, GraphTopology) else None
-        self._pace = _pace(topology) if self.free else 0.0
+        self._speeds = _speeds(topology) if self.free else Speeds()
         self._graph: csr_array | None = None
         self._most_per_metre = 0.0
         self._rows: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -62,20 +64,23 @@ class Distances:
     def row(self, at: int) -> FloatArray:
         """(n,) to every place in the unit of `by`, infinite where there is no way; read-only."""
         if self.free:
-            metres = np.hypot(*(self._positions - self._positions[at]).T)
-            return np.asarray(metres if self.by == "metres" else metres * self._pace)
+            return self._legs(self._points - self._points[at])
         return self._row(at)[0]
 
     def between(self, places: Sequence[int] | IntArray) -> FloatArray:
         """(k, k) from each of some places (rows) to each of them, in the unit of `by`."""
         chosen = np.asarray(places, dtype=np.int64)
         if self.free:
-            x, y = self._positions[chosen].T
-            metres = np.hypot(x[:, None] - x, y[:, None] - y)
-            return np.asarray(metres if self.by == "metres" else metres * self._pace)
+            points = self._points[chosen]
+            return self._legs(points[None, :] - points[:, None])
         return np.array([self._row(a)[0][chosen] for a in chosen.tolist()]).reshape(
             len(chosen), len(chosen)
         )
+
+    def _legs(self, offsets: FloatArray) -> FloatArray:
+        """Return (…) what straight legs with these offsets cost, in the unit of `by`."""
+        metres = self._speeds.metres(offsets)
+        return metres if self.by == "metres" else self._speeds.seconds(offsets, metres)
 
     def way(self, a: int, b: int) -> Route | None:
         """Return the cheapest way from one place to another, None where there is none.
@@ -85,8 +90,7 @@ class Distances:
         if a == b:
             return Route((), Cost(0.0, 0.0))
         if self.free:
-            metres = math.hypot(*(self._positions[b] - self._positions[a]))
-            return Route((b,), Cost(metres, metres * self._pace))
+            return Route((b,), Cost(*self._speeds.leg(self._points[a], self._points[b])))
         for move in self._moves[a] if self._moves is not None else ():
             if move.to == b:
                 return Route((b,), Cost(move.metres, move.seconds))
@@ -144,7 +148,7 @@ class Distances:
         if found is None and self._moves is not None:
             if not self._most_per_metre:
                 self._most_per_metre = _most_per_metre(self._moves, self.by)
-            straight = math.hypot(*(self._positions[b] - self._positions[a]))
+            straight = math.hypot(*(self._points[b] - self._points[a]))
             near = self._search(a, _DETOUR * straight * self._most_per_metre)
             found = near if math.isfinite(near[0][b]) else None
         least, before = self._row(a) if found is None else found
@@ -204,14 +208,14 @@ class Apart:
     """
 
     def __init__(self, topology: Topology) -> None:
-        self._positions = topology.positions
+        self._points = topology.points
         links = None if topology.free else topology.links
         self._graph = None if links is None else links.matrix(links.metres)
 
     def row(self, place: int, limit: float = math.inf) -> FloatArray:
         """(n,) from a place to every one, infinite beyond `limit` [m]."""
         if self._graph is None:
-            metres = np.hypot(*(self._positions - self._positions[place]).T)
+            metres = Speeds().metres(self._points - self._points[place])
             return np.where(metres <= limit, metres, np.inf)
         return _dijkstra(self._graph, place, limit)[0]
 
@@ -224,25 +228,25 @@ class Apart:
             return np.asarray(search(self._graph, indices=list(places), min_only=True))
         from scipy.spatial import cKDTree
 
-        distances = cKDTree(self._positions[list(places)]).query(self._positions)[0]
+        distances = cKDTree(self._points[list(places)]).query(self._points)[0]
         return np.asarray(distances)
 
 
 def mean_distance(
-    points: FloatArray, positions: FloatArray, visited: Sequence[int] | IntArray
+    points: FloatArray, places: FloatArray, visited: Sequence[int] | IntArray
 ) -> float:
     """Return the mean straight distance of some points to the nearest place that is visited [m].
 
     Args:
-        points: (m, 2) [m].
-        positions: (n, 2) of all places [m].
+        points: (m, 2 or 3) [m].
+        places: (n, 2 or 3) points of all places [m].
         visited: some of these; infinite where there are none.
     """
     from scipy.spatial import cKDTree
 
     if not len(visited):
         return math.inf
-    chosen = positions[np.asarray(visited, dtype=np.int64)]
+    chosen = places[np.asarray(visited, dtype=np.int64)]
     return float(np.mean(np.asarray(cKDTree(chosen).query(points)[0])))
 
 
@@ -285,9 +289,11 @@ def _most_per_metre(moves: Moves, by: str) -> float:
     return max(paces, default=1.0)
 
 
-def _pace(topology: Topology) -> float:
-    """Return the seconds a metre takes where any place may be next."""
+def _speeds(topology: Topology) -> Speeds:
+    """Return how fast a probe is where any place may be next."""
+    if isinstance(topology, FreeTopology):
+        return topology.speeds
     ways = topology.ways_from(0)
     far = int(np.argmax(ways.metres))
-    metres = float(ways.metres[far])
-    return float(ways.seconds[far]) / metres if metres > 0.0 else 0.0
+    metres, seconds = float(ways.metres[far]), float(ways.seconds[far])
+    return Speeds(metres / seconds if metres > 0.0 and seconds > 0.0 else 1.0)

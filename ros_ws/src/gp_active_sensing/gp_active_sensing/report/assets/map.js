@@ -9,7 +9,9 @@
   /** How a map fits a canvas of some width: size, every point in pixels, every place's middle. */
   function layout(places, width) {
     const side = places.shape === 'cells' ? places.side / 2 : 0;
-    const [low, high] = [places.low.map((v) => v - side), places.high.map((v) => v + side)];
+    const { layers } = places;
+    const [least, most] = layers ? [layers.low, layers.high] : [places.low, places.high];
+    const [low, high] = [least.map((v) => v - side), most.map((v) => v + side)];
     const margin = places.shape === 'cells' ? 2 : 8;
     const room = GPAS.room(width);
     const [wide, tall] = [Math.max(high[0] - low[0], 1e-9), Math.max(high[1] - low[1], 1e-9)];
@@ -23,9 +25,9 @@
     const found = { width, height, factor, stroke, side: places.side * factor };
     found.box = { left: x0, right: x0 + wide * factor, top: y0 - tall * factor, bottom: y0 };
     [found.low, found.high] = [low, high];
-    found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
-    found.x = Float32Array.from(places.x, (x) => x0 + (x - low[0]) * factor);
-    found.y = Float32Array.from(places.y, (y) => y0 - (y - low[1]) * factor);
+    const shift = (i, axis) => (layers ? layers.shifts[layers.of[i]][axis] : 0);
+    found.x = Float32Array.from(places.x, (x, i) => x0 + (x + shift(i, 0) - low[0]) * factor);
+    found.y = Float32Array.from(places.y, (y, i) => y0 - (y + shift(i, 1) - low[1]) * factor);
     found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
     found.middle = new Float32Array(2 * places.n);
     for (let i = 0; i < places.n; i += 1) place(places, found, i);
@@ -55,6 +57,17 @@
       left -= part;
     }
     found.middle.set(at, 2 * i);
+  }
+
+  /** Say above each layer of a map how high it lies. */
+  function heights(pen, where, layers) {
+    pen.font = '12px system-ui, sans-serif';
+    pen.fillStyle = GPAS.variable('--soft');
+    pen.textBaseline = 'bottom';
+    layers.labels.forEach((label, k) => {
+      const [x, y] = where.at(...layers.corners[k]);
+      pen.fillText(label, x, y - 2);
+    });
   }
 
   function distance(x, y, x0, y0, x1, y1) {
@@ -125,7 +138,8 @@
       const pen = canvas.getContext('2d');
       pen.clearRect(0, 0, where.width, where.height);
       pen.drawImage(below, 0, 0, where.width, where.height);
-      GPAS.axes(pen, where, places.north);
+      if (places.layers) heights(pen, where, places.layers);
+      else GPAS.axes(pen, where, places.north);
       over(pen, where, trace);
     }
 

@@ -25,7 +25,7 @@ class Untold:
         self._inner = topology
         self.free = topology.free
         self.n = topology.n
-        self.positions = topology.positions
+        self.points = topology.points
 
     def ways_from(self, at: int | None, by: str = "seconds"):
         return self._inner.ways_from(at, by)

@@ -1,0 +1,295 @@
+"""Places from a table: stations and sampling sites with names, heights and further numbers."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError, listed, suggest
+from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.legs import Speeds
+from gp_active_sensing.topology.loaders.drafts import fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.projection import LONLAT, points_in_metres
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.tables import MISSING, Table
+
+__all__ = ["HEIGHTS", "Sites", "load_stations", "read_stations", "topology_of"]
+
+logger = logging.getLogger(__name__)
+
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name", "station", "site", "id"),
+    "x": ("x", "x_m", "easting"),
+    "y": ("y", "y_m", "northing"),
+    "lon": ("lon", "longitude", "lng"),
+    "lat": ("lat", "latitude"),
+}
+"""What a column means -> its names, in any case; the first that is there counts."""
+HEIGHTS: Mapping[str, float] = {
+    "z": 1.0,
+    "z_m": 1.0,
+    "height": 1.0,
+    "height_m": 1.0,
+    "altitude": 1.0,
+    "elevation": 1.0,
+    "depth": -1.0,
+    "depth_m": -1.0,
+}
+"""Names of a height -> its sign: depths count downwards."""
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Places as a table or a graph gives them.
+
+    Args:
+        title: name of the map.
+        names: (n,) of the places.
+        points: (n, 2) x, y, or (n, 3) with z upwards [m].
+        datum: longitude and latitude of the origin; None = not known.
+        numbers: (n,) further numbers by name, NaN where a place has none.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    points: FloatArray
+    datum: tuple[float, float] | None = None
+    numbers: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+def load_stations(
+    path: Path,
+    *,
+    distances: Path | None = None,
+    features: Sequence[str] | None = None,
+    speed: float | Speeds = 1.0,
+    reach: float = 0.0,
+    name: str = "",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Return the map of the places of a CSV table.
+
+    Without a table of distances any place may be next, by the straight way.
+
+    Args:
+        path: a row for each place, see `read_stations`.
+        distances: ways between them, see `distance_table`; None = straight.
+        features: what the covariance is a function of; None = x, y, and z where there are heights.
+        speed: of the probe [m/s], or its speeds along a way and up and down.
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
+        name: of the map; "" = that of the file.
+        frame: metric frame of the positions.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its line.
+        ConfigError: no such feature.
+        MissingDependencyError: the table has longitudes, and pyproj is missing.
+    """
+    sites = read_stations(path, name=name)
+    moves: list[list[Move]] | None = None
+    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    if distances is not None:
+        from gp_active_sensing.topology.distance_table import moves_along, read_distances
+
+        ways = read_distances(distances, sites.names)
+        moves = moves_along(ways, sites.points, speeds, names=sites.names, where=str(distances))
+    return topology_of(sites, moves, features=features, speed=speeds, reach=reach, frame=frame)
+
+
+def topology_of(
+    sites: Sites,
+    moves: Sequence[Sequence[Move]] | None,
+    *,
+    features: Sequence[str] | None = None,
+    speed: float | Speeds = 1.0,
+    reach: float = 0.0,
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Return the map of places.
+
+    Args:
+        sites: the places.
+        moves: (n,) out of each place; None = any place may be next.
+        features: what the covariance is a function of; None = the points.
+        speed: of the probe, where any place may be next.
+        reach: places within so many metres may be next, too.
+        frame: metric frame of the positions.
+
+    Raises:
+        ConfigError: no such feature.
+        MapError: a feature that a place lacks.
+    """
+    points, numbers = sites.points, dict(sites.numbers)
+    more: dict[str, Any] = {"heights": points[:, 2] if points.shape[1] == 3 else None}
+    more["numbers"] = numbers
+    if features is not None:
+        plain = Places(sites.title, frame, sites.names, points[:, :2], **more)
+        more["features"], more["feature_names"] = plain.columns(features)
+        more["numbers"] = {key: v for key, v in numbers.items() if key not in features}
+    made: FreeTopology | GraphTopology
+    where = sites.title, frame, sites.names, points[:, :2]
+    if moves is None:
+        made = FreeTopology(*where, speed=speed, **more)
+    else:
+        made = GraphTopology(*where, moves, reach=reach, **more)
+    made.datum = sites.datum
+    return made
+
+
+def read_stations(path: Path, *, name: str = "") -> Sites:
+    """Read a table of places.
+
+    Columns, in any case and order: `x` and `y` [m], or `longitude` and `latitude` [degree], which
+    are projected; perhaps a `name` (else the places are called 1, 2, …) and a `height`, `z` or
+    `depth` [m]. Every other column of numbers is kept by its name, with gaps where a cell is empty.
+
+    Args:
+        path: of a CSV file with a header.
+        name: of the map; "" = that of the file.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its line.
+        MissingDependencyError: the table has longitudes, and pyproj is missing.
+    """
+    check_file(path, MOST_TEXT)
+    with Table(path, MapError) as table:
+        columns = _columns_of(table)
+        rows = list(table)
+    if not rows:
+        msg = f"{path}: expected a row for each place below the header, found none"
+        raise MapError(msg)
+    if len(rows) > MOST_CELLS:
+        msg = f"{path}: {len(rows)} places are more than {MOST_CELLS}"
+        raise MapError(msg)
+    problems: list[str] = []
+    pair = ("x", "y") if "x" in columns else ("lon", "lat")
+    keys = [*pair, *(["z"] if "z" in columns else [])]
+    found = np.array([_coordinates(line, row, keys, columns, problems) for line, row in rows])
+    names = _names(rows, columns.get("name"), problems)
+    if problems:
+        fail(path, problems)
+    if "z" in columns:
+        found[:, 2] *= HEIGHTS[columns["z"][1].lower()]
+    datum = None
+    if pair == ("lon", "lat"):
+        degrees = [(x, y) for x, y in found[:, :2].tolist()]
+        found[:, :2], datum = points_in_metres(degrees, LONLAT, where=str(path))
+    elif np.abs(found[:, :2]).max() <= 180.0 and 0.0 < np.ptp(found[:, :2], axis=0).max() < 1.0:
+        logger.warning(
+            "%s: all places lie within a metre; longitudes and latitudes are to be in columns "
+            "longitude and latitude, x and y are metres",
+            path,
+        )
+    used = {at for at, _ in columns.values()}
+    numbers = _numbers(table.header, rows, used, path)
+    return Sites(name or path.name.removesuffix(".csv"), names, found, datum, numbers)
+
+
+_Rows = Sequence[tuple[int, Sequence[str]]]
+
+
+def _columns_of(table: Table) -> dict[str, tuple[int, str]]:
+    """Return where the columns are and what they are called: name, x and y or lon and lat, z."""
+    titles = [title.lower() for title in table.header]
+    found: dict[str, tuple[int, str]] = {}
+    for key, names in [*_COLUMNS.items(), ("z", tuple(HEIGHTS))]:
+        title = next((name for name in names if name in titles), None)
+        if title is not None:
+            found[key] = titles.index(title), table.header[titles.index(title)]
+    heights = [table.header[k] for k, title in enumerate(titles) if title in HEIGHTS]
+    if len(heights) > 1:
+        msg = (
+            f"{table.path}: columns {' and '.join(map(repr, heights))} both say how high a place "
+            "is; keep one of them"
+        )
+        raise MapError(msg)
+    pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]
+    if all(pairs):
+        msg = (
+            f"{table.path}: has x and y and longitude and latitude; keep one pair, of which the "
+            "positions are made"
+        )
+        raise MapError(msg)
+    if not any(pairs):
+        hint = suggest("longitude" if "lat" in found else "x", table.header)
+        msg = (
+            f"{table.path}, line 1: expected columns x and y [m], or longitude and latitude "
+            f"[degree], got {listed(table.header)}.{hint}"
+        )
+        raise MapError(msg)
+    for half in {"x", "y"} if pairs[1] else {"lon", "lat"}:
+        found.pop(half, None)
+    return found
+
+
+def _coordinates(
+    line: int,
+    row: Sequence[str],
+    keys: Sequence[str],
+    columns: Mapping[str, tuple[int, str]],
+    problems: list[str],
+) -> list[float]:
+    found = []
+    for key in keys:
+        at, title = columns[key]
+        value = number_of(row[at])
+        if value is None or not math.isfinite(value):
+            what = f"got {row[at].strip()!r}" if row[at].strip() else "it is missing"
+            problems.append(f"line {line}, column {title!r}: expected a finite number, {what}")
+            value = math.nan
+        found.append(value)
+    return found
+
+
+def _names(rows: _Rows, column: tuple[int, str] | None, problems: list[str]) -> tuple[str, ...]:
+    if column is None:
+        return tuple(str(k + 1) for k in range(len(rows)))
+    seen: dict[str, int] = {}
+    for line, row in rows:
+        name = row[column[0]].strip()
+        if not name:
+            problems.append(f"line {line}, column {column[1]!r}: the name is missing")
+        elif name in seen:
+            problems.append(
+                f"lines {seen[name]} and {line}: both places are called {name!r}; give each a name "
+                "of its own"
+            )
+        else:
+            seen[name] = line
+    return tuple(seen)
+
+
+def _numbers(
+    header: Sequence[str], rows: _Rows, used: set[int], path: Path
+) -> dict[str, FloatArray]:
+    """Return the other columns of numbers; of a name that comes twice the first."""
+    found: dict[str, FloatArray] = {}
+    text: list[str] = []
+    for at, title in enumerate(header):
+        if at in used or not title or title in found:
+            continue
+        values = np.full(len(rows), math.nan)
+        for k, (_, row) in enumerate(rows):
+            word = row[at].strip()
+            if word.lower() in MISSING:
+                continue
+            value = number_of(word)
+            if value is None or not math.isfinite(value):
+                text.append(title)
+                break
+            values[k] = value
+        else:
+            if np.isfinite(values).any():
+                found[title] = values
+    if text:
+        logger.info("%s: columns that are no numbers are left out: %s", path, listed(text))
+    return found

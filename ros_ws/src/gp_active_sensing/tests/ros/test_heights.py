@@ -1,0 +1,103 @@
+"""A mission in three dimensions with nodes: z in poses, waypoints, the plan, the field, the map."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.messages.conversions import pose_reader
+from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import GRID, Probe, sensing
+
+pytestmark = pytest.mark.ros
+
+COLUMN = (
+    *(word for word in GRID if not word.startswith(("map.columns", "belief.length"))),
+    "map.columns:=2",
+    "map.heights:=[0.0, -3.0, -6.0]",
+    "belief.length_scales:=[20.0]",
+    "belief.axis_ratio:=[0.3, 1.0]",
+)
+HEIGHTS = {0.0, -3.0, -6.0}
+
+
+def test_waypoints_have_a_z_and_poses_are_matched_by_theirs(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    sensing(ros, "budget.readings:=5", f"run_dir:={run}", given=COLUMN)
+    probe = Probe(ros).connect()
+    probe.pose(0.0, z=-6.1)  # over, or rather below, c0r0z2
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    first = probe.waypoints[0].pose.position
+    assert first.z in HEIGHTS
+    wait_until(lambda: probe.heard["plan"], "the plan")
+    assert probe.heard["plan"][0].poses[-1].pose.position == first
+    probe.obedient = True
+    probe.hear(probe.waypoints[0])
+    probe.wait_value("state", "ended")
+    wait_until((run / "summary.json").exists, "the summary")
+    assert json.loads((run / "summary.json").read_text())["observed"] == 5
+    found = {w.pose.position.z for w in probe.waypoints}
+    assert len(found) > 1
+    assert found <= HEIGHTS
+    cloud = probe.heard["field"][-1]
+    values = np.frombuffer(bytes(cloud.data), dtype="<f4").reshape(cloud.width, 5)
+    assert set(values[:, 2].tolist()) == HEIGHTS
+    markers = probe.heard["map"][-1].markers
+    shown = {round(p.z) for m in markers if m.ns == "topology" for p in m.points}
+    assert len(shown) == len(HEIGHTS)
+    labels = [d.label for d in probe.heard["length_scale_belief"][-1].layout.dim]
+    assert any("length_scale=20/20/6 " in label for label in labels)
+
+
+def test_a_pose_without_a_height_is_refused(ros: Ros) -> None:
+    node = sensing(ros, given=COLUMN)
+    probe = Probe(ros).connect()
+    probe.pose(0.0, z=float("nan"))
+    probe.wait_value("rejected_pose_not_finite", "1")
+    assert not probe.waypoints
+    assert node.exit_code is None
+
+
+def test_the_altitude_of_a_fix() -> None:
+    from sensor_msgs.msg import NavSatFix
+
+    kind, datum = "sensor_msgs/msg/NavSatFix", (54.0, 10.0)
+    fix = NavSatFix(latitude=54.0, longitude=10.0, altitude=37.5)
+    assert pose_reader(kind, datum=datum, zero_altitude=40.0)(fix).z == pytest.approx(-2.5)
+    assert np.isnan(pose_reader(kind, datum=datum)(fix).z)
+
+
+def test_the_simulator_drives_in_three_dimensions(ros: Ros, tmp_path: Path) -> None:
+    scenario = tmp_path / "column.yaml"
+    scenario.write_text(
+        "map: {kind: grid, columns: 2, rows: 1, spacing: 10.0, heights: [0, -3, -6]}\n"
+        "field: {kind: formula, formula: 20 + z, unit: degC}\n"
+        "sensor: {noise_std: 0.1}\nprobe: {start: c0r0z0}\nbudget: {readings: 3}\n",
+        encoding="utf-8",
+    )
+    node = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
+    try:
+        node.configure()  # nobody spins it
+        from gp_active_sensing.ros import to_messages as outputs
+
+        deep = outputs.waypoint_message((10.0, 0.0, 0.0), "map", 5 * 10**9, -6.0)
+        node.drive("", deep)
+        player = node.players[""]
+        assert player.goal == 5  # c1r0z2
+        moment = player.step(60.0)
+        assert moment.pose == pytest.approx((10.0, 0.0, 0.0, -6.0))
+        assert moment.readings[-1].value == pytest.approx(14.0, abs=1.0)
+        message = node._pose_message(moment, "base_link")
+        assert message.pose.pose.position.z == -6.0
+        node.drive("", outputs.waypoint_message((10.0, 0.0, 0.0), "map", 6 * 10**9, 0.0))
+        assert player.goal == 1  # c1r0z0, above it
+    finally:
+        node.release()
+        node.stop_forwarding_logs()
+        node.destroy_node()

@@ -1,0 +1,144 @@
+"""Maps from graphs of networkx: nodes as places, and an osmnx-like graph as roads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import shapely
+
+import gp_active_sensing as gas
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.roads import Roads
+from gp_active_sensing.types import Cost
+
+SPEED_OF_TOWNS = 50.0 / 3.6
+
+
+def osmnx_like() -> nx.MultiDiGraph[int]:
+    """A block of four streets, as `osmnx.graph_from_place` returns it, one of them one-way."""
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(crs="epsg:4326", simplified=True)
+    corners = {11: (10.0, 54.0), 12: (10.01, 54.0), 13: (10.01, 54.006), 14: (10.0, 54.006)}
+    for node, (x, y) in corners.items():
+        graph.add_node(node, x=x, y=y, street_count=2)
+    east, north = 0.01 * 111_320.0 * math.cos(math.radians(54.0)), 0.006 * 111_320.0
+    streets = [(11, 12, east, "50"), (12, 13, north, "30"), (13, 14, east, ["50", "30"])]
+    for a, b, length, limit in streets:
+        more: dict[str, Any] = {"osmid": a * 100 + b, "highway": "residential", "maxspeed": limit}
+        graph.add_edge(a, b, 0, length=length, oneway=False, reversed=False, **more)
+        graph.add_edge(b, a, 0, length=length, oneway=False, reversed=True, **more)
+    bend = shapely.LineString([(10.0, 54.006), (9.998, 54.003), (10.0, 54.0)])
+    graph.add_edge(14, 11, 0, length=1.2 * north, geometry=bend, oneway=True, maxspeed="50")
+    return graph
+
+
+def test_an_osmnx_like_graph_is_a_road_map() -> None:
+    roads = gas.from_networkx(osmnx_like())
+    assert isinstance(roads, Roads)
+    assert roads.n == 7
+    assert roads.datum == pytest.approx((10.004, 54.003), abs=2e-3)
+    one_way = roads.names.index("14_11_0")
+    assert len(roads.geometry(one_way)) == 3
+    assert "11_14_0" not in roads.names
+    cost = roads.ways_from(None)
+    assert cost.seconds[one_way] > 0.0
+    straight = roads.names.index("11_12_0")
+    drive = roads.route(roads.names.index("14_11_0"), straight, np.ones(roads.n, dtype=np.bool_))
+    assert drive.cost.metres / drive.cost.seconds == pytest.approx(SPEED_OF_TOWNS, rel=1e-6)
+    assert {"speed_limit", "class"} <= set(roads.attributes.names)
+
+
+def test_nodes_are_places() -> None:
+    graph: nx.Graph[str] = nx.Graph(name="harbour")
+    graph.add_node("pier", x=0.0, y=0.0, depth=3.0, salt=31.0)
+    graph.add_node("buoy", x=30.0, y=40.0, depth=3.0)
+    graph.add_node("wreck", x=30.0, y=40.0, depth=15.0, kind="old")
+    graph.add_edge("pier", "buoy")
+    graph.add_edge("buoy", "wreck", length=20.0, seconds=99.0)
+    places = gas.from_networkx(graph, speed=2.0)
+    assert isinstance(places, GraphTopology)
+    assert (places.name, places.names) == ("harbour", ("pier", "buoy", "wreck"))
+    assert places.heights is not None
+    np.testing.assert_array_equal(places.heights, [-3.0, -3.0, -15.0])
+    assert places.feature_names == ("x", "y", "z")
+    everywhere = np.ones(3, dtype=np.bool_)
+    assert places.route(0, 2, everywhere).cost == Cost(70.0, 25.0 + 99.0)
+    assert places.attributes.names == ("salt",)  # who has one and who has none
+    with pytest.raises(MapError, match="'salt' was asked for, but place 'buoy' has none"):
+        places.columns(["salt"])
+
+
+def test_directions_and_parallel_edges_count() -> None:
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    for name, pos in {"a": (0, 0), "b": (10, 0), "c": (10, 10)}.items():
+        graph.add_node(name, pos=pos)
+    graph.add_edge("a", "b", length=30.0)
+    graph.add_edge("a", "b", length=12.0)
+    graph.add_edge("b", "c")
+    graph.add_edge("c", "a")
+    places = gas.from_networkx(graph)
+    assert [[(m.to, m.metres) for m in out] for out in places.moves] == [
+        [(1, 12.0)],
+        [(2, 10.0)],
+        [(0, pytest.approx(math.hypot(10.0, 10.0)))],
+    ]
+
+
+def test_longitudes_are_projected() -> None:
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_node("a", lon=10.0, lat=54.0)
+    graph.add_node("b", lon=10.0, lat=54.01)
+    graph.add_edge("a", "b")
+    places = gas.from_networkx(graph)
+    assert places.datum == pytest.approx((10.0, 54.005))
+    assert places.moves[0][0].metres == pytest.approx(1113.0, rel=1e-3)
+
+
+def test_lengths_alone_are_embedded() -> None:
+    graph: nx.Graph[str] = nx.Graph()
+    nx.add_path(graph, "abcd", length=25.0)
+    places = gas.from_networkx(graph)
+    assert places.feature_names == ("mds_1",)
+    assert float(np.ptp(places.features)) == pytest.approx(75.0)
+    assert float(np.ptp(places.positions[:, 0])) == pytest.approx(75.0)
+
+
+def two_nodes(**edge: object) -> nx.Graph[str]:
+    graph: nx.Graph[str] = nx.Graph(name="two")
+    graph.add_node("a", x=0.0, y=0.0)
+    graph.add_node("b", x=3.0, y=4.0)
+    graph.add_edge("a", "b", **edge)
+    return graph
+
+
+def test_graphs_that_are_refused() -> None:
+    bare: nx.Graph[str] = nx.Graph()
+    bare.add_edge("a", "b")
+    with pytest.raises(MapError, match=r"edge 'a' to 'b': has no length, and nodes have no pos"):
+        gas.from_networkx(bare)
+    with pytest.raises(MapError, match=r"has 0 nodes and no edges"):
+        gas.from_networkx(nx.Graph())
+    with pytest.raises(MapError, match=r"expected a graph of networkx, got 'a.graphml'"):
+        gas.from_networkx("a.graphml")  # type: ignore[arg-type]
+    with pytest.raises(MapError, match=r"edge 'a' to 'b': length: expected a number above 0"):
+        gas.from_networkx(two_nodes(length=-5.0))
+    graph = two_nodes()
+    graph.nodes["b"]["y"] = math.nan
+    with pytest.raises(MapError, match=r"node 'b': y: expected a finite number, got nan"):
+        gas.from_networkx(graph)
+    del graph.nodes["b"]["y"]
+    del graph.nodes["b"]["x"]
+    with pytest.raises(MapError, match=r"node 'b': expected x and y, or pos, got None"):
+        gas.from_networkx(graph)
+    graph = two_nodes()
+    graph.add_node("far", x=90.0, y=0.0)
+    with pytest.raises(MapError, match=r"no way joins the 2 parts .* the smallest holds far"):
+        gas.from_networkx(graph)
+    numbered: nx.Graph[Any] = nx.Graph()
+    numbered.add_edge(1, "1", length=3.0)
+    with pytest.raises(MapError, match=r"told apart by their names as text; 1 is twice"):
+        gas.from_networkx(numbered)
