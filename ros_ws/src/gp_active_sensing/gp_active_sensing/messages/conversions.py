@@ -294,7 +294,6 @@ def pose_reader(
             )
             raise ConfigError(msg)
         origin = (float(datum[0]), float(datum[1]))
-        zero = math.nan if zero_altitude is None else zero_altitude
 
         def read_fix(message: Any) -> Pose:
             good = message.status.status != -1  # STATUS_NO_FIX; drivers often leave it unset
@@ -303,7 +302,9 @@ def pose_reader(
                 if good
                 else (math.nan, math.nan)
             )
-            z = float(message.altitude) - zero if good else math.nan
+            z = math.nan
+            if good and zero_altitude is not None:
+                z = float(message.altitude) - zero_altitude
             variance = 0.0
             if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
                 east_north = message.position_covariance

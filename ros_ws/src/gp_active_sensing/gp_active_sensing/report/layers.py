@@ -13,7 +13,7 @@ __all__ = ["MOST_LAYERS", "layers_of"]
 
 MOST_LAYERS = 12
 """Layers that are shown; of more heights as many as that are put into each as it takes."""
-_GAP = 0.12
+_GAP = 0.2
 """Between two layers, as a share of the map's extent: there is room for the height above each."""
 
 
@@ -53,5 +53,5 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
         "shifts": shifts,
         "corners": [[low[0] - half + x, high[1] + half + y] for x, y in shifts],
         "low": [float(low[0]), float(low[1] + min(y for _, y in shifts))],
-        "high": [float(high[0] + max(x for x, _ in shifts)), float(high[1] + 0.6 * gap)],
+        "high": [float(high[0] + max(x for x, _ in shifts)), float(high[1] + gap)],
     }

@@ -74,7 +74,7 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
             key: next((titles.index(name) for name in known if name in titles), None)
             for key, known in _LIST.items()
         }
-        reader = _Reader(path, names)
+        reader = _WaysReader(path, names)
         if found["from"] is not None and found["to"] is not None:
             if found["metres"] is None:
                 msg = (
@@ -92,7 +92,7 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
         return reader.matrix()
 
 
-class _Reader:
+class _WaysReader:
     """Collects the ways of a table, and what is wrong with it."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:

@@ -52,7 +52,9 @@
         if (places.shape === 'roads') trace(pen, p);
         else {
           const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
-          if (last === null || last === undefined) pen.moveTo(x, y);
+          const { layers } = run.places; // a line from layer to layer would lead nowhere
+          const apart = layers && last !== null && last !== undefined && layers.of[last] !== layers.of[p];
+          if (last === null || last === undefined || apart) pen.moveTo(x, y);
           else if (last === from) {
             pen.moveTo(where.middle[2 * last], where.middle[2 * last + 1]);
             pen.lineTo(x, y);
