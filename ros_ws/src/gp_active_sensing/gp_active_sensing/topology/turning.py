@@ -35,10 +35,16 @@ def check_radius(topology: Topology, radius: float) -> None:
         radius: least radius of a curve [m].
 
     Raises:
-        ConfigError: the turning circle is wider than the map is long.
+        ConfigError: the turning circle is wider than the map is long, or the map has heights.
     """
     if radius <= 0.0 or topology.roads or topology.n < 2:
         return
+    if topology.heights is not None:
+        msg = (
+            f"drive.turn_radius: curves lie in the plane, and the places of map {topology.name!r} "
+            f"have heights; expected 0, got {radius:g} m"
+        )
+        raise ConfigError(msg)
     width, height = np.ptp(topology.positions, axis=0).tolist()
     if 2.0 * radius > max(width, height):
         msg = (

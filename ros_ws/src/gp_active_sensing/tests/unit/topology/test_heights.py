@@ -16,6 +16,7 @@ from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds, spacing_of
 from gp_active_sensing.topology.lookup import place_of
+from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Cost, Reading
 
 DEPTHS = (0.0, -2.0, -5.0, -10.0)
@@ -151,3 +152,8 @@ def test_what_is_no_grid_with_layers(more: dict[str, object], said: str) -> None
 def test_roads_have_no_heights() -> None:
     with pytest.raises(ConfigError, match=r"heights: has no meaning for kind 'roads'; remove it"):
         from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson", "heights": [0, 1]})
+
+
+def test_curves_lie_in_the_plane() -> None:
+    with pytest.raises(ConfigError, match=r"turn_radius: .* have heights; expected 0, got 2 m"):
+        check_radius(column(), 2.0)
