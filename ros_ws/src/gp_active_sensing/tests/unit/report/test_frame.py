@@ -29,9 +29,8 @@ def test_json_cannot_leave_its_element() -> None:
 
 
 def test_a_page_allows_its_own_scripts_only() -> None:
-    empty = dict.fromkeys(
-        ("title", "heading", "description", "status", "notes", "tiles", "stages", "config"), ""
-    )
+    head = ("title", "heading", "description", "status", "notes")
+    empty = dict.fromkeys((*head, "tiles", "stages", "config", "facts"), "")
     page = build_page("run.html", ("base.js", "chart.js"), {"x": 1}, **empty)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
