@@ -181,19 +181,12 @@ def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
     assert "belief.signal_std[0]: expected a finite number" in refused.reason
 
 
-def test_an_empty_list_where_there_must_be_something(ros: Ros) -> None:
-    given = (*GRID, "map.features:=[]", "autostart:=false")
-    words = [word for each in given for word in ("-p", each)]
-    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
-    with pytest.raises(ConfigError, match=r"map\.features: expected at least 1"):
-        node.parameters.config()
-
-
 def test_an_empty_list_is_nothing_where_nothing_may_be_given(ros: Ros) -> None:
-    given = (*GRID, "belief.kernel:=[]", "autostart:=false")
+    given = (*GRID, "belief.kernel:=[]", "map.features:=[]", "autostart:=false")
     words = [word for each in given for word in ("-p", each)]
     node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
     assert node.parameters.config().belief.kernel is None
+    assert node.parameters.config().map.features is None
 
 
 def test_every_problem_at_once(make: Make) -> None:
