@@ -42,8 +42,8 @@ def maps() -> None:
     """Import road maps, look at maps, check them, draw them.
 
     A road map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO
-    network, CSV), and so is a grid (map_server's YAML); or the name of one that ships with the
-    package.
+    network, CSV), and so is a grid (map_server's YAML, areas in KML, in a plan of QGroundControl
+    or in GeoJSON); or the name of one that ships with the package.
     """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from dataclasses import dataclass
 
 from gp_active_sensing.config import param
@@ -22,10 +24,14 @@ __all__ = [
 ]
 
 
+logger = logging.getLogger(__name__)
+
 TF = "tf"
 """The pose type that is no message."""
 LEAST_MAX_RATE = 2000.0
 """Messages a second that are always used, whatever rate is expected [Hz]."""
+_DEGREE = 111_320.0
+"""Of latitude, about [m]."""
 _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
@@ -236,13 +242,29 @@ class PoseConfig:
             msg = "child_frame: is required for tf: the frame of the sensor, such as base_link"
             raise ConfigError(msg)
 
-    def origin(self, datum: tuple[float, float] | None) -> tuple[float, ...] | None:
-        """Return latitude and longitude of the map's origin [degree], None where nobody says.
+    def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
+        """Return latitude and longitude of the origin that positions are counted from [degree].
 
         Args:
-            datum: longitude and latitude, as the map says (`Topology.datum`).
+            of_map: longitude and latitude of the map's origin, None where it is not known.
         """
-        return self.datum or (None if datum is None else (datum[1], datum[0]))
+        if of_map is None:
+            return self.datum
+        longitude, latitude = of_map
+        if self.datum is None:
+            return latitude, longitude
+        east = (self.datum[1] - longitude) * math.cos(math.radians(latitude))
+        apart = _DEGREE * math.hypot(east, self.datum[0] - latitude)
+        if apart > 1.0:
+            logger.warning(
+                "pose.datum: [%g, %g] lies %.0f m from the origin of the map, [%.7g, %.7g]; leave "
+                "it out, unless the map's origin is wrong, or set map.datum of a grid to it",
+                *self.datum,
+                apart,
+                latitude,
+                longitude,
+            )
+        return self.datum
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _shipped(kind: str, *ends: str) -> str:
     return f"or one that ships with the package: {known}" if known else "or a name"
 
 
-BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml")
+BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
 """For the help of arguments: what ships."""
 _POSE_TYPES = next(

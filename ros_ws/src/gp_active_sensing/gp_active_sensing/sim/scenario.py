@@ -45,7 +45,7 @@ __all__ = [
 
 _FILES = {
     "belief": ("history", "model"),
-    "map": ("file", "outline", "obstacles", "weights"),
+    "map": ("file", "outline", "geofence", "obstacles", "weights"),
     "field": ("file",),
     "policy": ("command",),
     "traffic": ("net", "routes", "additional", "config"),

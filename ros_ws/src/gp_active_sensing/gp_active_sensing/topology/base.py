@@ -313,6 +313,12 @@ class Places:
         other.weights = values
         return other
 
+    def located(self: P, datum: tuple[float, float] | None) -> P:
+        """Return the same map with longitude and latitude of its frame's origin [degree]."""
+        other = copy.copy(self)
+        other.datum = datum
+        return other
+
     @property
     def links(self) -> Links | None:
         """How the places are joined, for graph kernels; None where any place may be next."""

@@ -15,15 +15,15 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
 from gp_active_sensing.topology.generated import DESIGNS, FreeTopology, make_line, make_points
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import GRID_ENDS, USUAL_PLACES, build_grid
+from gp_active_sensing.topology.grids import EITHER_ENDS, GRID_ENDS, USUAL_PLACES, build_grid
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.links import MIDDLE
-from gp_active_sensing.topology.loaders import load_roads, loaders
+from gp_active_sensing.topology.loaders import find_map, load_roads, loaders
+from gp_active_sensing.topology.loaders.areas import holds_areas, name_problems
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
-from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["MapConfig", "build_topology", "kind_of_file", "kind_of_map"]
 
@@ -43,7 +43,10 @@ _KEYS = {
         "origin",
         "neighbours",
         "outline",
+        "geofence",
         "obstacles",
+        "datum",
+        "largest_component",
         "inflation",
         "unknown",
         "occupied",
@@ -80,10 +83,10 @@ def kind_of_map(file: str, base_dir: Path | None = None) -> str:
         base_dir: folder that a relative path is looked for in first.
     """
     try:
-        path = _map_file(file, base_dir)
+        path = find_map(file, base_dir)
     except ResourceError:
         return "roads"
-    return kind_of_file(path.name) or "roads"
+    return kind_of_file(path.name) or ("grid" if holds_areas(path) else "roads")
 
 
 def kind_of_file(file: str) -> str | None:
@@ -92,6 +95,8 @@ def kind_of_file(file: str) -> str | None:
     A name without an end is that of a map that ships with the package.
     """
     name = Path(file).name.lower()
+    if name.endswith(EITHER_ENDS):
+        return None
     if name.endswith(GRID_ENDS):
         return "grid"
     return "roads" if name.endswith(tuple(loaders)) else None
@@ -121,8 +126,9 @@ class MapConfig:
     )
     file: str = param(
         "",
-        help="roads, grid: a map that ships with the package, or a path; of a grid the YAML file "
-        "of map_server; points: a CSV table of places, instead of drawn ones",
+        help="roads, grid: a map that ships with the package, or a path; of a grid an occupancy "
+        "map (YAML file of map_server) or areas (.kml, .plan of QGroundControl, .geojson); points: "
+        "a CSV table of places, instead of drawn ones",
     )
     topic: str = param(
         "",
@@ -178,7 +184,7 @@ class MapConfig:
     )
     u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
     largest_component: bool = param(
-        False, help="roads: keep only the largest part with a way from each segment to each"
+        False, help="roads, grid: keep only the largest part with a way from each place to each"
     )
     count: int = param(0, help="line, points: number of places", low=0)
     low: tuple[float, ...] = param(
@@ -228,16 +234,30 @@ class MapConfig:
         "move up or down leads to the next layer; [] = one layer, in the plane",
         unit="m",
     )
-    outline: tuple[tuple[float, float], ...] | None = param(
+    outline: str | tuple[tuple[float, float], ...] | None = param(
         None,
-        help="grid: cells outside are no places; two opposite corners of a rectangle, or the "
-        "corners of a polygon; null = all are",
+        help="grid: cells outside are no places; two opposite corners of a rectangle, the corners "
+        "of a polygon, or a file of areas; null = all are",
         unit="m",
     )
-    obstacles: tuple[tuple[tuple[float, float], ...], ...] = param(
-        (),
-        help="grid: two opposite corners of a rectangle, or the corners of a polygon, each",
+    geofence: str | tuple[tuple[float, float], ...] | None = param(
+        None,
+        help="grid: no place and no way is outside of this, either; as outline",
         unit="m",
+    )
+    obstacles: str | tuple[str | tuple[tuple[float, float], ...], ...] = param(
+        (),
+        help="grid: two opposite corners of a rectangle, the corners of a polygon, or a file of "
+        "areas, each",
+        unit="m",
+    )
+    datum: tuple[float, float] | None = param(
+        None,
+        help="grid: latitude and longitude of the origin of its metres (x east, y north); null = "
+        "the middle of the first file in degrees",
+        unit="degree",
+        low=-180.0,
+        high=180.0,
     )
     inflation: float = param(
         0.0,
@@ -279,7 +299,9 @@ class MapConfig:
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
         needed = {
             "line": ("count",),
-            "grid": () if self.outline or self.file or self.topic else ("columns", "rows"),
+            "grid": ()
+            if self.outline or self.geofence or self.file or self.topic
+            else ("columns", "rows"),
             "points": () if self.file else ("count", "low", "high"),
             "roads": ("file",),
         }
@@ -298,6 +320,24 @@ class MapConfig:
         if self.topic:
             twice = [key for key in ("file", "columns", "rows") if getattr(self, key)]
             problems += [f"{key}: has no meaning with a topic; remove one of them" for key in twice]
+            problems += [
+                f"{key}: has no meaning with a topic, whose map is in metres; remove it, or give "
+                "corners as outline"
+                for key in ("geofence", "datum")
+                if getattr(self, key) is not None
+            ]
+            given = [self.outline, *([self.obstacles] if self.obstacles else [])]
+            if any(isinstance(area, str) for area in (*given, *self.obstacles)):
+                problems.append("outline, obstacles: with a topic give corners, not a file")
+        for key in ("outline", "geofence", "obstacles"):
+            problems += name_problems(key, getattr(self, key))
+        if not isinstance(self.obstacles, str):
+            for number, obstacle in enumerate(self.obstacles):
+                problems += name_problems(f"obstacles[{number}]", obstacle)
+        if self.datum is not None and abs(self.datum[0]) > 90.0:
+            problems.append(
+                f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
+            )
         if self.kind == "line" and isinstance(self.spacing, tuple):
             problems.append(f"spacing: a line has one, got {list(self.spacing)}")
         if isinstance(self.spacing, tuple) and not all(self.spacing):
@@ -360,19 +400,19 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
     places = _built(config, base_dir)
     if config.weights == WeightsConfig():
         return places
-    return places.weighted(weights_of(config.weights, places))
+    return places.weighted(weights_of(config.weights, places, base_dir))
 
 
 def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
     if config.topic:
         return _of_topic(config, base_dir)
     if config.kind is None or (config.file and config.kind in _OF_FILE):
-        path = _map_file(config.file, base_dir)
+        path = find_map(config.file, base_dir)
         kind = config.kind or kind_of_map(str(path))
         config = dataclasses.replace(config, kind=kind)
-        return _roads(config, path) if kind == "roads" else _grid(config, path)
+        return _roads(config, path) if kind == "roads" else _grid(config, path, base_dir)
     if config.kind == "grid":
-        return _grid(config, None)
+        return _grid(config, None, base_dir)
     shared: dict[str, Any] = {
         "name": config.name or config.kind,
         "frame": config.frame or "map",
@@ -383,8 +423,8 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
         from gp_active_sensing.topology.stations import load_stations  # seldom wanted
 
         return load_stations(
-            _map_file(config.file, base_dir),
-            distances=_map_file(config.distances, base_dir) if config.distances else None,
+            find_map(config.file, base_dir),
+            distances=find_map(config.distances, base_dir) if config.distances else None,
             features=config.features,
             speed=speeds,
             reach=config.reach,
@@ -412,8 +452,10 @@ def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTo
     return kept_places(config, run_dir).topology
 
 
-def _grid(config: MapConfig, path: Path | None) -> FreeTopology | GraphTopology:
-    places, notes = build_grid(config, path)
+def _grid(
+    config: MapConfig, path: Path | None, base_dir: Path | None
+) -> FreeTopology | GraphTopology:
+    places, notes = build_grid(config, path, base_dir)
     for note in notes:
         logger.info("map %r: %s", places.name, note)
     return places
@@ -438,9 +480,3 @@ def _roads(config: MapConfig, path: Path) -> Roads:
         frame=config.frame,
         reach=config.reach,
     )
-
-
-def _map_file(file: str, base_dir: Path | None) -> Path:
-    if base_dir is not None and (base_dir / file).is_file():
-        return base_dir / file
-    return find_resource("maps", file)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Outline",
     "bounds_of",
+    "fault_of",
     "inside_of",
     "parts_that_count",
     "polygon",
@@ -55,10 +56,23 @@ def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
         shape = shapely.box(*bounds_of(outline))
     else:
         shape = shapely.Polygon(outline)
-    if not shape.is_valid:  # without area is not valid either
-        problems.append(f"{key}: is not a simple polygon ({shapely.is_valid_reason(shape)})")
+    if fault := fault_of(shape):
+        problems.append(f"{key}: is not a simple polygon: {fault}")
         return None
     return shape
+
+
+def fault_of(shape: Any) -> str:
+    """Return why a shape is no simple polygon, and where; "" when it is one."""
+    import shapely
+
+    if shape.is_valid:  # without area it is not
+        return ""
+    reason, _, where = shapely.is_valid_reason(shape).rstrip("]").partition("[")
+    at = f" at ({', '.join(f'{float(c):.8g}' for c in where.split())})" if where else ""
+    if "elf-intersection" in reason:
+        return f"its edges cross or touch each other{at}; move its corners there"
+    return f"{reason.strip().lower()}{at}"
 
 
 def bounds_of(outline: Outline) -> tuple[float, float, float, float]:

@@ -13,6 +13,7 @@ import numpy as np
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_spacing
 from gp_active_sensing.topology.ground import FreeGround
@@ -117,6 +118,7 @@ def _free_area(config: MapConfig, grid: OccupancyGrid) -> float:
 def _places(
     config: MapConfig, grid: OccupancyGrid, keep: tuple[str, ...]
 ) -> FreeTopology | GraphTopology:
+    outline, obstacles = _areas(config)
     places = make_occupancy_map(
         grid,
         config.spacing,
@@ -124,8 +126,8 @@ def _places(
         keep=keep,
         neighbours=config.neighbours,
         moves=config.moves,
-        outline=config.outline,
-        obstacles=config.obstacles,
+        outline=outline,
+        obstacles=obstacles,
         speed=config.speed,
         reach=config.reach,
         name=config.name or config.topic.strip("/") or "map",
@@ -137,13 +139,19 @@ def _places(
     return places.weighted(weights_of(config.weights, places))
 
 
+def _areas(config: MapConfig) -> tuple[Outline | None, list[Outline]]:
+    """Return outline and obstacles; files of areas are refused beside a topic (`MapConfig`)."""
+    outline = None if isinstance(config.outline, str) else config.outline
+    return outline, [area for area in config.obstacles if not isinstance(area, str)]
+
+
 def _closed(
     config: MapConfig, grid: OccupancyGrid, places: FreeTopology | GraphTopology, count: int
 ) -> frozenset[int]:
     """Return which of the first `count` places a probe cannot be at, or cannot come to."""
     before = places.positions[:count]
     free = free_points(grid, grid.blocked(**_how(config)), before)
-    free &= FreeGround(config.outline, config.obstacles).free(before)
+    free &= FreeGround(*_areas(config)).free(before)
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
     if moves and places.n - len(closed) > 1:

@@ -78,6 +78,7 @@ def place(
     where: str,
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
+    datum: Point | None = None,
 ) -> Placed:
     """Bring lines into local metres, and refuse those in another unit than declared.
 
@@ -88,6 +89,7 @@ def place(
         where: the file, for messages.
         lengths: of the lines as stated [m], None where nothing is; empty = nowhere.
         allow_small: a map of less than a metre is meant.
+        datum: longitude and latitude of the origin [degree]; None = the middle of the map.
 
     Raises:
         MapError: unknown system; degrees declared as metres, or the reverse.
@@ -127,7 +129,7 @@ def place(
         )
         raise MapError(msg)
     lonlat = _transform(system, LONLAT, points, where)
-    datum = _middle(lonlat)
+    datum = _middle(lonlat) if datum is None else datum
     metres = np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3)
     placed = _cut(metres, lines)
     _check_lengths(placed, lengths, where, crs, points)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.base import Places
 from gp_active_sensing.topology.geometry import inside_of, polygon
+from gp_active_sensing.topology.loaders import find_map
+from gp_active_sensing.topology.loaders.areas import Areas, name_problems, read_areas
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["AreaConfig", "WeightsConfig", "weights_of"]
@@ -22,10 +25,15 @@ _MOST = 1e12
 class AreaConfig:
     """A part of the map that counts more, or less, than the rest."""
 
-    outline: tuple[tuple[float, float], ...] = param(
-        help="two opposite corners of a rectangle, or the corners of a polygon", unit="m"
+    outline: str | tuple[tuple[float, float], ...] = param(
+        help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
+        unit="m",
     )
     weight: float = param(1.0, help="of each place in it", low=0.0, high=_MOST)
+
+    def __post_init__(self) -> None:
+        if problems := name_problems("outline", self.outline):
+            raise ConfigError(problems)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,8 @@ class WeightsConfig:
     areas: tuple[AreaConfig, ...] = param(
         (),
         help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
-        "of a rectangle or the corners of a polygon [m]; where two overlap the later one counts",
+        "of a rectangle or the corners of a polygon [m], or a file of areas; where two overlap the "
+        "later one counts",
     )
     elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=_MOST)
 
@@ -56,12 +65,13 @@ class WeightsConfig:
             raise ConfigError(msg)
 
 
-def weights_of(config: WeightsConfig, places: Places) -> FloatArray:
+def weights_of(config: WeightsConfig, places: Places, base_dir: Path | None = None) -> FloatArray:
     """Return the (n,) weights of places, at least one of them above 0.
 
     Args:
         config: what they are made of.
         places: of the map; a place lies in an area when its position does, edges included.
+        base_dir: folder that files of areas are looked for in first.
 
     Raises:
         ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,
@@ -72,7 +82,7 @@ def weights_of(config: WeightsConfig, places: Places) -> FloatArray:
     if config.column:
         weights = _column(config.column, places)
     if config.areas:
-        weights = weights * _areas(config, places)
+        weights = weights * _areas(config, places, base_dir)
     if not weights.any():
         msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
         raise ConfigError(msg)
@@ -101,12 +111,15 @@ def _column(name: str, places: Places) -> FloatArray:
     return values
 
 
-def _areas(config: WeightsConfig, places: Places) -> FloatArray:
+def _areas(config: WeightsConfig, places: Places, base_dir: Path | None) -> FloatArray:
     problems: list[str] = []
     factors = np.full(places.n, config.elsewhere)
     for number, area in enumerate(config.areas):
         key = f"weights.areas[{number}].outline"
-        shape = polygon(area.outline, key, problems)
+        if isinstance(area.outline, str):
+            shape = areas_on(places, find_map(area.outline, base_dir)).everything
+        else:
+            shape = polygon(area.outline, key, problems)
         if shape is None:
             continue
         held = inside_of(shape, places.positions)
@@ -116,6 +129,23 @@ def _areas(config: WeightsConfig, places: Places) -> FloatArray:
     if problems:
         raise ConfigError(problems)
     return factors
+
+
+def areas_on(places: Places, path: Path) -> Areas:
+    """Return the areas of a file in the metres of a map.
+
+    Raises:
+        MapError: a file that cannot be used, or one in degrees for a map that does not know where
+            it lies.
+    """
+    areas = read_areas(path, datum=places.datum)
+    if areas.datum is not None and places.datum is None:
+        msg = (
+            f"{path}: is in degrees, and map {places.name!r} in metres of its own: say where their "
+            "origin lies with map.datum: [latitude, longitude]"
+        )
+        raise MapError(msg)
+    return areas
 
 
 def _extent(places: Places) -> str:

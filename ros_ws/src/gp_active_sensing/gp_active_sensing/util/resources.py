@@ -28,7 +28,9 @@ _SHARE = Path("share", "gp_active_sensing")
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
-    "maps": tuple(".asc .csv .geojson .graphml .gz .json .osm .pbf .xml .yaml".split()),
+    "maps": tuple(
+        ".asc .csv .geojson .graphml .gz .json .kml .kmz .osm .pbf .plan .xml .yaml".split()
+    ),
 }
 """Kinds whose folders hold something else besides: results of experiments, makers of maps."""
 

@@ -133,10 +133,10 @@ def test_a_list_of_lists_may_be_text() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[[0, 0], [5, 5]", "obstacles: expected a list, got str '[[0, 0], [5, 5]'"),
-        ("none", "obstacles: expected a list, got str 'none'"),
+        ("[[0, 0], [5, 5]", "obstacles: expected a list of corners, or a file"),
+        ("none", "or a file ending in .kml, .kmz, .plan, .geojson, .json; got 'none'"),
         ("[[[0, 0], [5, wide]]]", "obstacles[0][1][1]: expected a number [m], got str 'wide'"),
-        ("", "obstacles: expected a list, got str ''"),
+        ("", "obstacles: expected a list of corners, or a file"),
     ],
 )
 def test_text_that_is_no_list_of_lists(text: str, expected: str) -> None:

@@ -8,8 +8,9 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.topology.loaders.files import check_file
 from gp_active_sensing.topology.segments import RoadMap
+from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["load_roads", "loaders", "map_text"]
+__all__ = ["find_map", "load_roads", "loaders", "map_text"]
 
 loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map_loaders")
 """End of the name, such as ".geojson" -> function of a path; add a format here."""
@@ -26,6 +27,17 @@ loaders.add(".csv", "gp_active_sensing.topology.loaders.table:load")
 
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 """Formats whose coordinates may be in any system; the others say or fix theirs."""
+
+
+def find_map(file: str, base_dir: Path | None = None) -> Path:
+    """Return the path of a file of maps: beside `base_dir`, as it is, or one that ships.
+
+    Raises:
+        ResourceError: there is none.
+    """
+    if base_dir is not None and (base_dir / file).is_file():
+        return base_dir / file
+    return find_resource("maps", file)
 
 
 def load_roads(path: Path, *, crs: str = "") -> RoadMap:

@@ -13,6 +13,7 @@ import io
 import os
 import sys
 import xml.etree.ElementTree as ET
+import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -117,8 +118,9 @@ def elements(
     except EOFError as error:
         msg = f"{path}: the gzip file is cut short; copy it again"
         raise MapError(msg) from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        msg = f"{path}: the gzip file is damaged ({error}); copy it again"
+    except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        kind = "KMZ" if path.name.lower().endswith(".kmz") else "gzip"
+        msg = f"{path}: the {kind} file is damaged ({error}); copy it again"
         raise MapError(msg) from error
     except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
         if isinstance(error, MapError):
@@ -159,15 +161,34 @@ def _wanted(
 
 
 def _opened(path: Path) -> IO[bytes] | io.RawIOBase:
-    return _Limited(path, packed=path.name.lower().endswith(".gz"))
+    name = path.name.lower()
+    if name.endswith(".gz"):
+        return _Limited(path, gzip.open(path, "rb"), packed=True)
+    if name.endswith(".kmz"):
+        return _Limited(path, _in_archive(path), packed=True)
+    return _Limited(path, path.open("rb"), packed=False)
+
+
+def _in_archive(path: Path) -> IO[bytes]:
+    """Return the document of a KMZ archive: doc.kml, or the first that there is."""
+    try:
+        archive = zipfile.ZipFile(path)
+        names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
+        if not names:
+            msg = f"{path}: holds no .kml file; expected a KMZ archive as Google Earth saves it"
+            raise MapError(msg)
+        return archive.open("doc.kml" if "doc.kml" in names else names[0])
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        msg = f"{path}: is no KMZ archive, or a damaged one: {error}"
+        raise MapError(msg) from error
 
 
 class _Limited(io.RawIOBase):
     """A file that gives no more than it may, and no tag or text without end."""
 
-    def __init__(self, path: Path, *, packed: bool) -> None:
+    def __init__(self, path: Path, file: Any, *, packed: bool) -> None:
         self._path = path
-        self._file: Any = gzip.open(path, "rb") if packed else path.open("rb")
+        self._file: Any = file
         self._most = MOST_BYTES
         if packed:
             self._most = min(MOST_BYTES, MOST_FLOOR + MOST_RATIO * path.stat().st_size)

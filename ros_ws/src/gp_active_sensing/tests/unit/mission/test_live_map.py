@@ -338,6 +338,8 @@ def test_two_probes_share_the_map() -> None:
     [
         ({"topic": "map", "file": "house.yaml"}, "file: has no meaning with a topic"),
         ({"topic": "map", "columns": 4}, "columns: has no meaning with a topic"),
+        ({"topic": "map", "geofence": [[0, 0], [9, 9]]}, "geofence: has no meaning with a topic"),
+        ({"topic": "map", "outline": "lake.kml"}, "with a topic give corners, not a file"),
         ({"kind": "roads", "topic": "map"}, "topic: has no meaning for kind 'roads'"),
     ],
 )

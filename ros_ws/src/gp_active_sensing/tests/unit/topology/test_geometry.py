@@ -117,11 +117,11 @@ def test_any_place_next_within_an_outline() -> None:
         ([], [], r"^outline: expected 2 corners of a rectangle or the corners of a polygon, got 0"),
         ([(0.0, 0.0)], [], r"^outline: expected 2 corners.*, got 1"),
         ([(0, 0), (1, 1), (2, 2)], [], r"^outline: is not a simple polygon"),
-        ([(1, 1), (1, 1), (1, 1)], [], r"^outline: is not a simple polygon \(Too few points"),
+        ([(1, 1), (1, 1), (1, 1)], [], r"^outline: is not a simple polygon: too few points"),
         (
             [(0, 0), (3, 3), (3, 0), (0, 3)],
             [],
-            r"not a simple polygon \(Self-intersection\[1.5 1.5",
+            r"not a simple polygon: its edges cross or touch each other at \(1.5, 1.5\)",
         ),
         ([(0, 0), (0, 3)], [], r"^outline: is not a simple polygon"),
         (
@@ -162,7 +162,7 @@ def test_from_plain_data_and_back() -> None:
         ("line", [[0, 0], [1, 1]], "outline: has no meaning for kind 'line'"),
         ("grid", [[0, 0, 0]], r"outline\[0\]: expected 2 entries"),
         ("grid", [["a", 0]], r"outline\[0\]\[0\]: expected a number \[m\]"),
-        ("grid", "lake", "outline: expected a list"),
+        ("grid", "lake", "outline: expected a list of corners, or a file"),
     ],
 )
 def test_bad_configurations(kind: str, outline: object, message: str) -> None:
@@ -233,7 +233,7 @@ def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        (shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)]), r"Self-intersection\[2 2\]"),
+        (shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)]), r"touch each other at \(2, 2\)"),
         (shapely.LineString([(0, 0), (4, 4)]), "expected a Polygon or a MultiPolygon, got LINE"),
         (shapely.Polygon(), "expected a Polygon or a MultiPolygon, got POLYGON EMPTY"),
         (shapely.MultiPolygon([shapely.box(0, 0, 2, 2), shapely.box(1, 1, 3, 3)]), "not a simple"),

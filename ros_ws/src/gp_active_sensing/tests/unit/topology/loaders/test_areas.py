@@ -1,0 +1,386 @@
+"""Areas from KML, KMZ, plans of QGroundControl and GeoJSON, and the grids made of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+
+import gp_active_sensing as gas
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.messages.conversions import geodetic_to_local
+from gp_active_sensing.mission.stream_config import PoseConfig
+from gp_active_sensing.topology.config import kind_of_map
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.loaders.areas import read_areas
+from gp_active_sensing.topology.weights import weights_of
+
+pytest.importorskip("pyproj")
+
+LON, LAT = 8.0, 47.0
+EAST, NORTH = 1.0 / 76_000.0, 1.0 / 111_200.0
+"""About a metre, in degrees."""
+
+
+def ring(west: float, south: float, east: float, north: float) -> list[list[float]]:
+    """Return the closed ring of a rectangle, metres from the middle, in longitude and latitude."""
+    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
+    return [[LON + x * EAST, LAT + y * NORTH] for x, y in corners]
+
+
+SHORE = ring(-100, -60, 100, 60)
+ISLAND = ring(-20, -20, 20, 20)
+POND = ring(-8, -8, 8, 8)
+CROSSED = [SHORE[k] for k in (0, 2, 1, 3, 0)]
+
+
+def kml(*marks: str) -> str:
+    body = "".join(f"<Placemark>{mark}</Placemark>" for mark in marks)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><kml xmlns="http://www.opengis.net/kml/2.2">'
+        f"<Document><Folder>{body}</Folder></Document></kml>"
+    )
+
+
+def coordinates(corners: list[list[float]]) -> str:
+    text = "\n  ".join(f"{x},{y},0" for x, y in corners)
+    return f"<LinearRing><coordinates>\n  {text}\n</coordinates></LinearRing>"
+
+
+def mark(
+    corners: list[list[float]], name: str = "", *holes: list[list[float]], more: str = ""
+) -> str:
+    inner = "".join(f"<innerBoundaryIs>{coordinates(h)}</innerBoundaryIs>" for h in holes)
+    return (
+        f"<name>{name}</name>{more}<Polygon><outerBoundaryIs>{coordinates(corners)}"
+        f"</outerBoundaryIs>{inner}</Polygon>"
+    )
+
+
+def write(folder: Path, text: str | dict[str, Any], name: str = "lake.kml") -> Path:
+    path = folder / name
+    path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    return path
+
+
+def feature(corners: list[list[float]], **properties: Any) -> dict[str, Any]:
+    geometry = {"type": "Polygon", "coordinates": [corners]}
+    return {"type": "Feature", "properties": properties, "geometry": geometry}
+
+
+def collection(*features: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "FeatureCollection", "features": list(features), **more}
+
+
+def plan(**more: Any) -> dict[str, Any]:
+    """A plan with a fence and a hole in it, both polygons, and a circle shut out."""
+    whole: dict[str, Any] = {
+        "fileType": "Plan",
+        "geoFence": {
+            "polygons": [
+                {"polygon": [[y, x] for x, y in SHORE[:-1]], "inclusion": True},
+                {"polygon": [[y, x] for x, y in ISLAND[:-1]], "inclusion": False},
+            ],
+            "circles": [
+                {"circle": {"center": [LAT, LON + 60 * EAST], "radius": 15.0}, "inclusion": False}
+            ],
+        },
+        "mission": {"items": [], "plannedHomePosition": [LAT, LON - 80 * EAST, 400.0]},
+        "rallyPoints": {"points": [[LAT, LON, 0]]},
+    }
+    return {**whole, **more}
+
+
+def grid(file: Path | str, **keys: Any) -> GraphTopology:
+    places = gas.build_topology(from_mapping(gas.MapConfig, {"file": str(file), **keys}))
+    assert isinstance(places, GraphTopology)
+    return places
+
+
+def test_a_lake_with_an_island(tmp_path: Path) -> None:
+    path = write(tmp_path, kml(mark(SHORE, "Lake", ISLAND)))
+    areas = read_areas(path)
+    assert areas.outline.area == pytest.approx(200 * 120 - 40 * 40, rel=0.01)
+    assert areas.datum == pytest.approx((LON, LAT), abs=1e-5)
+    places = grid(path, spacing=10)
+    assert places.datum == areas.datum
+    assert (places.name, places.frame) == ("lake", "map")
+    assert not (np.abs(places.positions) < 19.0).all(axis=1).any()
+    assert 220 < places.n < 280
+    low, high = places.positions.min(axis=0), places.positions.max(axis=0)
+    np.testing.assert_allclose(low, -high, atol=0.2)  # as much is left over on either side
+
+
+def test_the_spacing_follows_from_the_area(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path, kml(mark(SHORE, "Lake")))
+    with caplog.at_level(logging.INFO):
+        places = grid(path)
+    assert 300 < places.n < 500
+    assert "spacing 8 m, for about" in caplog.text
+
+
+def test_what_lies_within_is_a_hole_and_what_lies_within_that_is_not(tmp_path: Path) -> None:
+    path = write(tmp_path, kml(mark(POND, "pond"), mark(ISLAND, "Isla"), mark(SHORE, "lake")))
+    areas = read_areas(path)
+    assert areas.outline.area == pytest.approx(200 * 120 - 40 * 40 + 16 * 16, rel=0.01)
+    assert "taken for holes in the outline, since they lie within it: Isla" in areas.notes[0]
+
+
+def test_obstacles_and_fences_are_known_by_their_names(tmp_path: Path) -> None:
+    rock, fence = ring(50, 0, 70, 20), ring(-100, -60, 0, 60)
+    path = write(
+        tmp_path, kml(mark(SHORE, "Lake"), mark(rock, "No-go: rock"), mark(fence, "Geofence"))
+    )
+    areas = read_areas(path)
+    assert areas.outline.bounds[2] == pytest.approx(0.0, abs=1.0)
+    assert len(areas.obstacles) == 1
+
+
+def test_regions_of_interest_have_a_weight(tmp_path: Path) -> None:
+    more = '<ExtendedData><Data name="weight"><value>5</value></Data></ExtendedData>'
+    bay = ring(45, -60, 100, 60)
+    path = write(tmp_path, kml(mark(SHORE, "Lake"), mark(bay, "bay", more=more)))
+    places = grid(path, spacing=10)
+    x = places.positions[:, 0]
+    np.testing.assert_array_equal(places.weights, np.where(x > 45.0, 5.0, 1.0))
+    data = collection(feature(SHORE), feature(bay, name="bay", weight=5))
+    same = grid(write(tmp_path, data, "lake.geojson"), spacing=10)
+    np.testing.assert_array_equal(same.weights, places.weights)
+
+
+def test_several_lakes_are_several_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path, kml(mark(SHORE, "one"), mark(ring(200, 0, 250, 50), "two")))
+    places = grid(path, spacing=10)
+    assert places.components.weak == 2
+    assert "no move joins its 2 parts" in caplog.text
+    largest = grid(path, spacing=10, largest_component=True)
+    assert largest.components.weak == 1
+    assert largest.n < places.n
+    assert set(largest.names) < set(places.names)
+
+
+def test_kmz(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "lake.kmz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("files/icon.png", b"")
+        archive.writestr("doc.kml", kml(mark(SHORE, "Lake")))
+    assert read_areas(tmp_path / "lake.kmz").outline.area == pytest.approx(24_000, rel=0.01)
+    (tmp_path / "empty.kmz").write_bytes(b"PK no archive")
+    with pytest.raises(MapError, match="is no KMZ archive, or a damaged one"):
+        read_areas(tmp_path / "empty.kmz")
+    with zipfile.ZipFile(tmp_path / "empty.kmz", "w") as archive:
+        archive.writestr("readme.txt", "no map")
+    with pytest.raises(MapError, match=r"holds no \.kml file"):
+        read_areas(tmp_path / "empty.kmz")
+
+
+def test_a_plan_of_qgroundcontrol(tmp_path: Path) -> None:
+    areas = read_areas(write(tmp_path, plan(), "lake.plan"))
+    assert areas.outline.area == pytest.approx(24_000, rel=0.01)
+    assert [round(obstacle.area, -1) for obstacle in areas.obstacles] == [1600.0, 710.0]
+    assert areas.home == pytest.approx((-80.0, 0.0), abs=1.0)
+    assert "left out: 1 rally points" in areas.notes
+    assert any("probe.start: [" in note for note in areas.notes)
+
+
+def test_a_survey_within_the_fence(tmp_path: Path) -> None:
+    survey = [[y, x] for x, y in ring(0, -200, 200, 200)]
+    items = [
+        {"type": "ComplexItem", "complexItemType": "survey", "polygon": survey},
+        {"type": "SimpleItem", "command": 16},
+    ]
+    areas = read_areas(write(tmp_path, plan(mission={"items": items}), "lake.plan"))
+    assert areas.outline.area == pytest.approx(100 * 120, rel=0.01)
+    assert "left out: 1 waypoints and other items, 1 rally points" in areas.notes
+    far = [[y + 1.0, x] for x, y in SHORE]
+    items = [{"complexItemType": "survey", "polygon": far}]
+    path = write(tmp_path, plan(mission={"items": items}), "far.plan")
+    with pytest.raises(MapError, match="survey and the geofence have nothing in common"):
+        read_areas(path)
+
+
+def test_geojson_in_metres_and_in_degrees(tmp_path: Path) -> None:
+    square = [[0, 0], [40, 0], [40, 30], [0, 30], [0, 0]]
+    local = grid(write(tmp_path, feature(square), "pond.geojson"), kind="grid", spacing=5)
+    assert local.datum is None
+    assert local.n == 9 * 7
+    assert grid(tmp_path / "pond.geojson", spacing=5).n == local.n  # of areas, as it has no lines
+    degrees = grid(write(tmp_path, collection(feature(SHORE)), "lake.geojson"), spacing=10)
+    assert degrees.datum == pytest.approx((LON, LAT), abs=1e-5)
+    bare = {"type": "MultiPolygon", "coordinates": [[SHORE], [ring(200, 0, 250, 50)]]}
+    assert read_areas(write(tmp_path, bare, "bare.json")).outline.geom_type == "MultiPolygon"
+
+
+def test_the_kind_follows_from_what_a_file_holds(tmp_path: Path) -> None:
+    assert kind_of_map(str(write(tmp_path, collection(feature(SHORE)), "lake.geojson"))) == "grid"
+    assert kind_of_map("town") == "roads"
+    assert kind_of_map("town.geojson") == "roads"
+    assert kind_of_map("house") == "grid"
+    assert kind_of_map("lake.plan") == "grid"
+    assert kind_of_map("nowhere.geojson") == "roads"
+
+
+def test_outline_fence_obstacles_and_areas_from_files(tmp_path: Path) -> None:
+    """Each key takes a file; all of them are laid about the middle of the first."""
+    write(tmp_path, kml(mark(SHORE, "Lake")))
+    write(tmp_path, kml(mark(ISLAND, "anything")), "rocks.kml")
+    write(tmp_path, kml(mark(ring(-50, -60, 200, 60), "x")), "fence.kml")
+    write(tmp_path, kml(mark(ring(55, -60, 100, 60), "x")), "bay.kml")
+    (tmp_path / "boat.yaml").write_text(
+        """
+map:
+  kind: grid
+  outline: lake.kml
+  geofence: fence.kml
+  obstacles: [rocks.kml, [[40, 40], [50, 50]]]
+  spacing: [10, 20]
+  weights: {areas: [{outline: bay.kml, weight: 3}]}
+field: {kind: gp, length_scale: 40, signal_std: 2}
+budget: {readings: 12}
+limit: {expansions: 20}
+""",
+        encoding="utf-8",
+    )
+    scenario = gas.load_scenario(str(tmp_path / "boat.yaml"))
+    places = gas.build_topology(scenario.map)
+    x, y = places.positions.T
+    assert x.min() > -51.0
+    assert not ((np.abs(x) < 20.0) & (np.abs(y) < 20.0)).any()
+    np.testing.assert_array_equal(places.weights, np.where(x > 55.0, 3.0, 1.0))
+    assert set(np.round(np.diff(np.unique(x.round(3))), 3)) <= {10.0, 20.0, 30.0}
+    assert np.diff(np.unique(y.round(3))).min() == pytest.approx(20.0)
+    summary = gas.run_scenario(scenario, tmp_path / "run").to_mapping()
+    assert summary["readings"] == 12
+
+
+def test_a_text_with_corners_is_no_file() -> None:
+    """In a parameter file of ROS the corners are a text."""
+    data = {"kind": "grid", "spacing": 1, "outline": "[[0, 0], [3, 2]]"}
+    assert gas.build_topology(from_mapping(gas.MapConfig, data)).n == 12
+
+
+def test_the_origin_may_be_given(tmp_path: Path) -> None:
+    path = write(tmp_path, kml(mark(SHORE, "Lake")))
+    places = grid(path, spacing=10, datum=[LAT, LON - 1000 * EAST])
+    assert places.datum == (LON - 1000 * EAST, LAT)
+    assert places.positions[:, 0].mean() == pytest.approx(1000.0, rel=0.01)
+    with pytest.raises(ConfigError, match=r"datum: expected \[latitude, longitude\]"):
+        gas.MapConfig(file="lake.kml", datum=(100.0, 8.0))
+
+
+def test_degrees_and_metres_without_an_origin_are_not_mixed(tmp_path: Path) -> None:
+    fence = str(write(tmp_path, kml(mark(SHORE, "fence"))))
+    data = {"kind": "grid", "outline": [[-50, -50], [50, 50]], "geofence": fence, "spacing": 10}
+    with pytest.raises(ConfigError, match=r"is in degrees, and outline in metres.*map\.datum"):
+        gas.build_topology(from_mapping(gas.MapConfig, data))
+    places = gas.build_topology(from_mapping(gas.MapConfig, {**data, "datum": [LAT, LON]}))
+    assert places.n == 11 * 11
+    house = {"file": "house", "geofence": fence}
+    with pytest.raises(ConfigError, match=r"and file house\.yaml in metres"):
+        gas.build_topology(from_mapping(gas.MapConfig, house))
+    areas = {"areas": [{"outline": fence, "weight": 2}]}
+    bare = gas.make_grid(3, 3, 1.0)
+    weights = from_mapping(gas.MapConfig, {"kind": "line", "count": 2, "weights": areas}).weights
+    with pytest.raises(MapError, match=r"is in degrees, and map 'grid' in metres of its own"):
+        weights_of(weights, bare)
+
+
+def test_an_outline_cuts_an_occupancy_map() -> None:
+    whole = gas.build_topology(gas.MapConfig(file="house", spacing=0.6))
+    hall = gas.build_topology(
+        gas.MapConfig(file="house", spacing=0.6, outline=((2.0, -2.0), (9.0, 1.0)))
+    )
+    assert 10 < hall.n < whole.n
+    assert set(hall.names) < set(whole.names)
+
+
+def test_a_receiver_needs_no_datum_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Positions of a NavSatFix lie where the map has them: its origin is that of the poses."""
+    places = gas.build_topology(gas.MapConfig(file="lake.kml", spacing=20.0))
+    pose = PoseConfig(type="sensor_msgs/msg/NavSatFix")
+    origin = pose.origin(places.datum)
+    assert origin is not None
+    assert origin == (places.datum or ())[::-1]
+    island = geodetic_to_local(47.0 + 20 * NORTH, 8.0 + 60 * EAST, (origin[0], origin[1]))
+    assert places.snap(*island, 15.0) is None
+    there = geodetic_to_local(47.0, 8.0 - 100 * EAST, (origin[0], origin[1]))
+    assert places.snap(*there, 15.0) is not None
+    assert not caplog.records
+    assert PoseConfig(datum=(1.0, 103.0)).origin(None) == (1.0, 103.0)
+    assert PoseConfig(datum=(47.0, 8.001)).origin((8.0, 47.0)) == (47.0, 8.001)
+    assert "pose.datum: [47, 8.001] lies 76 m from the origin of the map" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.kml", "no xml", "is not valid XML"),
+        ("a.kml", kml(mark(SHORE))[:-40], "is not valid XML, perhaps truncated"),
+        ("a.kml", "<gpx></gpx>", "expected a file that begins with <kml>, got <gpx>"),
+        ("a.kml", '<!DOCTYPE x [<!ENTITY a "b">]><kml/>', "declares a document type or entities"),
+        ("a.kml", kml(), r"has no polygon; expected the outline of an area"),
+        (
+            "a.kml",
+            kml("<name>way</name><LineString><coordinates>8,47 8,48</coordinates></LineString>"),
+            r"has no polygon, but 1 lines;.*Draw it as a polygon",
+        ),
+        (
+            "a.kml",
+            kml(mark(CROSSED, "knot")),
+            r"placemark 1 \('knot'\): its edges cross .* at \(8,",
+        ),
+        ("a.kml", kml(mark(SHORE[:2], "thin")), "expected 3 corners or more, got 2"),
+        (
+            "a.kml",
+            kml(mark([[y, 100.0 + x] for x, y in SHORE])),
+            "latitude and longitude may have changed places",
+        ),
+        ("a.kml", kml(mark(SHORE)).replace("8.00", "x.00"), "expected longitude,latitude"),
+        ("a.kml", kml(mark(ISLAND, "island")), "has obstacles or regions, but no outline"),
+        ("a.plan", "{", "is not valid JSON"),
+        ("a.plan", {"fileType": "Fence"}, "expected a plan of QGroundControl .*'Fence'"),
+        ("a.plan", plan(geoFence={}), "has no polygon, but 1 rally points"),
+        ("a.geojson", collection(feature(CROSSED)), r"feature 0: its edges cross"),
+        ("a.geojson", collection(feature([[0, "x"]])), "two coordinates of a corner"),
+        ("a.geojson", collection(), "has no polygon"),
+    ],
+)
+def test_refusals(tmp_path: Path, name: str, text: str | dict[str, Any], message: str) -> None:
+    path = write(tmp_path, text, name)
+    with pytest.raises(MapError, match=message):
+        gas.build_topology(gas.MapConfig(kind="grid", file=str(path)))
+
+
+def test_refusals_of_the_grid(tmp_path: Path) -> None:
+    path = write(tmp_path, kml(mark(SHORE, "Lake", ISLAND)))
+    with pytest.raises(ConfigError, match=r"are more than 1000000; give a larger spacing"):
+        grid(path, spacing=0.01)
+    with pytest.raises(ConfigError, match=r"holds none of the 1 × 1 cell centres.*smaller spacing"):
+        grid(path, spacing=500)
+    with pytest.raises(
+        MapError, match=r"lies .* km from the origin of the map.*longitude come first"
+    ):
+        grid(path, datum=[LON, LAT])
+    far = str(write(tmp_path, kml(mark(ring(900, 0, 950, 50), "x")), "far.kml"))
+    with pytest.raises(ConfigError, match="geofence: has nothing in common with the outline"):
+        grid(path, geofence=far)
+
+
+def test_shapes_of_shapely() -> None:
+    lakes = shapely.MultiPolygon([shapely.box(0, 0, 5, 5), shapely.box(20, 0, 25, 5)])
+    rock = shapely.Point(2, 2).buffer(1.2)
+    places = gas.make_grid(outline=lakes, obstacles=[rock], spacing=(1.0, 0.5))
+    assert isinstance(places, GraphTopology)
+    assert places.components.weak == 2
+    assert not shapely.intersects_xy(rock, *places.positions.T).any()
+    knot = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
+    with pytest.raises(ConfigError, match=r"not a simple polygon: its edges cross .* at \(1, 1\)"):
+        gas.make_grid(outline=knot)
