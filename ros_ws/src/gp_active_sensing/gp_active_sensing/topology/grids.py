@@ -60,7 +60,7 @@ def build_grid(
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
         MapError: a file that cannot be used.
     """
-    ground = _Layout(config, path, base_dir)
+    ground = _AreaLayout(config, path, base_dir)
     shared: dict[str, Any] = {
         "name": config.name or (path.name.partition(".")[0] if path else config.kind),
         "frame": config.frame or "map",
@@ -85,7 +85,7 @@ def build_grid(
     return places.located(ground.datum), tuple(ground.notes)
 
 
-class _Layout:
+class _AreaLayout:
     """Outline, obstacles and regions in the metres of the map, from its keys and their files."""
 
     def __init__(self, config: MapConfig, path: Path | None, base_dir: Path | None) -> None:
@@ -189,7 +189,7 @@ class _Layout:
 
 
 def _on_areas(
-    config: MapConfig, shared: dict[str, Any], ground: _Layout
+    config: MapConfig, shared: dict[str, Any], ground: _AreaLayout
 ) -> FreeTopology | GraphTopology:
     sized = bool(config.columns and config.rows)
     spacing = config.spacing or (1.0 if sized else _for_area(ground.area(), ground.notes))
