@@ -236,6 +236,7 @@ class _Draft:
     def _look(self) -> None:
         """Compare with the running system, and take from it what nobody said."""
         if self.system is None:
+            self._need_datum()
             return
         from gp_active_sensing.ros import fit
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.inspection import Survey
     from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
+    from gp_active_sensing.topology.stations import Sites
 
 __all__ = ["maps"]
 
@@ -103,6 +104,9 @@ def inspect(
     if (grid := _grid(file, crs, overrides)) is not None:
         _inspect_grid(*grid, as_json=as_json)
         return
+    if (stations := _stations(file, crs, overrides)) is not None:
+        _inspect_stations(*stations, as_json=as_json)
+        return
     path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
     embeddings = _embeddings(road_map) if relational else {}
@@ -144,6 +148,9 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
         click.echo(f"{path}: valid, {found.places} places {_apart(found)} m apart")
         _say(found)
         return
+    if (stations := _stations(file, crs, overrides)) is not None:
+        click.echo(f"{stations[0]}: valid, {len(stations[1].names)} places")
+        return
     path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
     click.echo(f"{path}: valid, {_in_short(figures)}")
@@ -182,6 +189,7 @@ def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.topology.config import kind_of_map
     from gp_active_sensing.topology.loaders import load_roads
+    from gp_active_sensing.topology.stations import is_stations
     from gp_active_sensing.util.resources import find_resource
 
     if kind_of_map(file) == "grid":
@@ -190,6 +198,12 @@ def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
         )
         raise MapError(msg)
     path = find_resource("maps", file)
+    if is_stations(path):
+        msg = (
+            f"{file}: is a table of places (map.kind: points), which has no roads; `maps inspect` "
+            "and `maps validate` look at it"
+        )
+        raise MapError(msg)
     return path, load_roads(path, crs=crs)
 
 
@@ -218,6 +232,48 @@ def _grid(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, GridSu
     data = apply_overrides({"map": {"kind": "grid", "file": str(path)}}, _below("map", overrides))
     places, notes = build_grid(from_mapping(MapConfig, data["map"]), path)
     return path, survey_grid(places, notes)
+
+
+def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Sites] | None:
+    """Return the path and the places of a table of places, None where the file is no such table."""
+    from gp_active_sensing.topology.stations import is_stations, read_stations
+    from gp_active_sensing.util.resources import find_resource
+
+    path = find_resource("maps", file)
+    if not is_stations(path):
+        return None
+    if crs or overrides:
+        msg = f"--crs is for road maps and --set for grids, and {file} is a table of places"
+        raise click.UsageError(msg)
+    return path, read_stations(path)
+
+
+def _inspect_stations(path: Path, sites: Sites, *, as_json: bool) -> None:
+    low, high = sites.points.min(axis=0).tolist(), sites.points.max(axis=0).tolist()
+    if as_json:
+        data = {
+            "file": str(path),
+            "name": sites.title,
+            "places": len(sites.names),
+            "units": "metre",
+            "low": low,
+            "high": high,
+            "datum": sites.datum,
+            "numbers": sorted(sites.numbers),
+        }
+        click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
+        return
+    click.secho(f"{sites.title}  ({path})", bold=True)
+    lines = [
+        ("places", f"{len(sites.names)}, map.kind: points"),
+        ("extent", " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))),
+        ("coordinates", f"metres{_datum(sites.datum)}"),
+        ("numbers", ", ".join(sites.numbers) or "none"),
+    ]
+    if len(low) == 3:
+        lines.insert(2, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
+    for what, text in lines:
+        click.echo(f"  {what:<14} {text}")
 
 
 def _below(section: str, overrides: tuple[str, ...]) -> list[str]:

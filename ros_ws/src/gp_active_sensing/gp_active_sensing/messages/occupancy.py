@@ -25,9 +25,15 @@ def read_map(message: Any) -> GridMap:
         message: nav_msgs/OccupancyGrid, or anything with its fields.
 
     Raises:
-        MapError: sizes that do not fit, values that are none, an origin that is tilted.
+        MapError: no frame, sizes that do not fit, values that are none, an origin that is tilted.
     """
-    info = message.info
+    info, frame = message.info, str(message.header.frame_id).lstrip("/")
+    if not frame:
+        msg = (
+            "occupancy grid: its header.frame_id is empty, expected the frame that poses and "
+            "waypoints are in, such as map; have its publisher name it"
+        )
+        raise MapError(msg)
     rows, columns = int(info.height), int(info.width)
     values = np.asarray(message.data, dtype=np.int8)
     if rows * columns != values.size or not values.size:
@@ -51,4 +57,4 @@ def read_map(message: Any) -> GridMap:
         (float(where.x), float(where.y)),
         yaw if np.isfinite(yaw) else 0.0,
     )
-    return GridMap(grid, str(message.header.frame_id), stamp_ns(message.header.stamp))
+    return GridMap(grid, frame, stamp_ns(message.header.stamp))

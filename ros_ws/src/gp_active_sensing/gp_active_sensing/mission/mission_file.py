@@ -16,6 +16,7 @@ from gp_active_sensing.config import from_mapping, param_of, to_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.stations import is_stations
 from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["MissionMap", "in_words", "mission_text", "read_budget", "read_map", "read_position"]
@@ -79,8 +80,9 @@ def read_map(text: str, *, spacing: float | None = None, frame: str = "") -> Mis
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return MissionMap(section, build_topology(from_mapping(MapConfig, section)), False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
-    find_resource("maps", file)  # said clearly where it is not there
-    return _from_file({"file": file, **more})
+    found = find_resource("maps", file)  # said clearly where it is not there
+    kind = {"kind": "points"} if is_stations(found) else {}
+    return _from_file({**kind, "file": file, **more})
 
 
 def _from_file(section: dict[str, Any]) -> MissionMap:

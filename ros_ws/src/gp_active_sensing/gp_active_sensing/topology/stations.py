@@ -22,7 +22,7 @@ from gp_active_sensing.topology.projection import LONLAT, points_in_metres
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
 
-__all__ = ["HEIGHTS", "Sites", "load_stations", "read_stations", "topology_of"]
+__all__ = ["HEIGHTS", "Sites", "is_stations", "load_stations", "read_stations", "topology_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,25 @@ class Sites:
     points: FloatArray
     datum: tuple[float, float] | None = None
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+def is_stations(path: Path) -> bool:
+    """Return whether a file is a table of places, by its first line; one of edges is not.
+
+    Args:
+        path: of any file.
+    """
+    if path.suffix.lower() != ".csv":
+        return False
+    try:
+        check_file(path, MOST_TEXT)
+        with Table(path, MapError) as table:
+            titles = {title.lower() for title in table.header}
+    except MapError:  # said by whoever reads it
+        return False
+    pairs = ("x", "y"), ("lon", "lat")
+    placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
+    return placed and not {"from", "to"} <= titles
 
 
 def load_stations(

@@ -95,3 +95,22 @@ def test_what_cannot_be_is_refused(folder: Path, given: dict[str, str], problem:
 def test_a_pose_that_is_looked_up_has_no_topic(folder: Path) -> None:
     assert init(**{**ALL, "pose": "tf"}).exit_code == 0
     assert parameters_of(folder / "mission.yaml")["pose"] == {"type": "tf"}
+
+
+def test_positions_on_earth_need_an_origin_without_a_system_too(folder: Path) -> None:
+    done = init("--pose-type", "sensor_msgs/msg/NavSatFix", **ALL)
+    assert done.exit_code == 1
+    assert "give --datum LATITUDE,LONGITUDE" in done.output
+    assert (folder / "mission.yaml").is_file()
+    done = init(
+        "--pose-type", "sensor_msgs/msg/NavSatFix", "--datum", "52.5,13.4", "--force", **ALL
+    )
+    assert done.exit_code == 0, done.output
+
+
+def test_a_mission_among_stations(folder: Path) -> None:
+    (folder / "stations.csv").write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
+    done = init(**{**ALL, "map": "stations.csv"})
+    assert done.exit_code == 0, done.output
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert (config.map.kind, config.map.file) == ("points", "stations.csv")

@@ -176,3 +176,31 @@ def test_what_a_grid_is_not(tmp_path: Path) -> None:
     done = call("inspect", "house", "--set", "spaceing=2")
     assert done.exit_code == 1
     assert "spaceing: unknown key. Did you mean 'spacing'?" in done.output
+
+
+STATIONS = "station,x,y,depth,grain\nnorth,0,0,2,0.4\nsouth,30,40,11,0.1\nbay,10,5,4,\n"
+
+
+def test_a_table_of_stations(tmp_path: Path) -> None:
+    file = tmp_path / "stations.csv"
+    file.write_text(STATIONS)
+    done = call("inspect", file)
+    assert done.exit_code == 0, done.output
+    assert "places         3, map.kind: points" in done.output
+    assert "extent         30.0 m × 40.0 m × 9.0 m" in done.output
+    assert "heights        z -11 … -2 m" in done.output
+    assert "numbers        grain" in done.output
+    data = json.loads(call("inspect", file, "--json").stdout)
+    assert (data["places"], data["low"], data["high"]) == (3, [0, 0, -11], [30, 40, -2])
+    assert "stations.csv: valid, 3 places" in call("validate", file).output
+    for words in (("show", file), ("import", file, tmp_path / "out.geojson")):
+        done = call(*words)
+        assert done.exit_code == 1
+        assert "is a table of places (map.kind: points), which has no roads" in done.output
+    done = call("inspect", file, "--crs", "local")
+    assert done.exit_code == 2
+    assert "is a table of places" in done.output
+    file.write_text(STATIONS.replace("bay", "north"))
+    done = call("validate", file)
+    assert done.exit_code == 1
+    assert "lines 2 and 4: both places are called 'north'" in done.output

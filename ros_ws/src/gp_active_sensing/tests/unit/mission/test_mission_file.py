@@ -131,3 +131,18 @@ def test_wrong_values_are_all_said() -> None:
         mission_text(given, {}, start="")
     assert "budget.readings: must be 1 or more" in str(error.value)
     assert "Did you mean 'topic'?" in str(error.value)
+
+
+def test_a_table_of_stations_is_a_map(tmp_path: Path) -> None:
+    file = tmp_path / "stations.csv"
+    file.write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
+    found = read_map(str(file))
+    assert found.section == {"kind": "points", "file": str(file)}
+    assert found.places.names == ("north", "south")
+    file.write_text("name,x,y\nnorth,0,0\nnorth,30,40\n")
+    with pytest.raises(ActiveSensingError, match="both places are called 'north'"):
+        read_map(str(file))
+    file.write_text("from,to,length_m,x,y\na,b,20,0,0\n")
+    with pytest.raises(ActiveSensingError) as refused:
+        read_map(str(file))
+    assert "both places" not in str(refused.value)  # a table of edges is a road map

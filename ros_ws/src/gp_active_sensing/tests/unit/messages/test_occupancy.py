@@ -1,0 +1,32 @@
+"""Maps out of messages nav_msgs/OccupancyGrid: their frame."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.messages.occupancy import read_map
+
+
+def message(frame: str) -> SimpleNamespace:
+    origin = SimpleNamespace(
+        position=SimpleNamespace(x=0.0, y=0.0),
+        orientation=SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0),
+    )
+    return SimpleNamespace(
+        header=SimpleNamespace(frame_id=frame, stamp=SimpleNamespace(sec=1, nanosec=0)),
+        info=SimpleNamespace(height=2, width=2, resolution=0.5, origin=origin),
+        data=[0, 0, 0, 0],
+    )
+
+
+def test_a_slash_before_the_frame_is_left_out_as_it_is_of_poses() -> None:
+    assert read_map(message("/map")).frame == read_map(message("map")).frame == "map"
+
+
+@pytest.mark.parametrize("frame", ["", "/"])
+def test_a_map_without_a_frame_is_refused(frame: str) -> None:
+    with pytest.raises(MapError, match=r"frame_id is empty, expected the frame that poses"):
+        read_map(message(frame))
