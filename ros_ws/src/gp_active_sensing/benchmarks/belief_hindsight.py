@@ -55,7 +55,7 @@ def kernels_on(topology: Topology) -> tuple[str, ...]:
 @lru_cache(maxsize=6)
 def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.ndarray:
     """(n, n) correlation of all places."""
-    config = BeliefConfig((length_scale,), kernel, signal_std=(1.0,), noise_std=(1.0,))
+    config = BeliefConfig((length_scale,), kernel=kernel, signal_std=(1.0,), noise_std=(1.0,))
     everywhere = np.arange(topology.n)
     belief = belief_on(config, topology, quiet=True)
     return np.asarray(belief.covariance.between(everywhere, everywhere)[0])
@@ -69,7 +69,7 @@ def _decomposed(
     at, found = np.array(places), []
     for kernel in kernels_on(topology):
         scales = length_scales(topology)
-        config = BeliefConfig(scales, kernel, signal_std=(1.0,), noise_std=(1.0,))
+        config = BeliefConfig(scales, kernel=kernel, signal_std=(1.0,), noise_std=(1.0,))
         each = belief_on(config, topology, quiet=True).covariance.between(at, at)
         for scale, correlation in zip(scales, each, strict=True):
             values, vectors = np.linalg.eigh(correlation)

@@ -43,7 +43,6 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
-from gp_active_sensing.planning.routes.curves import plan_with_curves
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.turning import Turning, turning
@@ -524,7 +523,12 @@ class SensingLoop:
                 aim=self.aim,
                 clock=self.clock,
             )
-            plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
+            if isinstance(seen, Turning):
+                from gp_active_sensing.planning.routes.curves import plan_with_curves
+
+                plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
+            else:
+                plan, joint.policy_state = policy.plan(request, joint.policy_state)
         else:
             plans, state = policy.plan_batch(
                 BatchRequest(

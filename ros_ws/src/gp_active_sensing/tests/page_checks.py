@@ -44,8 +44,10 @@ def check_parameters(text: str, folder: Path) -> None:
     assert name in {"/**", "active_sensing"}, f"{name}: no node of that name"
     base = shipped["/**"]["ros__parameters"]
     assert "file" not in base["map"], "without a map there is no mission"
-    base["map"]["file"] = "town"  # the reader's map
-    whole = overlaid(base, given[name]["ros__parameters"])
+    own = given[name]["ros__parameters"]
+    if "topic" not in own.get("map", {}):
+        base["map"]["file"] = "town"  # the reader's map
+    whole = overlaid(base, own)
     config = from_mapping(ActiveSensingConfig, whole)
     build_policy(config.policy)
 

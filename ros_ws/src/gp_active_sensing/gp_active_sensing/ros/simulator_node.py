@@ -265,25 +265,13 @@ class SimulatorNode(GuardedNode):
             stamp_ns = moment.stamp_ns
             if probe.name and probe.name in self._silent:
                 continue
-            probe.pose_out.publish(self._pose_message(moment, probe.body))
+            probe.pose_out.publish(pose_message(moment, self._frame, probe.body))
             for reading in moment.readings:
                 probe.reading_out.publish(self._reading_message(reading, probe.body))
         if self._expert is not None:
             self._expert.step(stamp_ns)
         if self._probes:
             self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
-
-    def _pose_message(self, moment: Observation, body: str) -> Odometry:
-        x, y, heading, *up = moment.pose
-        message = Odometry(child_frame_id=body)
-        message.header.frame_id = self._frame
-        message.header.stamp = outputs.time_of(moment.stamp_ns)
-        message.pose.pose.position.x, message.pose.pose.position.y = x, y
-        message.pose.pose.position.z = up[0] if up else 0.0
-        message.pose.pose.orientation.z = math.sin(0.5 * heading)
-        message.pose.pose.orientation.w = math.cos(0.5 * heading)
-        message.twist.twist.linear.x = moment.speed
-        return message
 
     def _reading_message(self, reading: Reading, body: str) -> Any:
         message = self._kind()
@@ -293,6 +281,26 @@ class SimulatorNode(GuardedNode):
         if self._variance is not None:
             self._variance.write(message, reading.noise_variance or 0.0)
         return message
+
+
+def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
+    """Return where a simulated probe is, in a frame of the map.
+
+    Args:
+        moment: position [m], heading [rad] and speed [m/s].
+        frame: of the map.
+        body: frame of the probe.
+    """
+    x, y, heading, *up = moment.pose
+    message = Odometry(child_frame_id=body)
+    message.header.frame_id = frame
+    message.header.stamp = outputs.time_of(moment.stamp_ns)
+    message.pose.pose.position.x, message.pose.pose.position.y = x, y
+    message.pose.pose.position.z = up[0] if up else 0.0
+    message.pose.pose.orientation.z = math.sin(0.5 * heading)
+    message.pose.pose.orientation.w = math.cos(0.5 * heading)
+    message.twist.twist.linear.x = moment.speed
+    return message
 
 
 def main(args: Sequence[str] | None = None) -> int:

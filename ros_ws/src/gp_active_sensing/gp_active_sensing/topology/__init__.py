@@ -9,12 +9,12 @@ from gp_active_sensing.util.lazy import lazy_names
 if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig, build_topology
-    from gp_active_sensing.topology.from_networkx import from_networkx
     from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
     from gp_active_sensing.topology.geometry import route_geometry, whole_way
     from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index
+    from gp_active_sensing.topology.networkx_graphs import from_networkx
     from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.segments import RoadMap, Segment
@@ -49,7 +49,7 @@ __getattr__, __dir__ = lazy_names(
         "base": ("Topology",),
         "config": ("MapConfig", "build_topology"),
         "lookup": ("check_start", "place_index"),
-        "from_networkx": ("from_networkx",),
+        "networkx_graphs": ("from_networkx",),
         "generated": (
             "FreeTopology",
             "make_grid",

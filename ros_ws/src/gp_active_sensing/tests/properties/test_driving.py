@@ -30,7 +30,17 @@ from gp_active_sensing.topology import (
 from gp_active_sensing.types import Budget, Cost
 from gp_active_sensing.util.resources import find_resource
 
-SHIPPED = ("line", "town", "lake", "warehouse", "terrain", "bloom", "hot_spot", "plume")
+SHIPPED = (
+    "line",
+    "town",
+    "lake",
+    "warehouse",
+    "terrain",
+    "bloom",
+    "hot_spot",
+    "plume",
+    "thermocline",
+)
 SHARED = (
     "sumo/town.net.xml",
     "sumo/tampines.net.xml.gz",

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.messages.conversions import pose_reader
-from gp_active_sensing.ros.simulator_node import SimulatorNode
+from gp_active_sensing.ros.simulator_node import SimulatorNode, pose_message
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 
@@ -93,7 +93,7 @@ def test_the_simulator_drives_in_three_dimensions(ros: Ros, tmp_path: Path) -> N
         moment = player.step(60.0)
         assert moment.pose == pytest.approx((10.0, 0.0, 0.0, -6.0))
         assert moment.readings[-1].value == pytest.approx(14.0, abs=1.0)
-        message = node._pose_message(moment, "base_link")
+        message = pose_message(moment, "map", "base_link")
         assert message.pose.pose.position.z == -6.0
         node.drive("", outputs.waypoint_message((10.0, 0.0, 0.0), "map", 6 * 10**9, 0.0))
         assert player.goal == 1  # c1r0z0, above it

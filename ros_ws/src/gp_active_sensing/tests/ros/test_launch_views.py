@@ -24,7 +24,9 @@ PUBLISHED = {
     f"/{topic.replace('~', 'active_sensing')}": (kind, profile)
     for topic, kind, profile in (*TOPICS, *PROBE_TOPICS)
 }
-KNOWN = {*PUBLISHED, "/diagnostics"}
+GRIDS = {f"/active_sensing/{name}" for name in ("mean_grid", "std_grid", "grid_limits")}
+"""For costmaps; the views show the field itself, from which these are made."""
+KNOWN = {*PUBLISHED, "/diagnostics"} - GRIDS
 SHOWS = {
     "rviz_default_plugins/MarkerArray": "visualization_msgs/msg/MarkerArray",
     "rviz_default_plugins/PointCloud2": "sensor_msgs/msg/PointCloud2",

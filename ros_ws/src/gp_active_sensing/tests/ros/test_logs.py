@@ -6,8 +6,9 @@ from gp_active_sensing.ros.logs import Throttle, forward_logs
 
 
 class Target:
-    def __init__(self) -> None:
+    def __init__(self, *, shows_debug: bool = False) -> None:
         self.said: list[tuple[str, str]] = []
+        self.shows_debug = shows_debug
 
     def error(self, text: str) -> None:
         self.said.append(("error", text))
@@ -20,6 +21,9 @@ class Target:
 
     def debug(self, text: str) -> None:
         self.said.append(("debug", text))
+
+    def is_enabled_for(self, severity: object) -> bool:
+        return self.shows_debug
 
 
 def test_levels_are_kept_and_the_forwarding_ends() -> None:

@@ -109,7 +109,12 @@ def test_hindsight_predicts_as_a_belief_with_the_same_numbers(
     readings = 5.0 + rng.standard_normal(4)
     found = hindsight.predict(fitted, GRID, places, readings, left)
     config = BeliefConfig(
-        (3.0,), "matern32", signal_std=(2.0,), noise_std=(0.3,), place_std=(0.5,), mean_std=1e4
+        (3.0,),
+        kernel="matern32",
+        signal_std=(2.0,),
+        noise_std=(0.3,),
+        place_std=(0.5,),
+        mean_std=1e4,
     )
     belief = belief_on(config, GRID)
     for place, value in zip(places, readings, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import numpy.typing as npt
@@ -218,15 +217,13 @@ def test_free_moves() -> None:
     assert places.free
 
 
-def test_a_large_grid_takes_a_moment() -> None:
+def test_a_large_grid() -> None:
     rng = np.random.default_rng(1)
     values = np.zeros((2000, 2000), dtype=np.int8)
     for row, column in rng.integers(0, 1990, (4000, 2)):
         values[row : row + 8, column : column + 8] = 100
     grid = OccupancyGrid(values, 0.05, origin=(-50.0, -50.0))
-    begin = time.perf_counter()
     places = make_occupancy_map(grid, 1.0, inflation=0.2, neighbours=8)
-    assert time.perf_counter() - begin < 10.0  # a second, on an idle machine
     assert places.n > 5000
 
 
