@@ -125,8 +125,8 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidates of the ratio of axes, in ratios of the map's own steps up and across: whoever lays out
-places has them about as far apart, in each direction, as the field takes to change. Ratios between
+"""Candidates of the ratio of axes, in ratios of the map's own steps up and across: places are
+laid out about as far apart, in each direction, as the field takes to change. Ratios between
 two of them, and somewhat beyond, are predicted nearly as well by their mixture."""
 
 

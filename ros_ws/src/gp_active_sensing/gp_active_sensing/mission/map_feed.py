@@ -65,7 +65,7 @@ class MapFeed(Generic[T]):
         return self._taken_at + self._period - self._clock()
 
     def close(self) -> None:
-        """Hand nothing on any more; whoever waits is let go."""
+        """Hand nothing on any more; those who wait are let go."""
         with self._changed:
             self._open = False
             self._changed.notify_all()

@@ -78,7 +78,7 @@ def is_stations(path: Path) -> bool:
         check_file(path, MOST_TEXT)
         with Table(path, MapError) as table:
             titles = {title.lower() for title in table.header}
-    except MapError:  # said by whoever reads it
+    except MapError:  # said by the one who reads it
         return False
     pairs = ("x", "y"), ("lon", "lat")
     placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
