@@ -7,7 +7,7 @@ import io
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,8 @@ def as_geojson(field: FieldMap) -> str:
     """Return a FeatureCollection [RFC 7946]: a line a road, a square a cell, otherwise a point.
 
     Coordinates are longitude and latitude where the map has a datum; otherwise metres, which the
-    header says as that of a road map does.
+    header says as that of a road map does. Points of a map with heights have z, as the map
+    counts it.
 
     Raises:
         MissingDependencyError: the map has a datum, and pyproj is not installed.
@@ -90,13 +91,17 @@ def as_geojson(field: FieldMap) -> str:
                 "type": "Feature",
                 "id": found["place"],
                 "properties": found,
-                "geometry": {"type": kind, "coordinates": _coordinates(shape, kind, decimals)},
+                "geometry": {
+                    "type": kind,
+                    "coordinates": _coordinates(shape, kind, decimals, above),
+                },
             },
             ensure_ascii=False,
             allow_nan=False,
             separators=(",", ":"),
         )
         for found, shape in zip(properties, shapes, strict=True)
+        for above in [[found["z"]] if "z" in found else []]
     ]
     head = json.dumps(_header(field), ensure_ascii=False)
     start = f'{{"type":"FeatureCollection","gp_active_sensing":{head},"features":[\n'
@@ -152,10 +157,11 @@ def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
     return np.asarray(centre + half * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]))
 
 
-def _coordinates(shape: FloatArray, kind: str, decimals: int) -> Any:
+def _coordinates(shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()) -> Any:
+    """Return coordinates as GeoJSON has them; a point has its height after them [m]."""
     points = shape.round(decimals).tolist()
     if kind == "Point":
-        return points[0]
+        return [*points[0], *above]
     return [points] if kind == "Polygon" else points
 
 

@@ -43,7 +43,8 @@ def read_map(message: Any) -> GridMap:
         )
         raise MapError(msg)
     where, turn = info.origin.position, info.origin.orientation
-    if abs(float(turn.x)) > _LEVEL or abs(float(turn.y)) > _LEVEL:
+    finite = np.isfinite([turn.x, turn.y, turn.z, turn.w]).all()
+    if not finite or abs(float(turn.x)) > _LEVEL or abs(float(turn.y)) > _LEVEL:
         msg = (
             "occupancy grid: expected an origin that is turned about z only, got the quaternion "
             f"({turn.x:g}, {turn.y:g}, {turn.z:g}, {turn.w:g})"

@@ -94,8 +94,8 @@ class FieldConfig:
     )
     file: str | None = param(
         None,
-        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc, .npy, .npz file "
-        "(raster): one that ships with the maps, or a path",
+        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc, .tif, .npy, .npz "
+        "file (raster): one that ships with the maps, or a path",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
@@ -162,14 +162,14 @@ class FieldConfig:
     )
     cell: float | None = param(
         None,
-        help="size of a cell (raster); null = what the .asc file says, arrays need it",
+        help="size of a cell (raster); null = what the .asc or .tif file says, arrays need it",
         unit="m",
         above=0.0,
     )
     origin: tuple[float, float] | None = param(
         None,
         help="south-west corner of the south-west cell in the map's frame (raster); null = what "
-        "the .asc file says, arrays need it",
+        "the .asc or .tif file says, arrays need it",
         unit="m",
     )
     row_order: str = param(

@@ -1,4 +1,4 @@
-"""The values of a field from a raster: an ESRI ASCII grid, or a NumPy array.
+"""The values of a field from a raster: an ESRI ASCII grid, a GeoTIFF, or a NumPy array.
 
 A value of a raster stands at the centre of its cell. Between the centres of four cells values are
 bilinear; beyond the outermost centres the nearest values hold. An ESRI ASCII grid looks like this:
@@ -43,6 +43,7 @@ __all__ = ["MAX_CELLS", "Raster", "raster_truth", "read_ascii_grid", "read_raste
 
 _SHOWN = 5
 _ARRAYS = (".npy", ".npz")
+_GEOTIFF = (".tif", ".tiff")
 _BROKEN = (
     OSError,
     ValueError,
@@ -135,7 +136,7 @@ def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundT
     Raises:
         MapError: a raster that cannot be used; the message names the places that it does not cover.
     """
-    rasters = read_rasters(path, config)
+    rasters = read_rasters(path, config, topology.datum)
     values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
     if config.layers == "one":
         return GroundTruth(values[0])
@@ -174,24 +175,31 @@ def _count(which: BoolArray, topology: Topology) -> str:
     return f"{len(names)} of {topology.n} places: {listed(names, _SHOWN)}"
 
 
-def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
+def read_rasters(
+    path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
+) -> list[Raster]:
     """Read the one raster of a file, or all of its layers.
 
     Args:
-        path: ``.asc``, ``.npy`` or ``.npz``.
+        path: ``.asc``, ``.tif``, ``.tiff``, ``.npy`` or ``.npz``.
         config: origin, size of a cell, order of the rows, name and layer of the array; what it
-            leaves out an ``.asc`` file says itself.
+            leaves out an ``.asc`` or ``.tif`` file says itself.
+        datum: longitude and latitude of the map's origin [degree], for a GeoTIFF that says where
+            on Earth it lies; None where it is not known.
 
     Raises:
         MapError: a file that cannot be read, or not enough to know where it lies.
+        MissingDependencyError: a GeoTIFF, without rasterio.
     """
     suffix = path.suffix.lower()
     if suffix in _ARRAYS:
         return _from_arrays(path, config)
+    if suffix in _GEOTIFF:
+        return _from_geotiff(path, config, datum)
     if suffix != ".asc":
         msg = (
-            f"{path}: expected a raster .asc (ESRI ASCII grid), .npy or .npz, got {suffix!r}; "
-            "GDAL turns others into the first: gdal_translate -of AAIGrid IN OUT.asc"
+            f"{path}: expected a raster .asc (ESRI ASCII grid), .tif, .npy or .npz, got "
+            f"{suffix!r}; GDAL turns others into the first: gdal_translate -of AAIGrid IN OUT.asc"
         )
         raise MapError(msg)
     for key, default in (("row_order", "north_first"), ("layer", None), ("layers", "one")):
@@ -203,6 +211,20 @@ def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
     values, origin, cell = read_ascii_grid(path)
     cell = cell if config.cell is None else (config.cell, config.cell)
     return [Raster(values[::-1], config.origin or origin, cell)]
+
+
+def _from_geotiff(
+    path: Path, config: FieldConfig, datum: tuple[float, float] | None
+) -> list[Raster]:
+    from gp_active_sensing.sim.fields.geotiff import read_geotiff
+
+    if config.row_order != "north_first":
+        msg = "field.row_order: is for .npy and .npz, a GeoTIFF says itself how its rows run"
+        raise MapError(msg)
+    bands = None if config.layers == "all" else (config.layer or 0,)
+    values, origin, cell = read_geotiff(path, bands, datum, MAX_CELLS)
+    cell = cell if config.cell is None else (config.cell, config.cell)
+    return [Raster(layer, config.origin or origin, cell) for layer in values]
 
 
 def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:

@@ -84,7 +84,8 @@ class _Reader:
         if missing:
             msg = (
                 f"{table.path}, line 1: expected columns from and to, got {listed(table.header)}."
-                f"{suggest(missing[0], table.header)} See the columns in maps/README.md"
+                f"{suggest(missing[0], table.header)} See the columns in maps/README.md; a "
+                "table of places, such as stations, is read with map.kind: points"
             )
             raise MapError(msg)
         guessed = sorted(title for title in self._columns.values() if _plain(title) != title)

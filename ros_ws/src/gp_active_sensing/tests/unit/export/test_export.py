@@ -404,6 +404,6 @@ def test_heights_come_along(tmp_path: Path) -> None:
     [path] = export_map(field, tmp_path / "c.geojson", "geojson")
     features = json.loads(path.read_text(encoding="utf-8"))["features"]
     assert features[7]["properties"]["z"] == -5.0
-    assert features[7]["geometry"] == {"type": "Point", "coordinates": [10.0, 10.0]}
+    assert features[7]["geometry"] == {"type": "Point", "coordinates": [10.0, 10.0, -5.0]}
     with pytest.raises(RunError, match="several places stand at one position, such as above one"):
         export_map(field, tmp_path / "c.asc", "asc")

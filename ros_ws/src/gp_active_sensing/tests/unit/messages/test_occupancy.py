@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -30,3 +31,11 @@ def test_a_slash_before_the_frame_is_left_out_as_it_is_of_poses() -> None:
 def test_a_map_without_a_frame_is_refused(frame: str) -> None:
     with pytest.raises(MapError, match=r"frame_id is empty, expected the frame that poses"):
         read_map(message(frame))
+
+
+@pytest.mark.parametrize("turn", [(math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, math.inf)])
+def test_an_origin_that_is_no_number_is_refused(turn: tuple[float, ...]) -> None:
+    bad = message("map")
+    bad.info.origin.orientation = SimpleNamespace(**dict(zip("xyzw", turn, strict=True)))
+    with pytest.raises(MapError, match="turned about z only"):
+        read_map(bad)

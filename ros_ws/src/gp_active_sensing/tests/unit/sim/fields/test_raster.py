@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.sim import FieldConfig, build_truth, load_scenario
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.util.resources import find_resource
@@ -285,9 +286,9 @@ def test_sizes_beyond_reason_are_refused_before_memory_is_taken(tmp_path: Path) 
 
 
 def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "dem.tif").write_bytes(b"II*\0")
-    with pytest.raises(MapError, match=r"got '\.tif'; .*gdal_translate -of AAIGrid"):
-        values(str(tmp_path / "dem.tif"), centres())
+    (tmp_path / "dem.img").write_bytes(b"II*\0")
+    with pytest.raises(MapError, match=r"got '\.img'; .*gdal_translate -of AAIGrid"):
+        values(str(tmp_path / "dem.img"), centres())
 
 
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
@@ -306,6 +307,76 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
 
 
 # -- data ------------------------------------------------------------------------------------------
+
+
+def geotiff(path: Path, layers: np.ndarray, **more: Any) -> str:
+    """Write layers (k, rows, columns), north first, with cells of 10 m from (100, 50)."""
+    rasterio = pytest.importorskip("rasterio")
+    count, rows, columns = layers.shape
+    how = {
+        "transform": rasterio.Affine(10.0, 0.0, 100.0, 0.0, -10.0, 50.0 + 10.0 * rows),
+        "dtype": layers.dtype,
+        **more,
+    }
+    with rasterio.open(
+        path, "w", driver="GTiff", width=columns, height=rows, count=count, **how
+    ) as out:
+        out.write(layers)
+    return str(path)
+
+
+NORTH_FIRST = np.array(
+    [[[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]], [[40.0, 50.0, 60.0], [10.0, 20.0, 30.0]]]
+)
+
+
+def test_a_geotiff_in_metres(tmp_path: Path) -> None:
+    file = geotiff(tmp_path / "a.tif", NORTH_FIRST)
+    assert values(file, centres()).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert values(file, centres(), layer=1).tolist() == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+    with pytest.raises(MapError, match=r"field\.layer: .*has layers 0 … 1, got 2"):
+        values(file, centres(), layer=2)
+    with pytest.raises(MapError, match="a GeoTIFF says itself how its rows run"):
+        values(file, centres(), row_order="south_first")
+
+
+def test_a_geotiff_without_data_somewhere(tmp_path: Path) -> None:
+    holed = NORTH_FIRST.copy()
+    holed[0, 0, 0] = -9999.0
+    file = geotiff(tmp_path / "a.tif", holed, nodata=-9999.0)
+    with pytest.raises(MapError, match="no data at 1 of 6 places: c0r1"):
+        values(file, centres())
+
+
+def test_a_geotiff_that_says_where_on_earth_it_lies(tmp_path: Path) -> None:
+    """A plane in degrees, under a map that knows its origin."""
+    rasterio = pytest.importorskip("rasterio")
+    x, y = np.meshgrid(8.0 + 1e-4 * (np.arange(60) - 29.5), 47.0 - 1e-4 * (np.arange(60) - 29.5))
+    plane = (1e4 * (x - 8.0) + 2e4 * (y - 47.0))[None]
+    where = rasterio.Affine(1e-4, 0.0, 8.0 - 3e-3, 0.0, -1e-4, 47.0 + 3e-3)
+    file = geotiff(tmp_path / "earth.tif", plane, transform=where, crs="EPSG:4326")
+    here = make_grid(5, 5, 20.0, origin=(-40.0, -40.0)).located((8.0, 47.0))
+    found = values(file, here)
+    east, north = here.positions[:, 0] / 76_030.0, here.positions[:, 1] / 111_180.0  # degrees
+    assert found == pytest.approx(1e4 * east + 2e4 * north, abs=0.05)
+    with pytest.raises(MapError, match=r"is in degrees \(EPSG:4326\), and the map does not say"):
+        values(file, make_grid(5, 5, 20.0))
+
+
+def test_what_is_no_geotiff(tmp_path: Path) -> None:
+    pytest.importorskip("rasterio")
+    (tmp_path / "b.tif").write_bytes(b"II*\x00 and nothing else")
+    with pytest.raises(MapError, match="cannot be read as a GeoTIFF"):
+        values(str(tmp_path / "b.tif"), centres())
+
+
+def test_a_geotiff_without_rasterio_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = geotiff(tmp_path / "a.tif", NORTH_FIRST)
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(MissingDependencyError, match=r"gp_active_sensing\[maps\].*AAIGrid"):
+        values(file, centres())
 
 
 def test_the_shipped_terrain_covers_its_map() -> None:
