@@ -339,7 +339,7 @@ def test_without_a_program_the_policy_external_says_so(ros: Ros) -> None:
     assert not result.successful
 
 
-NAMES = ("probe.end", "belief.kernel")
+NAMES = ("probe.end", "belief.kernel", "map.outline", "map.geofence", "map.obstacles")
 """Parameters of several types that any text may be a value of, as far as that goes."""
 
 
