@@ -366,7 +366,8 @@ class Stays:
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
             return reading
-        variance = max(noise, _LEAST * (1.0 + reading.value**2))
+        # A product, since a power of what is out of range raises.
+        variance = max(noise, _LEAST * (1.0 + reading.value * reading.value))
         beside = replace(reading, noise_variance=variance, off=float(f"{metres:.6g}"))
         return beside if self._usable(beside) else reading
 
@@ -386,7 +387,7 @@ class Stays:
         off *= self._farther(further=stay.further)
         variance = noise_of(stay.worth, stay.sample_variance, noise)
         # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
-        variance = max(variance, _LEAST * (1.0 + stay.value**2))
+        variance = max(variance, _LEAST * (1.0 + stay.value * stay.value))
         return variance, float(f"{off:.6g}")
 
     def _farther(self, *, further: bool) -> float:

@@ -114,6 +114,17 @@ def test_the_gate_is_as_much_wider() -> None:
     assert told(900.0).ingestion.rejected["gated"] == 0
 
 
+@pytest.mark.parametrize("value", [-5.5e303, 1e200, math.inf])
+@pytest.mark.parametrize("window", [None, 0.0])
+def test_a_value_out_of_range_at_an_uncertain_pose_is_counted(
+    value: float, window: float | None
+) -> None:
+    rig = Rig(grid(5), taking={"window": window})
+    read_at(rig, 1.0, 20.0, 25.0, value)
+    assert sum(rig.ingestion.rejected.values()) == 1
+    assert rig.observed == []
+
+
 def test_what_is_no_covariance_is_counted_and_the_pose_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
