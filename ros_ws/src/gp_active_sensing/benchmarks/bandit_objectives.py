@@ -43,6 +43,7 @@ class Task:
         mean: (n,) prior.
         covariance: (n, n) prior.
         objective: "maximise" or "minimise".
+        number: of the task among those of its kind: its noise is its own.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Task:
     mean: np.ndarray
     covariance: np.ndarray
     objective: str
+    number: int = 0
 
     def belief(self) -> Belief:
         """The belief before the first reading; its noise is that of the readings."""
@@ -59,22 +61,50 @@ class Task:
         return Belief(GivenCovariance(self.covariance, [h]), known)
 
 
+SOUND = (5.0, 45.0)
+"""Temperatures in the lab [°C]; a mote that shows others has a fault (up to 122 °C)."""
+TEN_DAYS = 288
+"""Bins of 50 minutes; after them fewer motes than 12 are without a fault."""
+
+
 def intel(folder: Path, *, own_means: bool = True) -> list[Task]:
-    """Every time of the last third as a field; covariance and mean of the first two thirds.
+    """Every half-hour of the last day; covariance and mean of the two days before.
 
     Args:
         folder: with the data.
         own_means: the prior mean of a mote is its own; otherwise that of all motes.
     """
-    with (folder / "intel" / "intel50_temp_C_30min_mar01_03.csv").open(encoding="utf-8") as lines:
+    times, motes, values = _table(folder / "intel" / "intel50_temp_C_30min_mar01_03.csv")
+    return _last_third(times, motes, values, own_means)
+
+
+def intel_ten_days(folder: Path, *, own_means: bool = True) -> list[Task]:
+    """Every other of the last 96 of 288 bins of 50 minutes, of the 40 motes without a fault."""
+    times, motes, values = _table(folder / "intel" / "intel48_temp_C_50min_bins.csv")
+    values = values[:TEN_DAYS]
+    sound = ((values > SOUND[0]) & (values < SOUND[1])).all(axis=0)
+    kept = [mote for mote, ok in zip(motes, sound, strict=True) if ok]
+    return _last_third(times[:TEN_DAYS], kept, values[:, sound], own_means)[::2]
+
+
+def _table(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Times, motes, and (times, motes) temperatures."""
+    with path.open(encoding="utf-8") as lines:
         head, *rows = csv.reader(lines)
     values = np.array([[float(v) for v in row[1:]] for row in rows])
+    return [row[0] for row in rows], head[1:], values
+
+
+def _last_third(
+    times: list[str], motes: list[str], values: np.ndarray, own_means: bool
+) -> list[Task]:
+    """Every time of the last third as a field; covariance and mean of the first two thirds."""
     cut = 2 * len(values) // 3
-    history = empirical(values[:cut], head[1:])
-    mean = history.mean if own_means else np.full(len(head) - 1, history.mean.mean())
+    history = empirical(values[:cut], motes)
+    mean = history.mean if own_means else np.full(len(motes), history.mean.mean())
     return [
-        Task(row[0], field, mean, history.covariance, "maximise")
-        for row, field in zip(rows[cut:], values[cut:], strict=True)
+        Task(time, field, mean, history.covariance, "maximise", number)
+        for number, (time, field) in enumerate(zip(times[cut:], values[cut:], strict=True))
     ]
 
 
@@ -97,7 +127,7 @@ def slowest_roads(folder: Path) -> list[Task]:
         smooth = smooth_part(known.covariance).between(network.places, network.places)[0]
         covariance = smooth + estimate.noise_std**2 * np.eye(len(field))
         mean = np.full(len(field), estimate.mean[0])
-        tasks.append(Task(f"week {week + 1}", field, mean, covariance, "minimise"))
+        tasks.append(Task(f"week {week + 1}", field, mean, covariance, "minimise", week))
     return tasks
 
 
@@ -115,7 +145,10 @@ class Outcome:
 
 
 def search(task: Task, policy: dict[str, Any], readings: int, seed: int) -> Outcome:
-    """Look for the best place, any place next; noise is drawn by seed and visit."""
+    """Look for the best place, any place next; noise is drawn by seed, task, place and visit.
+
+    With the same draws for every task all searches would be lucky, or not, together.
+    """
     n = len(task.field)
     topology = FreeTopology("sensors", "map", [str(i) for i in range(n)], np.zeros((n, 2)))
     aim = {} if policy["name"] == "random" else {"objective": task.objective}
@@ -129,7 +162,7 @@ def search(task: Task, policy: dict[str, Any], readings: int, seed: int) -> Outc
     visits = np.zeros(n, dtype=np.int64)
     regrets = []
     while (place := loop.ask(None).waypoint) is not None:
-        rng = np.random.default_rng([seed, place, int(visits[place])])
+        rng = np.random.default_rng([seed, task.number, place, int(visits[place])])
         visits[place] += 1
         value = float(task.field[place] + noise * rng.standard_normal())
         loop.tell([Reading(len(regrets), place, value)])

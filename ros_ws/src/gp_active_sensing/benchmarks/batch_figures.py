@@ -1,22 +1,28 @@
-"""Draw the figures of searches in batches, and print their tables, from records of experiments.
+"""Draw the figure of searches in batches, and print their tables, from what batch_rounds.py kept.
 
-    gp-active-sensing experiment batch_5 --out batch_5        # the same for batch_10, batch_alone
-    python benchmarks/batch_figures.py batch_5 batch_10 --alone batch_alone [--out DIR]
+    python benchmarks/batch_rounds.py batch_5 batch_10 batch_alone batch_width --kept FOLDER
+    python benchmarks/batch_figures.py FOLDER [--out DIR]
 
 Writes ``batch.png``: the median immediate regret against rounds, for each function and batch size.
-Prints the medians, and the published claims with the differences found, paired by seed.
+Prints the medians, and the published claims with the differences found, paired by seed, both for
+the place with the largest posterior mean as what a search recommends and for that of the best
+reading.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.experiments import load_records, paired_difference
+from gp_active_sensing.experiments import paired_difference
 from gp_active_sensing.experiments.figures import COLOURS, STYLE
 from gp_active_sensing.types import FloatArray
 
@@ -25,27 +31,70 @@ NAMES = {"branin": "Branin–Hoo", "cosines": "mixture of cosines", "hartmann6":
 CLAIMS = (
     ("DPP-SAMPLE below DPP-MAX (UCB)", "ucb_dpp_sample", "ucb_dpp_max"),
     ("DPP-SAMPLE below DPP-MAX (EST)", "est_dpp_sample", "est_dpp_max"),
-    ("DPP-MAX below GP-BUCB", "ucb_dpp_max", "gp_bucb"),
-    ("DPP-MAX below GP-BUCB with C' and first readings", "ucb_dpp_max", "gp_bucb_wide"),
-    ("DPP-MAX below B-EST (EST)", "est_dpp_max", "b_est"),
+    ("DPP-SAMPLE below GP-BUCB, C' and first readings", "ucb_dpp_sample", "gp_bucb_wide"),
+    ("DPP-SAMPLE below GP-BUCB, C' alone", "ucb_dpp_sample", "gp_bucb_printed"),
+    ("DPP-SAMPLE below GP-BUCB, not widened", "ucb_dpp_sample", "gp_bucb"),
+    ("DPP-MAX below GP-BUCB, C' and first readings", "ucb_dpp_max", "gp_bucb_wide"),
+    ("DPP-MAX below GP-BUCB, C' alone", "ucb_dpp_max", "gp_bucb_printed"),
+    ("DPP-MAX below GP-BUCB, not widened", "ucb_dpp_max", "gp_bucb"),
+    ("DPP-SAMPLE below B-EST, C' and first readings (EST)", "est_dpp_sample", "b_est_wide"),
+    ("DPP-SAMPLE below B-EST, not widened (EST)", "est_dpp_sample", "b_est"),
+    ("DPP-MAX below B-EST, C' and first readings (EST)", "est_dpp_max", "b_est_wide"),
+    ("DPP-MAX below B-EST, not widened (EST)", "est_dpp_max", "b_est"),
     ("DPP-SAMPLE below LP-UCB (UCB)", "ucb_dpp_sample", "lp_ucb"),
+    ("LP-UCB below DPP-MAX (UCB)", "lp_ucb", "ucb_dpp_max"),
+)
+SCALES = (1, 20, 80)
+"""What divides β_t in batch_width; 5 is in batch_5."""
+WIDTH_CLAIMS = (
+    ("DPP-SAMPLE below DPP-MAX", "ucb_dpp_sample", "ucb_dpp_max"),
+    ("DPP-MAX below GP-BUCB, not widened", "ucb_dpp_max", "gp_bucb"),
+    ("DPP-SAMPLE below GP-BUCB, not widened", "ucb_dpp_sample", "gp_bucb"),
+    ("DPP-SAMPLE below GP-BUCB, C' and first readings", "ucb_dpp_sample", "gp_bucb_wide"),
 )
 
-Runs = Mapping[tuple[str, str], FloatArray]
-"""(configuration, policy) -> (seeds, rounds) immediate regret."""
+
+@dataclass(frozen=True)
+class Run:
+    """A search.
+
+    Args:
+        by_mean: (T,) regret of the place with the largest posterior mean after each round.
+        by_reading: (T,) regret of the place of the best reading so far.
+        each: (T, B) regret of the places read.
+        more: what else its line has.
+    """
+
+    by_mean: FloatArray
+    by_reading: FloatArray
+    each: FloatArray
+    more: Mapping[str, Any]
 
 
-def runs_of(folder: Path, size: int, key: str = "recommended_regret") -> Runs:
-    """Read the regret after every `size` readings, by seed in the order of the seeds."""
-    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(dict)
-    for record in load_records(str(folder)).records:
-        stages = record["stages"]
-        values = [float(stages[i][key]) for i in range(size - 1, len(stages), size)]
-        found[record["configuration"], record["policy"]][record["seed"]] = values
-    return {
-        label: np.array([by_seed[seed] for seed in sorted(by_seed)])
-        for label, by_seed in found.items()
-    }
+Runs = Mapping[tuple[str, str], Mapping[int, Run]]
+"""(configuration, policy) -> seed -> run."""
+
+
+def run_of(line: Mapping[str, Any]) -> Run:
+    """Return the run of a line that batch_rounds.py wrote."""
+    regret, value = np.array(line["regret"]), np.array(line["value"])
+    best = [int(np.argmax(value[: t + 1])) for t in range(len(value))]
+    return Run(np.array(line["named"]), regret.ravel()[best], regret, line)
+
+
+def runs_of(file: Path) -> Runs:
+    """Read the searches of an experiment."""
+    found: dict[tuple[str, str], dict[int, Run]] = defaultdict(dict)
+    for text in file.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        found[line["configuration"], line["policy"]][line["seed"]] = run_of(line)
+    return found
+
+
+def values_of(runs: Mapping[int, Run], kind: str, seeds: Iterable[int] | None = None) -> FloatArray:
+    """Return (seeds, T) regret by "mean" or "reading", in the order of the seeds."""
+    chosen = sorted(runs) if seeds is None else seeds
+    return np.array([getattr(runs[seed], f"by_{kind}") for seed in chosen])
 
 
 def median_error(values: FloatArray, draws: int = 2000) -> float:
@@ -55,43 +104,147 @@ def median_error(values: FloatArray, draws: int = 2000) -> float:
     return float(np.median(values[picked], axis=1).std(ddof=1))
 
 
-def table_of(runs: Runs, alone: Runs | None, rounds: Sequence[int], size: int) -> str:
+def shown(values: FloatArray) -> str:
+    return f"{np.median(values):.3g} ± {median_error(values):.2g}"
+
+
+def table_of(runs: Runs, alone: Runs, rounds: Sequence[int], size: int) -> str:
     """Return the medians as a table, one line a function and policy."""
-    heads = [f"{t} rounds, {t * size} readings" for t in rounds]
-    lines = [f"| function | policy | {' | '.join(heads)} |", "|" + " --- |" * (2 + len(heads))]
-    rows = list(runs.items())
-    if alone is not None:
-        names = {"gp_ucb": "gp_ucb one by one", "est": "est one by one"}
-        for (function, policy), values in alone.items():
-            if policy in names:
-                rows.append(((function, names[policy]), values[:, size - 1 :: size]))
+    kinds = ("mean", "reading")
+    heads = [f"{t} rounds, by {kind}" for t in rounds for kind in kinds]
+    lines = [f"| function | policy | n | {' | '.join(heads)} |", "|" + " --- |" * (3 + len(heads))]
+    rows = [(*label, found, 1) for label, found in runs.items()]
+    rows += [(f, f"{policy} one by one", found, size) for (f, policy), found in alone.items()]
     order = list(NAMES)
-    for (function, policy), values in sorted(rows, key=lambda row: order.index(row[0][0])):
-        cells = [
-            f"{np.median(values[:, t - 1]):.3g} ± {median_error(values[:, t - 1]):.2g}"
-            for t in rounds
-        ]
-        lines.append(f"| {NAMES[function]} | {policy} | {' | '.join(cells)} |")
+    for function, policy, found, step in sorted(rows, key=lambda row: order.index(row[0])):
+        columns = [values_of(found, kind)[:, t * step - 1] for t in rounds for kind in kinds]
+        cells = " | ".join(shown(column) for column in columns)
+        lines.append(f"| {NAMES[function]} | {policy} | {len(found)} | {cells} |")
     return "\n".join(lines)
 
 
-def claims_of(runs: Runs, size: int) -> str:
-    """Return each claim with the difference of the regret, averaged over the rounds."""
+def compared(runs: Runs, function: str, less: str, more: str, kind: str) -> str:
+    """Return the difference of the regret, averaged over the rounds, what it says, and of how many.
+
+    Of the seeds that both have; "" with fewer than two.
+    """
+    first, second = runs.get((function, less), {}), runs.get((function, more), {})
+    seeds = sorted(set(first) & set(second))
+    if len(seeds) < 2:
+        return ""
+    values = [values_of(found, kind, seeds).mean(axis=1) for found in (first, second)]
+    difference = paired_difference(values[0].tolist(), values[1].tolist())
+    z = difference.mean / difference.error
+    word = "yes" if z < -2 else "no, above" if z > 2 else "not seen"
+    return f"{difference.mean:.3g} ± {difference.error:.2g}: {word}, n = {len(seeds)}"
+
+
+def claims_of(
+    runs: Runs, claims: Iterable[tuple[str, str, str]], mark: object, suffix: str = ""
+) -> list[str]:
+    """Return a line a claim and kind of recommendation, of those that can be compared."""
     lines = []
-    for claim, less, more in CLAIMS:
+    for claim, less, more in claims:
+        pair = less + suffix, more + suffix
+        for kind in ("mean", "reading"):
+            cells = [compared(runs, function, *pair, kind) for function in NAMES]
+            if any(cells):
+                lines.append(f"| {claim} | {mark} | {kind} | {' | '.join(cells)} |")
+    return lines
+
+
+def claims_head(mark: str) -> str:
+    heads = f"| claim | {mark} | named by | {' | '.join(NAMES.values())} |"
+    return f"{heads}\n|{' --- |' * (3 + len(NAMES))}"
+
+
+def averages_of(runs: Runs, baseline: str, at: Sequence[int]) -> str:
+    """Return the average regret ``R_T / T`` of single searches, and what it is above a baseline's.
+
+    Args:
+        runs: of one configuration.
+        baseline: policy.
+        at: T, numbers of readings.
+    """
+    heads = [f"{part} {t} readings" for t in at for part in ("after", "difference after")]
+    lines = [f"| policy | n | {' | '.join(heads)} |", "|" + " --- |" * (2 + len(heads))]
+    of = {
+        policy: {
+            seed: np.cumsum(run.each) / np.arange(1, run.each.size + 1) for seed, run in by.items()
+        }
+        for (_, policy), by in runs.items()
+    }
+    for policy, by_seed in of.items():
+        seeds = sorted(set(by_seed) & set(of[baseline]))
+        own = np.array([by_seed[seed] for seed in seeds])
+        gain = own - np.array([of[baseline][seed] for seed in seeds])
         cells = []
-        for function in NAMES:
-            first, second = runs[function, less].mean(axis=1), runs[function, more].mean(axis=1)
-            difference = paired_difference(first.tolist(), second.tolist())
-            z = difference.mean / difference.error
-            word = "yes" if z < -2 else "no, above" if z > 2 else "not seen"
-            cells.append(f"{difference.mean:.3g} ± {difference.error:.2g}: {word}")
-        lines.append(f"| {claim} | {size} | {' | '.join(cells)} |")
+        for t in at:
+            cells.append(mean_shown(own[:, t - 1]))
+            cells.append("" if policy == baseline else mean_shown(gain[:, t - 1]))
+        lines.append(f"| {policy} | {len(seeds)} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def habits_of(runs: Runs, mark: object, suffix: str = "", early: int = 5) -> list[str]:
+    """Return a line a function and policy: where its first rounds read, and in what region."""
+    lines = []
+    for function, name in NAMES.items():
+        for policy in ("gp_bucb", "ucb_dpp_max", "ucb_dpp_sample"):
+            found = runs.get((function, policy + suffix), {})
+            if not found:
+                continue
+            keys = ["edge"] + ["region"] * ("region" in next(iter(found.values())).more)
+            cells = []
+            for key in ("edge", "region"):
+                mean = [
+                    float(np.mean(run.more[key][:early])) for run in found.values() if key in keys
+                ]
+                cells.append(mean_shown(np.array(mean)) if mean else "")
+            others = np.array([run.each[:early, 1:].mean() for run in found.values()])
+            line = f"{name} | {policy} | {mark} | {' | '.join(cells)} | {mean_shown(others)}"
+            lines.append(f"| {line} |")
+    return lines
+
+
+HABITS_HEAD = (
+    "| function | policy | β_t divided by | at the edge | R⁺ | regret of members 2 … B |\n"
+    "| --- | --- | --- | --- | --- | --- |"
+)
+
+
+def mean_shown(values: FloatArray) -> str:
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{values.mean():.3g} ± {error:.2g}"
+
+
+def told_of(runs: Runs, mark: object) -> list[str]:
+    """Return a line a function and policy: what members of a batch told at most [nat]."""
+    lines = []
+    for function, name in NAMES.items():
+        for policy in ("gp_bucb", "gp_bucb_wide"):
+            runs_told = {
+                k: v for k, v in runs.get((function, policy), {}).items() if "told" in v.more
+            }
+            if not runs_told:
+                continue
+            # After the first ten readings of the two-stage start, in any case.
+            first = math.ceil(10 / int(next(iter(runs_told.values())).more["probes"]))
+            told = np.array([run.more["told"][first:] for run in runs_told.values()])
+            cells = f"{np.median(told):.2f} | {told.max():.2f} | {(told > 1.0).mean():.0%}"
+            lines.append(f"| {name} | {policy} | {mark} | {len(told)} | {cells} |")
+    return lines
+
+
+def show(parts: Iterable[Sequence[str]]) -> None:
+    """Print the lines of a table that is made in parts."""
+    for part in parts:
+        for line in part:
+            print(line)
 
 
 def draw(found: Mapping[int, Runs], target: Path) -> None:
-    """Draw the medians against the rounds."""
+    """Draw the medians by posterior mean against the rounds."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -109,7 +262,9 @@ def draw(found: Mapping[int, Runs], target: Path) -> None:
     for row, (size, runs) in zip(axes, found.items(), strict=True):
         for axis, (function, name) in zip(row, NAMES.items(), strict=True):
             for number, policy in enumerate(policies):
-                values = np.median(runs[function, policy], axis=0)
+                if (function, policy) not in runs:
+                    continue
+                values = np.median(values_of(runs[function, policy], "mean"), axis=0)
                 style = "--" if "sample" in policy else ":" if "_max" in policy else "-"
                 axis.plot(
                     np.arange(1, values.size + 1),
@@ -119,40 +274,51 @@ def draw(found: Mapping[int, Runs], target: Path) -> None:
                     label=policy,
                 )
             axis.set_title(f"{name}, B = {size}")
+            axis.set_visible(bool(axis.lines))  # nothing was played
             axis.set_ylim(bottom=0.0, top=_top(runs, function))
         row[0].set_ylabel("median immediate regret")
     for axis in axes[-1]:
         axis.set_xlabel("round")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncol=5, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncol=6, frameon=False)
     figure.savefig(target, dpi=120)
     plt.close(figure)
 
 
 def _top(runs: Runs, function: str) -> float:
     """What the axis shows: the regret of the third round, where all have begun to learn."""
-    thirds = [np.median(v[:, 2]) for (f, _), v in runs.items() if f == function]
-    return 1.1 * float(max(thirds))
+    thirds = [np.median(values_of(v, "mean")[:, 2]) for (f, _), v in runs.items() if f == function]
+    return 1.1 * float(max(thirds, default=1.0))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path, help="of batch_5, batch_10")
-    parser.add_argument("--alone", type=Path, help="of batch_alone")
+    parser.add_argument("folder", type=Path, help="that batch_rounds.py wrote")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the picture")
     options = parser.parse_args()
-    found: dict[int, Runs] = {}
-    for folder in options.folders:
-        size = int(load_records(str(folder)).records[0]["config"]["probes"])
-        found[size] = runs_of(folder, size)
-    alone = None if options.alone is None else runs_of(options.alone, 1)
-    for size, runs in found.items():
-        print(f"### B = {size}\n\n{table_of(runs, alone, (5, 10, 15), size)}\n")
-    heads = " | ".join(NAMES.values())
-    print(f"| claim | B | {heads} |\n|{' --- |' * (2 + len(NAMES))}")
-    for size, runs in found.items():
-        print(claims_of(runs, size))
-    draw(found, options.out / "batch.png")
+    files = {name: options.folder / f"batch_{name}.jsonl" for name in ("5", "10", "alone", "width")}
+    kept = {name: runs_of(file) if file.is_file() else {} for name, file in files.items()}
+    batches = {size: kept[str(size)] for size in (5, 10) if kept[str(size)]}
+    for size, runs in batches.items():
+        print(f"### B = {size}\n\n{table_of(runs, kept['alone'], (5, 10, 15), size)}\n")
+    print(claims_head("B"))
+    show(claims_of(runs, CLAIMS, size) for size, runs in batches.items())
+    print("\n" + claims_head("β_t divided by"))
+    widths = [(scale, kept["width"], f"_{scale}") for scale in SCALES]
+    widths.insert(1, (5, kept["5"], ""))
+    show(claims_of(runs, WIDTH_CLAIMS, scale, suffix) for scale, runs, suffix in widths)
+    print("\n" + HABITS_HEAD)
+    show(habits_of(runs, scale, suffix) for scale, runs, suffix in widths)
+    print("\n| function | policy | B | n | told, median | largest | above 1 nat |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    show(told_of(runs, size) for size, runs in batches.items())
+    if (single := options.folder / "gp_ucb_incumbent.jsonl").is_file():
+        print("\n" + averages_of(runs_of(single), "gp_ucb_fifth", (50, 100, 300)))
+    draw(batches, options.out / "batch.png")
+    seconds = [
+        run.more["seconds"] for r in kept.values() for by in r.values() for run in by.values()
+    ]
+    print(f"\n{len(seconds)} searches, {sum(seconds) / 60.0:.0f} minutes of computing")
     return 0
 
 

@@ -15,6 +15,7 @@ from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.greedy import MaxEntropy, expected_entropy
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 FIELDS, READINGS, EXPANSIONS = 40, 5, 400
@@ -33,6 +34,8 @@ class Variant:
     policy: dict[str, Any]
     expansions: int = EXPANSIONS
     shuffled: bool = False
+    budget: int = READINGS
+    draw: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,24 +85,31 @@ def variants() -> list[Variant]:
     ]  # fmt: skip
 
 
+def renamed(topology: Topology, seed: int, draw: int = 0) -> tuple[Topology, IntArray]:
+    """The same places under other numbers, and the old number (M,) of each.
+
+    Equal values are settled by the lowest number, and numbers of neighbours follow each other: a
+    policy that cannot tell places apart would read neighbours.
+    """
+    source = [41, seed, draw] if draw else [41, seed]
+    order = np.random.default_rng(source).permutation(len(topology.names))
+    names = [topology.names[i] for i in order]
+    return type(topology)(topology.name, topology.frame, names, topology.positions[order]), order
+
+
 def outcome(variant: Variant, seed: int) -> tuple[float, float]:
     """Return the belief on the true length-scale and the RMSPE after the readings of one field."""
     named = variant.policy if variant.policy["name"] != "λ" else {"name": "random"}
-    scenario = load_scenario("line", overrides=[f"seed={seed}", f"budget.readings={READINGS}"])
+    scenario = load_scenario(
+        "line", overrides=[f"seed={seed}", f"budget.readings={variant.budget}"]
+    )
     scenario = replace(scenario, policy=named)
     scenario = replace(scenario, limit=replace(scenario.limit, expansions=variant.expansions))
     world = build_world(scenario)
     field = world.truth.at(0.0)
-    order = np.arange(len(field))
-    topology = world.topology
+    topology, order = world.topology, np.arange(len(field))
     if variant.shuffled:
-        order = np.random.default_rng([41, seed]).permutation(len(field))
-        topology = type(topology)(
-            topology.name,
-            topology.frame,
-            [topology.names[i] for i in order],
-            topology.positions[order],
-        )
+        topology, order = renamed(topology, seed, variant.draw)
     loop = build_loop(scenario, topology)
     if variant.policy["name"] == "λ":
         loop.policy = LengthScaleOnly()

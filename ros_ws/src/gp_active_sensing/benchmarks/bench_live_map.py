@@ -3,6 +3,9 @@
 ``OMP_NUM_THREADS=1 python benchmarks/bench_live_map.py`` prints a table, in seconds of one core: a
 map of about so many places grows by a tenth, in a mission with 200 readings whose length-scales
 come from the map.
+
+``--cells 4000`` prints instead how long the first map of a mission takes, of so many cells on a
+side, where the spacing is stated and where it is not.
 """
 
 from __future__ import annotations
@@ -57,13 +60,38 @@ def timed(count: int, readings: int, seed: int) -> tuple[float, ...]:
     return before.topology.n, after.topology.n, *steps
 
 
+def first_map(cells: int, spacing: float) -> tuple[float, float]:
+    """Return the places of a first map, and the seconds that they take; 0 = no spacing stated."""
+    side = cells // PER_PLACE
+    config = MapConfig(topic="map", spacing=spacing, inflation=0.2)
+    # Beside the pillars, which else stand where a coarse lattice has its places.
+    grid = OccupancyGrid(grid_of(side, side).values, RESOLUTION, (-0.25, -0.25))
+    started = time.process_time()
+    found = LivePlaces.of(config, grid, "map")
+    return found.topology.n, time.process_time() - started
+
+
+def print_first(cells: int, repeats: int) -> None:
+    """Print how long the first map takes."""
+    first_map(500, 0.0)  # what is imported when it is first needed
+    print("| cells | spacing | places | first map [s] |")
+    print("| --- | --- | --- | --- |")
+    for spacing, said in ((cells * RESOLUTION / 20, "stated"), (0.0, "not stated")):
+        found = np.median([first_map(cells, spacing) for _ in range(repeats)], axis=0)
+        print(f"| {cells} × {cells} | {said} | {found[0]:.0f} | {found[1]:.2f} |")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--places", type=int, nargs="+", default=[1000, 5000])
     parser.add_argument("--readings", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cells", type=int, help="time the first map, of so many cells a side")
     given = parser.parse_args()
+    if given.cells:
+        print_first(given.cells, given.repeats)
+        return
     print("| places | after | places, prior [s] | swap, locked [s] | factors [s] | next map [s] |")
     print("| --- | --- | --- | --- | --- | --- |")
     for count in given.places:

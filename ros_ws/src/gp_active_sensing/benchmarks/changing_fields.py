@@ -21,6 +21,8 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 DELTA = 0.05
+_RANK = 1e-10
+"""Eigenvalues below this share of the largest are left out of a basis."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class World:
         noise_std: of a reading, and of the expert's answers.
         fit_steps: steps whose fields the hyper-parameters are fitted to.
         samples: places of each that are used.
+        prior: what the policies are told instead of what is fitted.
     """
 
     name: str
@@ -42,6 +45,7 @@ class World:
     noise_std: float
     fit_steps: IntArray
     samples: int
+    prior: BeliefConfig | None = None
 
     @property
     def steps(self) -> int:
@@ -64,6 +68,8 @@ class World:
     @cached_property
     def belief(self) -> BeliefConfig:
         """Squared exponential, zero mean about a constant: of maximum likelihood."""
+        if self.prior is not None:
+            return self.prior
         ell, signal, mean = fit(self)
         return BeliefConfig(
             length_scales=(ell,),
@@ -84,6 +90,15 @@ class World:
         return float(largest_gain(belief_on(self.belief, self.topology), self.steps))
 
     @cached_property
+    def basis(self) -> FloatArray:
+        """(n, r) H with ``H Hᵀ`` the prior covariance, of as few columns as it takes."""
+        everywhere = np.arange(len(self.points))
+        K = belief_on(self.belief, self.topology).covariance.between(everywhere, everywhere)[0]
+        values, vectors = np.linalg.eigh(K)
+        used = values > _RANK * values[-1]
+        return np.asarray(vectors[:, used] * np.sqrt(values[used]))
+
+    @cached_property
     def variation(self) -> float:
         """A lower bound on B_T: ``Σ_t sup |f_{t+1} - f_t| / σ_s``, which no RKHS norm is below."""
         jumps = np.abs(np.diff(self.field[1:], axis=0)).max(axis=1)
@@ -100,24 +115,23 @@ class World:
         weights = values @ regular
         return float(np.sqrt(np.einsum("ti,ij,tj->t", weights, K, weights).max()))
 
-    def fixed(self) -> FloatArray:
-        """Return the (T,) regret of staying at the place that is best of all to stay at."""
-        place = int(self.field[1:].mean(axis=0).argmax())
-        return np.asarray(self.best[1:] - self.field[1:, place])
 
-    def one_behind(self) -> FloatArray:
-        """Return the (T,) regret of going to where the field was highest the step before."""
-        steps = np.arange(1, self.steps + 1)
-        return np.asarray(self.best[1:] - self.field[steps, self.field[steps - 1].argmax(axis=1)])
+def synthetic(
+    places: int = 401, steps: int = 500, *, speed: float = 0.1, prior: BeliefConfig | None = None
+) -> World:
+    """``exp(-0.05 (x - 5 sin 0.1 t)²) + 0.5 cos 0.2 x + 1.5`` on [-50, 50], σ² = 0.01.
 
-
-def synthetic(places: int = 401, steps: int = 500) -> World:
-    """``exp(-0.05 (x - 5 sin 0.1 t)²) + 0.5 cos 0.2 x + 1.5`` on [-50, 50], σ² = 0.01."""
+    Args:
+        places: evenly spaced.
+        steps: T.
+        speed: of the peak's phase [rad a step]; 0.1 in the paper.
+        prior: what the policies are told instead of what is fitted.
+    """
     x = np.linspace(-50.0, 50.0, places)
     t = np.arange(steps + 1.0)[:, None]
-    field = np.exp(-0.05 * (x - 5.0 * np.sin(0.1 * t)) ** 2) + 0.5 * np.cos(0.2 * x) + 1.5
+    field = np.exp(-0.05 * (x - 5.0 * np.sin(speed * t)) ** 2) + 0.5 * np.cos(0.2 * x) + 1.5
     fitted = np.random.default_rng([2025, 0]).choice(steps, 20, replace=False) + 1
-    return World("synthetic", x[:, None], field, 0.1, np.sort(fitted), 40)
+    return World("synthetic", x[:, None], field, 0.1, np.sort(fitted), 40, prior)
 
 
 def sea(path: Path) -> World:
@@ -133,13 +147,19 @@ def sea(path: Path) -> World:
 
 def stations(whole: World, count: int = 28) -> World:
     """Return a world at so many of its places, each as far as can be from those before it."""
-    chosen = [0]
-    while len(chosen) < count:
-        apart = np.linalg.norm(whole.points[:, None] - whole.points[chosen], axis=2).min(axis=1)
-        chosen.append(int(apart.argmax()))
-    places = np.array(sorted(chosen))
+    places = np.sort(far_apart(whole.points, count))
     points, field = whole.points[places], whole.field[:, places]
     return World(f"{whole.name}_{count}", points, field, whole.noise_std, whole.fit_steps, count)
+
+
+def far_apart(points: FloatArray, count: int) -> IntArray:
+    """Return so many places, the first one and then each as far as can be from those before it."""
+    chosen = [0]
+    apart = np.linalg.norm(points - points[0], axis=1)
+    while len(chosen) < count:
+        chosen.append(int(apart.argmax()))
+        apart = np.minimum(apart, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return np.array(chosen)
 
 
 def fit(world: World) -> tuple[tuple[float, ...], float, float]:
@@ -194,10 +214,11 @@ def fit_epsilon(world: World) -> float:
 
 @dataclass(frozen=True)
 class Played:
-    """A mission: its regret at steps 1 … T, and how many fresh values it was given."""
+    """A mission: regret and place of steps 1 … T, and how many fresh values it was given."""
 
     regret: FloatArray
     asked: int
+    places: IntArray
 
     @property
     def average(self) -> FloatArray:
@@ -212,7 +233,14 @@ def as_many_as_sparq(world: World, belief: Belief, step: int, rng: np.random.Gen
     return np.asarray(rng.choice(visited, number, replace=False))
 
 
-def play(world: World, policy: dict[str, object], seed: int, *, extra: bool = False) -> Played:
+def play(
+    world: World,
+    policy: dict[str, object],
+    seed: int,
+    *,
+    extra: bool = False,
+    start: int | None = None,
+) -> Played:
     """Read, ask an expert, choose, a step each; first place and noise are those of the seed.
 
     The reading at step t is of ``f_t``, so are the expert's values, and the choice they lead to is
@@ -222,7 +250,8 @@ def play(world: World, policy: dict[str, object], seed: int, *, extra: bool = Fa
         world: with the field.
         policy: its name and parameters.
         seed: of the first place, the noise, and all draws.
-        extra: give it fresh values where `as_many_as_sparq` says, whether it asks or not.
+        extra: give it fresh values where `as_many_as_sparq` says, not where it asks for them.
+        start: first place; None = that of the seed.
     """
     chosen = build_policy(policy)
     belief = belief_on(world.belief, world.topology, drift_of(chosen))
@@ -233,18 +262,21 @@ def play(world: World, policy: dict[str, object], seed: int, *, extra: bool = Fa
         noise_std=world.noise_std,
         seed=seed,
     )
-    at = int(np.random.default_rng([seed, 0]).integers(belief.n))
+    at = int(np.random.default_rng([seed, 0]).integers(belief.n)) if start is None else start
     noise = world.noise_std * np.random.default_rng([seed, 1]).standard_normal(world.steps + 1)
     drawn = np.random.default_rng([seed, 2])
     regret = np.zeros(world.steps)
+    went = np.zeros(world.steps, dtype=np.int64)
     asked = 0
     for step in range(1, world.steps + 1):
+        went[step - 1] = at
         now_ns = step * 10**9
         regret[step - 1] = world.best[step] - world.field[step, at]
         loop.tell([Reading(now_ns, at, float(world.field[step, at] + noise[step]))])
-        places = loop.queries()
         if extra:
             places = tuple(as_many_as_sparq(world, loop.belief, step, drawn).tolist())
+        else:
+            places = loop.queries()
         if places:
             expert.ask(places, float(step))
             loop.inform(expert.answers(float(step)))
@@ -252,11 +284,48 @@ def play(world: World, policy: dict[str, object], seed: int, *, extra: bool = Fa
         goal = loop.ask(at, now_ns=now_ns).waypoint
         assert goal is not None  # there is no budget
         at = goal
-    return Played(regret, asked)
+    return Played(regret, asked, went)
 
 
 def play_random(world: World, seed: int) -> Played:
     """Go anywhere."""
     rng = np.random.default_rng([seed, 3])
     at = rng.integers(len(world.points), size=world.steps)
-    return Played(world.best[1:] - world.field[np.arange(1, world.steps + 1), at], 0)
+    return _judged(world, at, 0)
+
+
+def play_highest(world: World, seed: int, *, spread: bool) -> Played:
+    """Go where the highest of as many fresh values as SparQ-GP-UCB may ask for was: no belief.
+
+    Args:
+        world: with the field.
+        seed: of the first place, the noise and the draws, those of `play`.
+        spread: ask at places far apart, always the same ones; otherwise anywhere at random.
+    """
+    n, rng = len(world.points), np.random.default_rng([seed, 4])
+    numbers = [
+        min(query_number(step, 6.0, world.points.shape[1]), n) for step in range(1, world.steps)
+    ]
+    order = far_apart(world.points, max(numbers))
+    at = [int(np.random.default_rng([seed, 0]).integers(n))]
+    for step, number in enumerate(numbers, start=1):
+        places = order[:number] if spread else rng.choice(n, number, replace=False)
+        values = world.field[step, places] + world.noise_std * rng.standard_normal(number)
+        at.append(int(places[values.argmax()]) if number else at[-1])
+    return _judged(world, np.array(at), sum(numbers))
+
+
+def stay(world: World) -> Played:
+    """Stay at the place that is best of all to stay at, found afterwards."""
+    place = int(world.field[1:].mean(axis=0).argmax())
+    return _judged(world, np.full(world.steps, place), 0)
+
+
+def one_behind(world: World) -> Played:
+    """Go to where the field was highest the step before, which takes knowing all of it."""
+    return _judged(world, world.field[:-1].argmax(axis=1), 0)
+
+
+def _judged(world: World, at: IntArray, asked: int) -> Played:
+    regret = world.best[1:] - world.field[np.arange(1, world.steps + 1), at]
+    return Played(regret, asked, np.asarray(at))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +50,54 @@ class Section:
             lines += ["| " + " | ".join(_shown(v) for v in row) + " |" for row in self.rows]
             lines.append("")
         return "\n".join(lines)
+
+
+class Kept:
+    """Outcomes (two numbers) by key; with `GPAS_KEPT` in a file of that folder, a line each.
+
+    Args:
+        name: of the file, without ``.jsonl``.
+        parts: how many values a key has.
+    """
+
+    def __init__(self, name: str, parts: int) -> None:
+        folder = os.environ.get("GPAS_KEPT")
+        self._file = Path(folder) / f"{name}.jsonl" if folder else None
+        self._found: dict[tuple[object, ...], tuple[float, float]] = {}
+        if self._file is not None and self._file.exists():
+            for number, line in enumerate(self._file.read_text(encoding="utf-8").splitlines(), 1):
+                values = _values(line, parts + 2, f"{self._file}, line {number}")
+                self._found[tuple(values[:parts])] = float(values[-2]), float(values[-1])
+
+    def __contains__(self, key: tuple[object, ...]) -> bool:
+        return key in self._found
+
+    def __getitem__(self, key: tuple[object, ...]) -> tuple[float, float]:
+        return self._found[key]
+
+    def get(
+        self, key: tuple[object, ...], play: Callable[[], tuple[float, float]]
+    ) -> tuple[float, float]:
+        """Return what is kept under a key; where nothing is, play it and keep it."""
+        if key not in self._found:
+            self._found[key] = play()
+            if self._file is not None:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                with self._file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps([*key, *self._found[key]]) + "\n")
+        return self._found[key]
+
+
+def _values(line: str, count: int, where: str) -> list[Any]:
+    """Return the values of a line of a kept file."""
+    try:
+        values = json.loads(line)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or len(values) != count:
+        msg = f"{where}: expected a JSON list of {count} values, got {line!r}; remove the line"
+        raise ValueError(msg)
+    return values
 
 
 def _shown(value: object) -> str:

@@ -25,12 +25,15 @@ BENCHMARKS = (
     "aims",
     "algorithm1",
     "experiment1",
+    "bounds",
+    "learning",
     "free",
     "curves",
     "policies",
     "untuned",
     "mapping",
     "networks",
+    "roads",
     "bandits",
     "decisions",
     "scale",
@@ -51,6 +54,7 @@ BENCHMARKS = (
     "import",
     "install",
     "vbks_synthetic",
+    "vbks_evidence",
     "vbks_real",
     "vbks_cost",
     "vbks_million",
@@ -91,10 +95,10 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="mapping: data set, or a part of its name")
     parser.add_argument("--policies", help="mapping: labels, with commas between them")
     parser.add_argument("--own", type=Path, help="mapping: YAML file of more policies, by label")
-    parser.add_argument("--starts", type=int, help="mapping: draws of each data set")
+    parser.add_argument("--starts", type=int, help="draws of each data set, or fields, for some")
     parser.add_argument("--budgets", help="mapping: numbers of moves, with commas between them")
     parser.add_argument(
-        "--kept-only", action="store_true", help="mapping: play nothing, report what is kept"
+        "--kept-only", action="store_true", help="play nothing, report what is kept"
     )
     parser.add_argument("--processes", type=int, help="mapping: at work")
     parser.add_argument("--reference", help="mapping: label that others are compared with")

@@ -58,6 +58,22 @@ class Truth:
                 theta[i] = math.log(self.leaves[p.leaf][p.kind != "length_scale"])
         return theta
 
+    def scaled(self, unit: np.ndarray, scale: float, noise: float = 1e-3) -> np.ndarray:
+        """θ (P,) where inputs are over `unit` (d,) and outputs over `scale`.
+
+        The length-scale of a PER has no unit: it is on the circle.
+        """
+        composite = self.composite(len(unit))
+        theta = self.theta(len(unit), noise)
+        for i, p in enumerate(composite.parameters):
+            if p.kind == "scale":
+                theta[i] -= math.log(scale)
+            elif p.kind == "period" or (
+                p.kind == "length_scale" and composite.leaves[p.leaf] != "PER"
+            ):
+                theta[i] -= math.log(unit[p.dimension])
+        return theta
+
     def covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         d = A.shape[1]
         return self.composite(d).covariance(self.theta(d), A, B)

@@ -28,7 +28,6 @@ class Size:
         top: kernels that are fitted anew to all rows; refit, again: their steps and starts.
         inducing: inputs.
         tries: of the search for the nearest covariance.
-        sought: kernels nearest to the true one whose largest bound is sought; starts, steps.
         floor: least noise, over the outputs' deviation, with which all is learned once more.
         more: starts of each kernel of the last set with which that is learned yet once more, and
             on how many seeds.
@@ -42,7 +41,6 @@ class Size:
     again: int = 4
     inducing: int = 16
     tries: int = 4
-    sought: tuple[int, int, int] = (4, 3, 200)
     floor: float = 0.05
     more: tuple[int, int] = (16, 2)
 
@@ -158,33 +156,6 @@ def at_the_end(
                     len(one["dropped"]),
                 )
             )
-    return section
-
-
-def what_was_reached(
-    runs: dict[tuple[str, str], list[dict[str, Any]]],
-    best: dict[str, dict[str, float]],
-    kernels: str,
-    size: Size,
-) -> Section:
-    _, starts, steps = size.sought
-    section = Section(
-        "What the bound says at its best",
-        "python benchmarks/run.py vbks_synthetic",
-        "The local ELBO has many maxima; another search for the largest: θ as a point, all rows in "
-        f"each of {steps} steps at most of L-BFGS, from the best {starts} of 300 draws from the "
-        "prior, for the true kernel also from its true hyper-parameters. Largest local ELBO found "
-        f"that way [nat], and in brackets that of `anew` above ({kernels}).",
-        ("true kernel", "seed", "first", "its lead nat", "kernels"),
-    )
-    for key, found in best.items():
-        name, seed = key.split(" | ")
-        refit = runs[name, kernels][int(seed)]["refit"]
-        ours = dict(zip(refit["names"], refit["bounds"], strict=True))
-        order = sorted(found, key=lambda k: -found[k])
-        lead = f"{found[order[0]] - found[order[1]]:.0f}" if len(order) > 1 else "–"
-        cells = ", ".join(f"{k} {found[k]:.0f} ({ours.get(k, np.nan):.0f})" for k in order)
-        section.rows.append((name, seed, order[0], lead, cells))
     return section
 
 

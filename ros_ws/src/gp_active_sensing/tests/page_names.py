@@ -16,6 +16,7 @@ CODE = PACKAGE / "gp_active_sensing"
 NOTATION = REPOSITORY / "docs" / "notation.md"
 _BASES = (REPOSITORY, PACKAGE, CODE, REPOSITORY / "docs", PACKAGE / "benchmarks")
 _ELSEWHERE = {"randomTrips.py": "of SUMO"}
+_SAVED = re.compile(r"^\s*```\w+ file=([\w./-]+)", re.MULTILINE)
 _FENCE = re.compile(r"^\s*```.*?^\s*```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _PATH = re.compile(r"^([\w.-]+/)+([\w.-]+\.\w+)?(::(?P<name>\w+))?$|^\w+\.py$")
@@ -40,8 +41,11 @@ def wrong_names(page: Path, text: str | None = None) -> list[str]:
     """
     text = page.read_text(encoding="utf-8") if text is None else text
     strict = page == NOTATION
+    saved = set(_SAVED.findall(text))  # files that the page itself tells its reader to write
     wrong = []
     for line, span in _spans(text):
+        if span in saved:
+            continue
         problem = _path_problem(page, span) if _PATH.match(span) else _name_problem(span, strict)
         if problem:
             wrong.append(f"{page.name}:{line}: `{span}`: {problem}")

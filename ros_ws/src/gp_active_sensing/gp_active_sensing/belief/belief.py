@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 from collections.abc import Sequence
@@ -412,6 +413,34 @@ class Belief:
             log_weights = np.log(self.prior_weights) + self._updated.log_evidence
         weights = np.exp(log_weights - log_weights.max())
         return np.asarray(weights / weights.sum())
+
+    def with_mean_within(self, most: float) -> Belief:
+        r"""Return this belief with an unknown mean that is not quite as vague.
+
+        For who sums products of covariances: before the mean is known its variance, 10¹² times the
+        field's, would leave nothing of them but rounding. Where it is more than `most` times that
+        of a reading, r, averaged over the places, the coefficients get the prior precision
+        :math:`I + G / (m r)` with :math:`G = H^T H / n`, so that every part of the mean has about
+        that variance. As soon as the readings tell the mean it is this belief itself. The other one
+        shares what this one has: it is to be asked, not to be told.
+
+        Args:
+            most: m, variance of the mean in those of a reading.
+        """
+        data = self._updated
+        if not data.basis.shape[1]:
+            return self
+        metric = data.basis.T @ data.basis / self.n
+        unknown = np.trace(data.coefficient_covariance @ metric, axis1=1, axis2=2)
+        least = 1.0 / (most * np.array([h.variance + h.noise_std**2 for h in self.hyperparameters]))
+        if (unknown * least <= 1.0).all():
+            return self
+        U = data.factor.U
+        precision = np.eye(len(metric)) + np.swapaxes(U, 1, 2) @ U
+        precision = precision + least[:, None, None] * metric
+        found = copy.copy(self)
+        found._data = data.told_mean(np.linalg.inv(precision))
+        return found
 
     def joint(self, locations: IntArray) -> Posterior:
         """Return the joint posterior of the latent field at `locations` under each λ.

@@ -134,6 +134,17 @@ class Conditioning:
         other._detach()
         return other
 
+    def told_mean(self, coefficient_covariance: FloatArray) -> Conditioning:
+        """Return this one with another covariance of the mean's coefficients, to be read only.
+
+        Args:
+            coefficient_covariance: (L, q, q).
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.coefficient_covariance = coefficient_covariance
+        return other
+
     def _detach(self) -> None:
         """Copy what a copy must not share."""
         self.places = self.places.copy()

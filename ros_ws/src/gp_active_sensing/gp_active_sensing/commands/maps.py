@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from gp_active_sensing.report.map_picture import Picture
+    from gp_active_sensing.topology.config import MapConfig
+    from gp_active_sensing.topology.generated import FreeTopology
+    from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.grid_survey import GridSurvey
     from gp_active_sensing.topology.inspection import Survey
     from gp_active_sensing.topology.links import Embedding
@@ -34,7 +38,8 @@ _set = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of a grid: a key of section map, such as spacing=0.5 or inflation=0.2; may be repeated.",
+    help="Of a grid or a table of places: a key of section map, such as spacing=0.5, inflation=0.2 "
+    "or distances=ways.csv; may be repeated.",
 )
 
 
@@ -44,7 +49,7 @@ def maps() -> None:
 
     A road map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO
     network, CSV), and so is a grid (map_server's YAML, areas in KML, in a plan of QGroundControl
-    or in GeoJSON); or the name of one that ships with the package.
+    or in GeoJSON) and a table of places (CSV); or the name of one that ships with the package.
     """
 
 
@@ -166,95 +171,145 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     help="Name that ends in .svg or .png (which needs matplotlib); default: NAME.svg.",
 )
 @_crs
-def show(file: str, out: Path | None, crs: str) -> None:
-    """Draw the map FILE: limits, one-ways, what cannot be reached."""
+@_set
+def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> None:
+    """Draw the map FILE: roads with limits and one-ways; places with moves, walls and shores.
+
+    What cannot be reached is red.
+    """
     from gp_active_sensing.report.map_picture import draw_png, svg_of
-    from gp_active_sensing.topology.inspection import survey
     from gp_active_sensing.util.files import write_whole
 
     if out is not None and out.suffix.lower() not in (".svg", ".png"):
         msg = f"--out: expected a name that ends in .svg or .png, got {out.name!r}"
         raise click.UsageError(msg)
-    path, road_map = _load(file, crs)
-    figures = survey(road_map)
-    picture = out or Path(f"{path.name.partition('.')[0]}.svg")
-    if picture.suffix.lower() == ".png":
-        draw_png(road_map, figures, picture)
+    path, picture = _picture(file, crs, overrides)
+    made = out or Path(f"{path.name.partition('.')[0]}.svg")
+    if made.suffix.lower() == ".png":
+        draw_png(picture, made)
     else:
-        write_whole(picture, svg_of(road_map, figures))
-    click.echo(str(picture))
+        write_whole(made, svg_of(picture))
+    click.echo(str(made))
+
+
+def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Picture]:
+    """Return the path and the picture of a map of any kind."""
+    from gp_active_sensing.report.place_picture import DrawnGround, ground_of, place_picture
+    from gp_active_sensing.report.road_picture import road_picture
+    from gp_active_sensing.topology.grid_survey import survey_grid
+    from gp_active_sensing.topology.grids import build_grid
+    from gp_active_sensing.topology.inspection import survey
+
+    kind = _kind(file)
+    if kind == "roads":
+        path, road_map = _road_map(file, crs, overrides)
+        return path, road_picture(road_map, survey(road_map))
+    path, config = _config_of(kind, file, crs, overrides)
+    if kind == "points":
+        stations = _build(config, path)
+        return path, place_picture(stations, DrawnGround(), f"{stations.name}: {stations.n} places")
+    places, notes, *_ = build_grid(config, path)
+    figures = survey_grid(places, notes)
+    title = f"{places.name}: {places.n} places, {_apart(figures)} m apart"
+    return path, place_picture(places, ground_of(path, places, config.occupied), title)
+
+
+def _kind(file: str) -> str:
+    """Return the kind of map that a file is; what is not there, or no map, is said."""
+    from gp_active_sensing.topology.map_kinds import kind_of_map
+    from gp_active_sensing.util.resources import find_resource
+
+    return kind_of_map(str(find_resource("maps", file)))
+
+
+def _config_of(
+    kind: str, file: str, crs: str, overrides: tuple[str, ...]
+) -> tuple[Path, MapConfig]:
+    """Return the path and the configuration of a map of places."""
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.topology.config import MapConfig
+    from gp_active_sensing.util.resources import find_resource
+    from gp_active_sensing.util.yaml_files import apply_overrides
+
+    if crs:
+        what = {"grid": "a grid", "points": "a table of places"}[kind]
+        msg = f"--crs is for road maps, and {file} is {what}"
+        raise click.UsageError(msg)
+    path = find_resource("maps", file)
+    data = apply_overrides({"map": {"kind": kind, "file": str(path)}}, _below("map", overrides))
+    return path, from_mapping(MapConfig, data["map"])
+
+
+def _build(config: MapConfig, path: Path) -> FreeTopology | GraphTopology:
+    """Return the places of a table; a table of distances may lie beside it."""
+    from gp_active_sensing.topology.config import build_topology
+    from gp_active_sensing.topology.generated import FreeTopology
+    from gp_active_sensing.topology.graph import GraphTopology
+
+    places = build_topology(config, base_dir=path.parent)
+    assert isinstance(places, FreeTopology | GraphTopology)
+    return places
 
 
 def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
     from gp_active_sensing.errors import MapError
-    from gp_active_sensing.topology.config import kind_of_map
     from gp_active_sensing.topology.loaders import load_roads
-    from gp_active_sensing.topology.stations import is_stations
     from gp_active_sensing.util.resources import find_resource
 
-    if kind_of_map(file) == "grid":
+    kinds = {"grid": "a grid", "points": "a table of places (map.kind: points)"}
+    if what := kinds.get(_kind(file)):
         msg = (
-            f"{file}: is a grid, which has no roads; `maps inspect` and `maps validate` look at it"
+            f"{file}: is {what}, which has no roads; `maps inspect`, `maps validate` and "
+            "`maps show` look at it"
         )
         raise MapError(msg)
     path = find_resource("maps", file)
-    if is_stations(path):
-        msg = (
-            f"{file}: is a table of places (map.kind: points), which has no roads; `maps inspect` "
-            "and `maps validate` look at it"
-        )
-        raise MapError(msg)
     return path, load_roads(path, crs=crs)
 
 
 def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, RoadMap]:
     if overrides:
-        msg = f"--set is for grids, and {file} is a road map"
+        msg = f"--set is for grids and tables of places, and {file} is a road map"
         raise click.UsageError(msg)
     return _load(file, crs)
 
 
 def _grid(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, GridSurvey] | None:
-    """Return the path and the figures of a grid, None where the file is a road map."""
-    from gp_active_sensing.config import from_mapping
-    from gp_active_sensing.topology.config import MapConfig, kind_of_map
+    """Return the path and the figures of a grid, None where the file is another map."""
     from gp_active_sensing.topology.grid_survey import survey_grid
     from gp_active_sensing.topology.grids import build_grid
-    from gp_active_sensing.util.resources import find_resource
-    from gp_active_sensing.util.yaml_files import apply_overrides
 
-    if kind_of_map(file) != "grid":
+    if _kind(file) != "grid":
         return None
-    if crs:
-        msg = f"--crs is for road maps, and {file} is a grid"
-        raise click.UsageError(msg)
-    path = find_resource("maps", file)
-    data = apply_overrides({"map": {"kind": "grid", "file": str(path)}}, _below("map", overrides))
-    places, notes = build_grid(from_mapping(MapConfig, data["map"]), path)
+    path, config = _config_of("grid", file, crs, overrides)
+    places, notes, *_ = build_grid(config, path)
     return path, survey_grid(places, notes)
 
 
-def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Sites] | None:
-    """Return the path and the places of a table of places, None where the file is no such table."""
-    from gp_active_sensing.topology.stations import is_stations, read_stations
-    from gp_active_sensing.util.resources import find_resource
+def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Sites, int] | None:
+    """Return path, places and number of ways of a table of places, None where it is another map.
 
-    path = find_resource("maps", file)
-    if not is_stations(path):
+    Of a table without distances the number is 0: any place may be next.
+    """
+    from gp_active_sensing.topology.graph import GraphTopology
+    from gp_active_sensing.topology.stations import read_stations
+
+    if _kind(file) != "points":
         return None
-    if crs or overrides:
-        msg = f"--crs is for road maps and --set for grids, and {file} is a table of places"
-        raise click.UsageError(msg)
-    return path, read_stations(path)
+    path, config = _config_of("points", file, crs, overrides)
+    places = _build(config, path)
+    ways = sum(map(len, places.moves)) if isinstance(places, GraphTopology) else 0
+    return path, read_stations(path), ways
 
 
-def _inspect_stations(path: Path, sites: Sites, *, as_json: bool) -> None:
+def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> None:
     low, high = sites.points.min(axis=0).tolist(), sites.points.max(axis=0).tolist()
     if as_json:
         data = {
             "file": str(path),
             "name": sites.title,
             "places": len(sites.names),
+            "ways": ways,
             "units": "metre",
             "low": low,
             "high": high,
@@ -266,12 +321,13 @@ def _inspect_stations(path: Path, sites: Sites, *, as_json: bool) -> None:
     click.secho(f"{sites.title}  ({path})", bold=True)
     lines = [
         ("places", f"{len(sites.names)}, map.kind: points"),
+        ("ways", f"{ways}, of a table" if ways else "straight, from each place to each"),
         ("extent", " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))),
         ("coordinates", f"metres{_datum(sites.datum)}"),
         ("numbers", ", ".join(sites.numbers) or "none"),
     ]
     if len(low) == 3:
-        lines.insert(2, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
+        lines.insert(3, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
     for what, text in lines:
         click.echo(f"  {what:<14} {text}")
 

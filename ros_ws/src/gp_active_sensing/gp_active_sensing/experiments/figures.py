@@ -264,6 +264,9 @@ def _draw(panel: Axes, table: MetricTable, rows: list[PolicyRow], policies: list
             label=row.policy,
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
+            # Where the colours begin again, lines are broken and markers hollow.
+            linestyle="-" if number < len(COLOURS) else "--",
+            markerfacecolor=None if number < len(COLOURS) else "white",
             markersize=4.5,
             linewidth=1.2,
             elinewidth=0.9,

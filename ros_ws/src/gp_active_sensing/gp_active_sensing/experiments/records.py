@@ -17,6 +17,7 @@ import yaml
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.experiments.loading import read_experiment
+from gp_active_sensing.experiments.one_field import one_field_notes
 from gp_active_sensing.experiments.plan import Experiment, ExperimentConfig, key_today
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.util.files import (
@@ -73,7 +74,7 @@ class Loaded:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: sentences on what is missing or not counted."""
+        """What a reader should know: what is missing or not counted, and seeds on one field."""
         notes = [self.cut_short] if self.cut_short else []
         if self.other:
             notes.append(
@@ -96,7 +97,7 @@ class Loaded:
                 f"The records come from {len(made_by)} versions of the program or its libraries "
                 "(`commit` and `versions` of each record say which)."
             )
-        return tuple(notes)
+        return (*notes, *one_field_notes(self.config, self.records))
 
 
 def load_records(directory: Path | str) -> Loaded:

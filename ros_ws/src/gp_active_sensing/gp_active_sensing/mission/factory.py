@@ -6,23 +6,24 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import defaults_of, from_mapping, to_mapping
 from gp_active_sensing.engine.config import START
-from gp_active_sensing.errors import MapError, RunError
+from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
-from gp_active_sensing.mission.live_map import LiveMap, NoMapYet, frame_problem
+from gp_active_sensing.mission.live_map import FirstMap, LiveMap, NoMapYet
 from gp_active_sensing.mission.map_files import check_exports
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -32,16 +33,23 @@ from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.mission.stream_config import taking_of
-from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import QueriesExpert, drift_of
+from gp_active_sensing.planning import build_policy, policies
+from gp_active_sensing.planning.base import asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.topology import MapConfig, Topology, build_topology, place_index
-from gp_active_sensing.topology.kept_maps import GridMap, keep_map, kept_map
+from gp_active_sensing.topology import MapConfig, Topology, place_index
+from gp_active_sensing.topology.config import build_settled
+from gp_active_sensing.topology.kept_maps import keep_map, kept_map
 from gp_active_sensing.topology.live import LivePlaces
+from gp_active_sensing.topology.stored import (
+    as_begun_with,
+    check_places,
+    mark_of_places,
+    worked_out,
+)
 from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
@@ -75,6 +83,10 @@ class MissionComponents:
     matcher: MapMatcher
     belief: BeliefConfig
     """What it began with: of a belief over kernels, with the mark of its file."""
+    map: MapConfig
+    """What it began with, with the spacing and the origin that were worked out."""
+    places: Mapping[str, Any]
+    """By which the places that it began with are told from others."""
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
@@ -100,9 +112,11 @@ def build_parts(
     clock: Clock = time.monotonic,
     driver: str = "ros",
     known_of: KnownOf = lambda scenario: NOTHING,
+    usual: Mapping[str, Any] = MappingProxyType({}),
     topology: Topology | None = None,
+    settled: MapConfig | None = None,
     open_run: OpenRun | None = None,
-    first: GridMap | None = None,
+    first: FirstMap | None = None,
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
@@ -116,7 +130,9 @@ def build_parts(
         driver: who drives the mission, for the records.
         known_of: scenario, as the mission has it -> what is known of its field
             (`sim.world.known_of`); asked only where there is a scenario.
+        usual: defaults of a scenario, for runs of versions that did not have all of its keys.
         topology: the map, if it was built already.
+        settled: its configuration, as `build_settled` returned it; None = as `config` says.
         open_run: opens the run to write to, which may be one that is simulated again as far as its
             journal goes; in place of the parameters `run_dir` and `resume`.
         first: the first map, where maps come by a topic (`map.topic`). A mission that is gone on
@@ -126,7 +142,9 @@ def build_parts(
         NoMapYet: maps come by a topic, there is none yet, and no mission to go on with.
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
-    build = partial(_build, config, scenario, clock, driver, known_of, topology, open_run, first)
+    built = None if topology is None else (topology, settled or config.map)
+    how = clock, driver, known_of, usual
+    build = partial(_build, config, scenario, *how, built, open_run, first)
     try:
         parts = build(resume=config.resume)
     except _NotRestored as error:
@@ -148,14 +166,15 @@ def _build(
     clock: Clock,
     driver: str,
     known_of: KnownOf,
-    topology: Topology | None,
+    usual: Mapping[str, Any],
+    built: tuple[Topology, MapConfig] | None,
     open_run: OpenRun | None,
-    first: GridMap | None,
+    first: FirstMap | None,
     *,
     resume: bool,
 ) -> MissionComponents:
-    if topology is None and not config.map.topic:
-        topology = build_topology(config.map)
+    if built is None and not config.map.topic:
+        built = build_settled(config.map)
     policy = build_policy(config.policy)
     now = datetime.now(timezone.utc).astimezone()
     kept = _effective(config, scenario)
@@ -165,16 +184,33 @@ def _build(
     if earlier is not None:
         run, events = earlier.run, []
     else:
-        run, events = choose_run(config.run_dir, kept, now, resume=resume)
+        run, events = choose_run(
+            config.run_dir, kept, now, resume=resume, usual=_usual(config, usual)
+        )
     with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
         is_new = not events if earlier is None else not earlier.count
         undo.callback(give_back, run, begun=is_new)
         live: LivePlaces | None = None
-        if topology is None:
-            live = _first_map(config, run, first, goes_on=bool(events))
+        topology: Topology
+        start: Mapping[str, Any] = events[0] if events else {}
+        as_begun = as_begun_with(config.map, start)
+        if built is None:
+            live = _first_map(replace(config, map=as_begun), run, first, goes_on=bool(events))
             topology = live.topology
-        else:  # one that grows may have room later
+            origin = config.map.origin or (0.0, 0.0)
+            settled = replace(config.map, spacing=live.config.spacing, origin=origin)
+        else:
+            topology, settled = built
+            if as_begun not in (config.map, settled):  # it was worked out in another way then
+                topology, settled = build_settled(as_begun)
+            # A map that grows may have room later.
             check_radius(topology, config.drive.turn_radius)
+        places = mark_of_places(topology)
+        if run is not None and events:
+            try:
+                check_places(start, topology, run.path)
+            except RunError as error:
+                raise _NotRestored(str(error)) from error
         if config.drive.turn_radius > 0.0 and topology.roads:
             logger.info("drive.turn_radius has no effect on roads: their geometry has the curves")
         budget, back_to_start = _budget(config, topology)
@@ -249,7 +285,7 @@ def _build(
         mission.decisions.consulting = _consulting(config, loop, recorder)
         if live is not None:
             mission.map = LiveMap(live, belief, drift_of(policy), of_run)
-        parts = MissionComponents(mission, recorder, matcher, belief)
+        parts = MissionComponents(mission, recorder, matcher, belief, settled, places)
         if events:
             try:
                 MissionRestorer(mission, recorder).run(events)
@@ -259,13 +295,14 @@ def _build(
                 )
                 msg = f"{config.run_dir if run is None else run.path}: {what}"
                 raise _NotRestored(msg) from error
-        recorder.begin(events)
+        found = worked_out(config.map, settled)
+        recorder.begin(events, {**({"map": found} if found else {}), "places": places})
         undo.pop_all()
         return parts
 
 
 def _first_map(
-    config: ActiveSensingConfig, run: RunDirectory | None, first: GridMap | None, *, goes_on: bool
+    config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, goes_on: bool
 ) -> LivePlaces:
     """Return the places of the first map: that which the run began with, or the one that came.
 
@@ -274,16 +311,13 @@ def _first_map(
         ActiveSensingError: it cannot be used, or kept.
     """
     if run is not None and goes_on:
-        first = kept_map(run.path)
-    elif first is None:
+        return FirstMap.of(config.map, kept_map(run.path)).places
+    if first is None:
         msg = f"no map has come on topic {config.map.topic} yet"
         raise NoMapYet(msg)
-    if problem := frame_problem(first.frame, config.map.frame):
-        raise MapError(problem)
-    places = LivePlaces.of(config.map, first.grid, first.frame)
-    if run is not None and not goes_on:
-        keep_map(run.path, 1, first)
-    return places
+    if run is not None:
+        keep_map(run.path, 1, first.found)
+    return first.places
 
 
 def _belief_of(
@@ -311,7 +345,7 @@ def _consulting(
     from gp_active_sensing.experts import station_places
 
     places = station_places(config.expert, loop.topology)  # which checks their names, too
-    if not config.expert.ask or not isinstance(loop.policy, QueriesExpert):
+    if not config.expert.ask or not asks_expert(loop.policy):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)
 
@@ -355,6 +389,20 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
         section = "reading" if scenario is None else "field"
         kept[section] = {**kept.get(section, {}), "unit": unit}
     return kept
+
+
+def _usual(config: ActiveSensingConfig, scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of all that `_effective` returns, as far as there are any."""
+    own = defaults_of(ActiveSensingConfig)
+    found = {**scenario, **{section: own[section] for section in _SECTIONS}}
+    for section in ("probe", "expert"):
+        found[section] = {**scenario.get(section, {}), **own[section]}
+    found["policy"] = {}
+    with contextlib.suppress(ActiveSensingError):
+        factory: Any = policies.factory(str(config.policy.get("name")))
+        if isinstance(factory, type) and is_dataclass(factory):
+            found["policy"] = defaults_of(factory)
+    return found
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
@@ -19,10 +20,11 @@ from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError, 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records.events import MapChanged
+from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import GridMap, keep_map, kept_map
 from gp_active_sensing.topology.live import LivePlaces
 
-__all__ = ["LiveMap", "NoMapYet", "frame_problem"]
+__all__ = ["FirstMap", "LiveMap", "NoMapYet", "frame_problem"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,29 @@ def frame_problem(found: str, expected: str) -> str:
         f"{found!r} (poses and waypoints are then in it, too), or have the map published in "
         f"{expected!r}"
     )
+
+
+class FirstMap(NamedTuple):
+    """The map that a mission begins with, and its places."""
+
+    found: GridMap
+    places: LivePlaces
+
+    @classmethod
+    def of(cls, config: MapConfig, found: GridMap) -> FirstMap:
+        """Make the places of a map.
+
+        Args:
+            config: of the map.
+            found: the occupancy grid, and its frame.
+
+        Raises:
+            MapError: it is in another frame, has no free cell, or no place on one.
+            ConfigError: a spacing, an outline or weights that do not fit it.
+        """
+        if problem := frame_problem(found.frame, config.frame):
+            raise MapError(problem)
+        return cls(found, LivePlaces.of(config, found.grid, found.frame))
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ class MissionLog:
             if before is not None and tenth != before:
                 share = max(0.0, left / whole)
                 logger.info(
-                    "%.0f %% left of the %s: %.6g of %.6g%s", 100 * share, what, left, whole, unit
+                    "%.0f %% left of the %s: %.4g of %.4g%s", 100 * share, what, left, whole, unit
                 )
 
 

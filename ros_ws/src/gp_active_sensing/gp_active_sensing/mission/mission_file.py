@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.config import from_mapping, param_of, to_mapping
-from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.stations import is_stations
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["MissionMap", "in_words", "mission_text", "read_budget", "read_map", "read_position"]
+if TYPE_CHECKING:
+    from gp_active_sensing.topology.kept_maps import GridMap
+
+__all__ = [
+    "MissionMap",
+    "in_words",
+    "live_map",
+    "mission_text",
+    "read_budget",
+    "read_map",
+    "read_position",
+]
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")
@@ -35,7 +44,6 @@ _UNITS = {
 }
 _PLAIN = re.compile(r"^[A-Za-z/~][\w./~-]*$")
 _TRUTHS = frozenset("y yes n no on off true false null".split())
-_NOT_OF_FILES = ("map.kind: is required", "map.file: has no meaning")
 _HEAD = """\
 # A mission for gp_active_sensing. What is not here has its default: `ros2 param describe
 # /active_sensing NAME` says what a parameter is for. Start it:
@@ -51,62 +59,81 @@ class MissionMap:
 
     Args:
         section: its keys, without those that are defaults.
-        places: what became of it.
-        from_file: it was read from a file, which may have a frame and an origin of its own.
+        places: what became of it; None = it comes by a topic, and none has come.
+        from_file: it was read from a file or a topic, and may have a frame and an origin of its
+            own.
     """
 
     section: Mapping[str, Any]
-    places: Topology
+    places: Topology | None
     from_file: bool
 
+    @property
+    def frame(self) -> str:
+        """Of its positions, "" where that is not known."""
+        return str(self.section.get("frame", "")) if self.places is None else self.places.frame
 
-def read_map(text: str, *, spacing: float | None = None, frame: str = "") -> MissionMap:
+
+def read_map(
+    text: str, *, spacing: float | None = None, radius: float | None = None, frame: str = ""
+) -> MissionMap:
     """Return the map that an answer stands for.
 
     Args:
         text: a file, the name of a map that ships with the package, a rectangle such as
             ``60x40`` [m], or its corners ``x0,y0,x1,y1`` [m].
         spacing: distance between neighbouring places [m]; None = as the map has it.
+        radius: of the probe, which keeps so far from walls [m]; None = 0.
         frame: of the positions; "" = the file's own, or map.
 
     Raises:
         ActiveSensingError: a file that is not there or no map; no rectangle.
     """
-    more: dict[str, Any] = {"spacing": spacing} if spacing is not None else {}
-    more |= {"frame": frame} if frame else {}
+    more = _more(spacing, radius, frame)
     corners = _corners(text)
     if corners is not None:
         x0, y0, x1, y1 = corners
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return MissionMap(section, build_topology(from_mapping(MapConfig, section)), False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
-    found = find_resource("maps", file)  # said clearly where it is not there
-    kind = {"kind": "points"} if is_stations(found) else {}
-    return _from_file({**kind, "file": file, **more})
+    find_resource("maps", file)  # said clearly where it is not there
+    section = {"file": file, **more}
+    return MissionMap(section, build_topology(from_mapping(MapConfig, section, path="map")), True)
 
 
-def _from_file(section: dict[str, Any]) -> MissionMap:
-    """Build the map of a file: of the kind that the file says, else of the first that takes it."""
-    field = next(f for f in dataclasses.fields(MapConfig) if f.name == "kind")
-    choices = param_of(field).choices or ()
-    said: list[ActiveSensingError] = []
-    for given in (section, *({"kind": kind, **section} for kind in choices)):
-        try:
-            config = from_mapping(MapConfig, given, path="map")
-        except ConfigError as error:
-            if not any(p.startswith(_NOT_OF_FILES) for p in error.problems):
-                said.append(error)
-            continue
-        try:
-            return MissionMap(given, build_topology(config), True)
-        except ActiveSensingError as error:
-            if given is section:  # the file says what it is
-                raise
-            said.append(error)
-    if said:
-        raise said[0]
-    msg = f"map: {section['file']} is no file of a map"
-    raise ConfigError(msg)
+def _more(spacing: float | None, radius: float | None, frame: str) -> dict[str, Any]:
+    given = {"spacing": spacing, "inflation": radius, "frame": frame or None}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def live_map(
+    topic: str,
+    found: GridMap | None,
+    *,
+    spacing: float | None = None,
+    radius: float | None = None,
+    frame: str = "",
+) -> MissionMap:
+    """Return a map that comes by a topic.
+
+    Args:
+        topic: of nav_msgs/OccupancyGrid.
+        found: the newest one; None = none has come, and the places are not known yet.
+        spacing: distance between neighbouring places [m]; None = as the first map has it.
+        radius: of the probe, which keeps so far from walls [m]; None = 0.
+        frame: that it has to be in; "" = whatever it is in.
+
+    Raises:
+        MapError: a map that is in another frame, or has no free ground.
+        ConfigError: a spacing that does not fit it.
+    """
+    section: dict[str, Any] = {"topic": topic, **_more(spacing, radius, frame)}
+    config = from_mapping(MapConfig, section, path="map")
+    if found is None:
+        return MissionMap(section, None, True)
+    from gp_active_sensing.mission.live_map import FirstMap
+
+    return MissionMap(section, FirstMap.of(config, found).places.topology, True)
 
 
 def _corners(text: str) -> tuple[float, float, float, float] | None:
@@ -128,7 +155,7 @@ def in_words(places: Topology) -> str:
     width, height = np.ptp(places.positions[:, :2], axis=0)
     text = f"{places.n} places, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
     if places.datum is not None:
-        text += f", origin at latitude {places.datum[1]:.6g}, longitude {places.datum[0]:.6g}"
+        text += f", origin at latitude {places.datum[1]:.6f}, longitude {places.datum[0]:.6f}"
     return text.replace(",0", "0") if width < 1000 > height else text
 
 

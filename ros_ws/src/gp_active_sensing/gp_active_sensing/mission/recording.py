@@ -111,13 +111,21 @@ class Recorder:
         self._told: RunSummary | None = None
         """The last summary that was made."""
 
-    def begin(self, earlier: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Say how the mission began, or that it goes on in another process, after those events."""
+    def begin(
+        self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
+    ) -> None:
+        """Say how the mission began, or that it goes on in another process, after those events.
+
+        Args:
+            earlier: events of the processes before.
+            map: what a first event says of the map, see `topology.stored`.
+        """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         kind = MissionResumed if earlier else MissionStarted
         seed = self._config.get("seed", 0)
         order = 0 if earlier or self.run is None else self.run.order
-        more = {"order": order} if order else {}
+        more: dict[str, Any] = {"order": order} if order else {}
+        more |= {} if earlier else dict(map or {})
         details = {"seed": seed, "versions": versions(), "driver": self.driver, **more}
         self.event(kind(details=details))
 

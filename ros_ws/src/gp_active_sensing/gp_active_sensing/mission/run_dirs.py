@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import from_mapping, to_mapping, with_defaults
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.topology.stored import comparable
 from gp_active_sensing.util.files import InUse, differences, open_file, unused
 
 __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
@@ -41,7 +43,12 @@ class _AnotherMission(RunError):
 
 
 def choose_run(
-    run_dir: str, config: Mapping[str, Any], now: datetime, *, resume: bool
+    run_dir: str,
+    config: Mapping[str, Any],
+    now: datetime,
+    *,
+    resume: bool,
+    usual: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[RunDirectory | None, Events]:
     """Return the run directory and the events of the mission to go on with ([] for a new one).
 
@@ -50,6 +57,7 @@ def choose_run(
         config: what the mission runs with.
         now: of the calendar, for a name.
         resume: go on with a mission that is not over.
+        usual: defaults: what a key counts as that the version did not know which began a mission.
 
     Raises:
         RunError: a directory that cannot be used: it holds a mission that is over, one of another
@@ -58,14 +66,14 @@ def choose_run(
     if not run_dir:
         return None, []
     if run_dir != AUTO:
-        return _named(Path(run_dir), config, resume=resume)
+        return _named(Path(run_dir), config, usual, resume=resume)
     folder = runs_folder()
     begun = _begun(folder)
     for mission in begun if resume else ():
         if mission.closed:
             continue
         try:
-            run, events = _named(mission.path, config, resume=True)
+            run, events = _named(mission.path, config, usual, resume=True)
         except _AnotherMission as error:
             logger.info("passed over: %s", error)
             continue
@@ -139,13 +147,15 @@ def _new_name(folder: Path, now: datetime) -> Path:
     return unused(folder / f"{now:%Y%m%dT%H%M%S}")
 
 
-def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
+def _named(
+    path: Path, config: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool
+) -> tuple[RunDirectory, Events]:
     if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
         return _created(path, config), []
     with _said():
         run = RunDirectory.begin_again(path)
     try:
-        return run, _events(run, config)
+        return run, _events(run, config, usual)
     except RunError:
         run.close()
         raise
@@ -183,6 +193,14 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
     run.close()
 
 
+def _compared(config: Mapping[str, Any]) -> Any:
+    """Return a configuration as it compares: what has no effect on the map is no difference."""
+    section = config.get("map")
+    if isinstance(section, Mapping):
+        config = {**config, "map": comparable(json_ready(section))}
+    return json_ready(config)
+
+
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
     """Say which parameter names a directory that somebody else writes to."""
@@ -193,7 +211,7 @@ def _said() -> Iterator[None]:
         raise _AnotherMission(msg) from error
 
 
-def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
+def _events(run: RunDirectory, config: Mapping[str, Any], usual: Mapping[str, Any]) -> Events:
     """Return the events of the mission in a directory, if it is to be gone on with."""
     path = run.path
     run.repair()
@@ -210,7 +228,8 @@ def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
         stored = run.config.get("belief")
         if isinstance(stored, Mapping):
             config["belief"] = to_mapping(as_begun(_belief_of(config), stored, path))
-    other = sorted(differences(json_ready(run.config), json_ready(config)))
+    then = with_defaults(run.config, config, usual)
+    other = sorted(differences(_compared(then), _compared(config)))
     if other:
         msg = (
             f"run_dir: {path} holds a mission of another configuration; different: "

@@ -45,6 +45,7 @@ __all__ = [
     "Seeks",
     "SetsDrift",
     "StepsToward",
+    "asks_expert",
     "candidates",
     "check_fit",
     "crosses",
@@ -254,7 +255,11 @@ class SetsDrift(Protocol):
 
 @runtime_checkable
 class QueriesExpert(Protocol):
-    """A policy that wants fresh values of an expert before some decisions."""
+    """A policy that may want fresh values of an expert before its decisions."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it wants any, as it is configured."""
 
     def queries(
         self,
@@ -334,6 +339,11 @@ def rest(policy: Policy) -> None:
 def drift_of(policy: Policy) -> DriftConfig | None:
     """Return how readings age for a policy that says so itself, None for all others."""
     return policy.drift() if isinstance(policy, SetsDrift) else None
+
+
+def asks_expert(policy: Policy) -> bool:
+    """Return whether a policy wants fresh values of an expert, as it is configured."""
+    return isinstance(policy, QueriesExpert) and policy.asks
 
 
 def revisits(policy: object) -> bool:

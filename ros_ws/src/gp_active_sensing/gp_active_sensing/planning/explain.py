@@ -52,7 +52,7 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     start = f"Chosen: {called(names[place])}"
     if plan.horizon == 1 and len(plan.waypoints) > 1:
         goal = next((c for c in plan.candidates if c.location == plan.waypoints[1]), None)
-        for_it = "" if goal is None else f", worth {goal.upper:.{digits}f}{_unit(unit)}"
+        for_it = "" if goal is None else f", worth {_figure(goal.upper, digits)}{_unit(unit)}"
         towards = f"towards {called(names[plan.waypoints[1]])}{for_it}"
         return f"{start}, which tells most of what could be next {towards}."
     if rival is None:
@@ -63,13 +63,13 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
         return f"{start}, {worth}: a tie with {other}{about}."
     if rival.upper <= chosen.lower + _SAME:
         most = "" if _exact(rival) else "at most "
-        best = f"the best other place, {other}, is worth {most}{rival.upper:.{digits}f}"
+        best = f"the best other place, {other}, is worth {most}{_figure(rival.upper, digits)}"
         return f"{start}, {worth}; {best}."
-    may = f"{other} may be worth up to {rival.upper:.{digits}f}"
+    may = f"{other} may be worth up to {_figure(rival.upper, digits)}"
     if plan.deadline_hit:
         return f"{start}, {worth}; {may}: the limit ended the search before the choice was certain."
     if _exact(chosen) and _exact(rival):  # nothing is left to search: it was not chosen alone
-        least = f"{other} is worth {rival.upper:.{digits}f}"
+        least = f"{other} is worth {_figure(rival.upper, digits)}"
         return f"{start}, {worth}, for what it tells beside the other probes; {least}."
     within = f"{rival.upper - chosen.lower:.2g}{_unit(unit)}"
     return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
@@ -165,8 +165,13 @@ def _exact(candidate: CandidateValue) -> bool:
     return abs(candidate.upper - candidate.lower) < _SAME
 
 
+def _figure(value: float, digits: int) -> str:
+    """Return a value with so many decimals; of a very large one five digits tell enough."""
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.5g}"
+
+
 def _range(candidate: CandidateValue, digits: int) -> str:
-    low, high = f"{candidate.lower:.{digits}f}", f"{candidate.upper:.{digits}f}"
+    low, high = _figure(candidate.lower, digits), _figure(candidate.upper, digits)
     return low if low == high else f"{low} to {high}"
 
 

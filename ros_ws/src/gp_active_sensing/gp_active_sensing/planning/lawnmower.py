@@ -263,10 +263,10 @@ class Lawnmower(RoutePolicy):
     )
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Refuse a map of roads.
+        """Refuse a map of roads, and rows that it has no room for.
 
         Raises:
-            PlanningError: it is one.
+            PlanningError: it is one, or it has none.
         """
         if topology.roads:
             msg = (
@@ -274,6 +274,21 @@ class Lawnmower(RoutePolicy):
                 "network of roads. Take tour (the default) or spread"
             )
             raise PlanningError(msg)
+        if self.inset is None and self.spacing is None:
+            return
+        ground = Ground(topology, np.ones(topology.n, dtype=np.bool_))
+        angles = ground.directions if self.direction is None else (self.direction,)
+        extents = [ground.extent(angle) for angle in angles]
+        most = max(0.5 * min(extent) for extent in extents), max(map(max, extents))
+        for name, value, room in zip(
+            ("inset", "spacing"), (self.inset, self.spacing), most, strict=True
+        ):
+            if value is not None and value > max(room, ground.pitch):
+                msg = (
+                    f"policy.{name}: expected at most {max(room, ground.pitch):.6g} m, which is "
+                    f"what map {topology.name!r} has room for, got {value:g}"
+                )
+                raise PlanningError(msg)
 
     @property
     def in_passes(self) -> bool:

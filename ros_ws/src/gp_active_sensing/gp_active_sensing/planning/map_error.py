@@ -31,6 +31,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 __all__ = [
+    "VAGUE_MEAN",
     "MapVariance",
     "Targets",
     "exchange",
@@ -43,6 +44,8 @@ __all__ = [
     "thinned",
 ]
 
+VAGUE_MEAN = 1e3
+"""Variance of the mean at most, in those of a reading: S holds its square, and shares of 1e-10."""
 _TARGETS = 500
 """Places at most over which the error of the map is summed one by one,"""
 _MANY = 2000
@@ -252,6 +255,7 @@ def map_error_of(
         candidates: most λ; of those that predict alike the most probable one stands for all.
         targets: over which the error is summed; None = `targets_of(topology)`.
     """
+    belief = belief.with_mean_within(VAGUE_MEAN)
     targets = targets_of(topology) if targets is None else targets
     which, weights = representatives(belief, candidates)
     before = unread(belief, pending)
@@ -283,6 +287,7 @@ def map_error_gains(
         places: (m,) that may be read.
         candidates: most λ, see `map_error_of`.
     """
+    belief = belief.with_mean_within(VAGUE_MEAN)
     targets = targets_of(topology, _MANY)
     which, weights = representatives(belief, candidates)
     noise = belief.noise_variance[which]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass
+from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
 from gp_active_sensing.planning.routes.tours import (
@@ -54,7 +54,7 @@ class Tour:
     for (not on roads), a greedy design in the order of a short tour, and the route of the last
     stage. The best one is improved by putting stops in, moving them and taking them out. Its first
     reading is taken; then λ is known better, and the rest of the route is planned again from what
-    there is. New routes are looked for when a share of the budget has been used (`renew`).
+    there is. New routes are looked for when a share of a limit has been used (`renew`).
 
     Metres, seconds, readings and the way home are kept exactly. Without any of them the route is
     that of the next `longest` readings. Several probes share the budget of readings: each leaves
@@ -75,7 +75,7 @@ class Tour:
     trials: int = param(60, help="routes that are tried at a stage to improve the last one", low=0)
     renew: float = param(
         0.1,
-        help="share of the budget after which new routes are looked for, not only changes",
+        help="share of any limit after which new routes are looked for, not only changes",
         above=0.0,
         high=1.0,
     )
@@ -110,11 +110,12 @@ class Tour:
                 mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
+        elsewhere = (*pending, *routes.of_others(at))
         error = map_error_of(
             belief,
             topology,
             thinned(topology, goals, self.places),
-            pending=(*pending, *routes.of_others(at)),
+            pending=elsewhere,
             candidates=self.candidates,
         )
         driver = RouteDriver(
@@ -128,11 +129,22 @@ class Tour:
         )
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
-        if request.aim is not None and not _goes_on(driver, routes):
-            new = next_pass(driver, belief, request.aim, self.candidates, room.for_larger())
+        if request.aim is not None and (
+            parts_only(driver, belief, request.aim, self.candidates, elsewhere)
+            or not _goes_on(driver, routes)
+        ):
+            new = next_pass(
+                driver,
+                belief,
+                request.aim,
+                self.candidates,
+                room.for_larger(),
+                elsewhere=elsewhere,
+                probes=1 + routes.without([*pending, *standing]),
+            )
             driver.keep_to(new.budget)
             routes = replace(routes, renewed=None)
-        renewed: float | None
+        renewed: _Left | None
         if new is not None and new.stops:
             route, renewed = driver.drive(new.stops), _left(driver)
         else:
@@ -162,14 +174,14 @@ class Tour:
 
     def _route(
         self, driver: RouteDriver, routes: _Routes, room: _Room
-    ) -> tuple[Driven, float | None]:
+    ) -> tuple[Driven, _Left | None]:
         """Return the route to drive, and what was left when new ones were looked for."""
         mine = routes.mine(driver.at)
         last = driver.drive(corners(driver, mine)) if mine else None
         if last is not None and not last.reads:
             last = None
         left, then = _left(driver), routes.renewed
-        if last is not None and then is not None and left > (1.0 - self.renew) * then:
+        if last is not None and then is not None and left.over(1.0 - self.renew, then):
             return improved(driver, last, room.for_more(self.trials)), then
         most = len(driver.field.places)
         if driver.budget.readings is not None:
@@ -215,6 +227,19 @@ def _no_time(limit: PlanLimit) -> bool:
     return limit.seconds == 0.0 or limit.expansions == 0
 
 
+class _Left(NamedTuple):
+    """What is left of each limit of a budget; None = there is no such limit."""
+
+    metres: float | None
+    seconds: float | None
+    readings: int | None
+
+    def over(self, share: float, then: _Left) -> bool:
+        """Return whether more than a share of what was left then is left, of every limit."""
+        pairs = zip(self, then, strict=True)
+        return all(now is None or was is None or now > share * was for now, was in pairs)
+
+
 @dataclass(frozen=True)
 class _Routes:
     """Where probes are sent, and what each is to read after that.
@@ -227,7 +252,7 @@ class _Routes:
     """
 
     by_goal: dict[int, tuple[int, ...]]
-    renewed: float | None
+    renewed: _Left | None
     pending: frozenset[int]
     passes: dict[int, Budget] = field(default_factory=dict)
 
@@ -238,13 +263,15 @@ class _Routes:
             return cls({}, None, frozenset(pending))
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
         passes = {int(goal): Budget(*left) for goal, *left in state.get("passes", ())}
-        return cls(routes, state["renewed"], frozenset(pending), passes)
+        then = state["renewed"]
+        renewed = _Left(*then) if isinstance(then, list) else None
+        return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
         """Return them as JSON-serialisable data."""
         found: dict[str, Any] = {
             "routes": [[goal, list(reads)] for goal, reads in self.by_goal.items()],
-            "renewed": self.renewed,
+            "renewed": None if self.renewed is None else list(self.renewed),
         }
         if self.passes:
             found["passes"] = [
@@ -271,6 +298,10 @@ class _Routes:
             return next(iter(self.by_goal))
         return None
 
+    def without(self, probes: Collection[int]) -> int:
+        """Return how many of the other probes, by waypoint or place, have no route yet."""
+        return sum(place not in self.by_goal for place in probes)
+
     def of_others(self, at: int | None) -> tuple[int, ...]:
         """Return what other probes are to read."""
         return tuple(
@@ -285,7 +316,7 @@ class _Routes:
         at: int | None,
         goal: int,
         reads: tuple[int, ...],
-        renewed: float | None,
+        renewed: _Left | None,
         left: Budget | None,
     ) -> _Routes:
         """Return the routes with the one of the probe that stands there and is sent to a goal."""
@@ -368,13 +399,16 @@ class _Room:
         return lambda: self._driver.evaluated < most and self.more()
 
 
-def _left(driver: RouteDriver) -> float:
-    """Return what is left of the budget, in the unit that is short, or the places left."""
-    budget = driver.budget
-    for left in (budget.metres, budget.seconds, budget.readings):
-        if left is not None:
-            return float(left)
-    return float(np.count_nonzero(driver.unread))
+def _left(driver: RouteDriver) -> _Left:
+    """Return what is left of the budget, of one without limits the places left."""
+    metres, seconds, readings = (
+        driver.budget.metres,
+        driver.budget.seconds,
+        driver.budget.readings,
+    )
+    if metres is None and seconds is None and readings is None:
+        readings = int(np.count_nonzero(driver.unread))
+    return _Left(metres, seconds, readings)
 
 
 def _at_once(driver: RouteDriver) -> Driven:

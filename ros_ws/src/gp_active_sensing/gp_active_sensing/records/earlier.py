@@ -10,14 +10,17 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.topology.stored import NO_LONGER, other_places
 from gp_active_sensing.util.files import json_ready
 
 __all__ = ["EarlierRun"]
 
 logger = logging.getLogger(__name__)
 
-_FREE = ("versions",)
-"""Keys of the first event that may differ: digits may then, too, and that is found later."""
+_FREE = ("versions", "map", "places")
+"""Keys of the first event that are not compared word for word: digits may differ with the versions,
+which is found later; the map is made with what was worked out then, and its places are compared
+within what a machine may be off."""
 
 
 class EarlierRun:
@@ -66,6 +69,9 @@ class EarlierRun:
         expected = self._left.popleft()
         found = json.loads(json.dumps(json_ready(event)))
         if _compared(found) == _compared(expected):
+            if why := other_places(expected.get("places"), found.get("places", {})):
+                msg = f"{self.run.path}: {NO_LONGER.format(why)}"
+                raise RunError(msg)
             _note_versions(found, expected)
             return True
         raise self._out_of_order(expected, found)

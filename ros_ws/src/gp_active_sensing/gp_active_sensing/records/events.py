@@ -4,7 +4,8 @@ What is written is enough to bring a mission to where it was without planning ag
 `mission.restore.MissionRestorer.apply`; `records.event_lines` writes and reads the lines.
 
 =========  ========================================================================================
-start      how the run was started: versions, seed
+start      how the run was started: versions, seed; what was worked out of its map, and what tells
+           its places from others (`topology.stored`)
 resumed    the same, in another process
 state      a mission of nodes is running or paused from here on, and why
 asked      a decision is being computed, of the readings so far; which other probes wait for one

@@ -22,13 +22,21 @@ import yaml
 from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.held import HeldFiles
-from gp_active_sensing.records.journal import Events, Journalled, mend_journal, read_journal, seal
+from gp_active_sensing.records.journal import (
+    Events,
+    Journalled,
+    mend_journal,
+    read_journal,
+    seal,
+    unseal,
+)
 from gp_active_sensing.records.stage_record import is_stage_record
 from gp_active_sensing.util.files import (
     LOCK,
     cannot,
     drop_damage,
     json_ready,
+    open_file,
     read_lines,
     read_whole,
     write_whole,
@@ -47,6 +55,8 @@ TRUTH = "truth.jsonl"
 PAGE = "report.html"
 MAP = "map"
 """The map for other programs: what the names of these files begin with."""
+_MOST_OF_START = 1 << 20
+"""Bytes of a first event."""
 MOST_OF_SUMMARY = 1 << 28
 """Bytes of a summary."""
 
@@ -295,6 +305,16 @@ class RunDirectory:
                 raise
 
     # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The first event of the journal; {} where there is none, or it is damaged."""
+        try:
+            with open_file(self.path / JOURNAL) as stream:
+                found = unseal(stream.readline(_MOST_OF_START).rstrip(b"\n"))
+        except OSError:
+            return {}
+        return found[0] if found is not None and found[0].get("event") == "start" else {}
 
     def events(self) -> list[dict[str, Any]]:
         """Read the journal; [] when there is none. See `journal`, which takes less memory."""

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 
 from gp_active_sensing.errors import ConfigError, MapError, ReplayError
 from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
-from gp_active_sensing.mission.live_map import frame_problem
+from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import GridMap
-from gp_active_sensing.topology.live import LivePlaces, mark_of
+from gp_active_sensing.topology.live import mark_of
 
 __all__ = ["BagMaps"]
 
@@ -61,7 +61,7 @@ class BagMaps:
             logger.warning("a map of topic %s is left out: %s", self.topic, error)
             return None
 
-    def first(self) -> GridMap:
+    def first(self) -> FirstMap:
         """Return the first map that a mission can begin with.
 
         Raises:
@@ -70,13 +70,9 @@ class BagMaps:
         why = "there is no message"
         for found in self._all():
             try:
-                if problem := frame_problem(found.frame, self._config.frame):
-                    raise MapError(problem)
-                LivePlaces.of(self._config, found.grid, found.frame)
+                return FirstMap.of(self._config, found)
             except (MapError, ConfigError) as error:
                 why = str(error)
-                continue
-            return found
         msg = f"bag {self._bag.path}: no map of topic {self.topic} can be used: {why}"
         raise ReplayError(msg)
 

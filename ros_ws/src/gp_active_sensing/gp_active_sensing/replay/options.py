@@ -12,6 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -21,7 +22,8 @@ from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
-from gp_active_sensing.topology.config import kind_of_map
+from gp_active_sensing.topology.map_kinds import kind_of_map
+from gp_active_sensing.topology.stored import readable
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 __all__ = [
@@ -95,9 +97,18 @@ class ReplayDefaults:
     topics: Mapping[str, Topics]
 
 
-def as_recorded(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a recorded mission, with what was the rule in its day."""
-    old = {key: {**rules, **config.get(key, {})} for key, rules in BEFORE.items()}
+def as_recorded(
+    config: Mapping[str, Any], setup: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the configuration of a recorded mission, with what was the rule in its day.
+
+    Args:
+        config: as it was recorded.
+        setup: what was recorded beside it.
+    """
+    old: dict[str, Any] = {key: {**rules, **config.get(key, {})} for key, rules in BEFORE.items()}
+    if isinstance(section := config.get("map"), Mapping):
+        old["map"] = readable(section, setup)
     return {**config, **old}
 
 

@@ -142,6 +142,7 @@ class Recording:
         frames: in order.
         lost: frames that are not in the bag.
         map: topic and mark of the map it began with, where maps came by a topic; {} elsewhere.
+        setup: all that was said before the first frame.
     """
 
     topic: str
@@ -149,6 +150,7 @@ class Recording:
     frames: list[Frame] = field(default_factory=list)
     lost: int = 0
     map: Mapping[str, Any] = field(default_factory=dict)
+    setup: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def marks(self) -> list[str]:
@@ -213,7 +215,7 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
                     found[-1].frames.append(Frame(message.stamp_ns, content))
                 else:
                     where = setup_of.get("map") or {}
-                    found.append(Recording(topic, _base(bag, setup_of), map=where))
+                    found.append(Recording(topic, _base(bag, setup_of), map=where, setup=setup_of))
     return found
 
 
@@ -252,7 +254,8 @@ def _base(bag: Bag, setup: Mapping[str, Any]) -> ReplayDefaults:
             str(name): Topics(str(pair["reading"]), str(pair["pose"]))
             for name, pair in setup["topics"].items()
         }
-        return ReplayDefaults(as_recorded(setup["config"]), setup.get("scenario"), topics)
+        config = as_recorded(setup["config"], setup)
+        return ReplayDefaults(config, setup.get("scenario"), topics)
     except (KeyError, TypeError, AttributeError) as error:
         msg = (
             f"bag {bag.path}: the journal's setup lacks {error}; it is of another version. Replay "

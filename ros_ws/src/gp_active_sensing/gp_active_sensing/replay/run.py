@@ -17,6 +17,7 @@ from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.replay.bag import Bag
@@ -29,6 +30,7 @@ from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.stored import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
 
@@ -106,18 +108,20 @@ def replay_bag(
         config = dataclasses.replace(config, run_dir=str(out))
         maps: BagMaps | None = None
         marked: dict[str, GridMap] = {}
-        first: GridMap | None = None
+        first: FirstMap | None = None
         if config.map.topic:
             told = recording.map if again and recording is not None else {}
             maps = BagMaps(bag, config.map, str(told.get("topic", "")))
             if again and recording is not None and recording.marks:
                 marked = maps.marked(recording.marks)
-                first = marked[recording.marks[0]]
+                first = FirstMap.of(config.map, marked[recording.marks[0]])
             else:
                 first = maps.first()
         built = _Builder(config, scenario, clockwork, first)
         parts = built()
         topology = parts.mission.loop.topology
+        if again and recording is not None:
+            check_places(recording.setup, topology, f"bag {bag.path}")
         feed = TopicReader(bag, config, topics, topology.frame, topology.datum)
         driver: ReproducibilityCheck | Driver
         if again and recording is not None:
@@ -154,7 +158,7 @@ class _Builder:
         config: ActiveSensingConfig,
         scenario: dict[str, Any] | None,
         clockwork: VirtualClock,
-        first: GridMap | None,
+        first: FirstMap | None,
     ) -> None:
         self._config, self._scenario, self._clockwork = config, scenario, clockwork
         self._first = first

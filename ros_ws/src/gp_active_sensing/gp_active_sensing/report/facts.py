@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.report.source import RunData
+from gp_active_sensing.util.wording import moment, symbol
 
-__all__ = ["Fact", "facts_of", "gated_of", "headline"]
+__all__ = ["Fact", "Tally", "facts_of", "headline", "time_of"]
 
 Fact = tuple[str, str]
 """What it is, and what it says."""
@@ -18,34 +21,68 @@ _CALENDAR = 1_000_000_000 * 10**9
 """Stamps from here on are times of the calendar (after 2001), not of a simulation [ns]."""
 
 
-def facts_of(data: RunData, events: Sequence[Event]) -> list[Fact]:
+@dataclass
+class Tally:
+    """What the events of a run add up to, taken in one by one.
+
+    Args:
+        first_ns, last_ns: earliest and latest time of an event [ns]; 0 = no event says one.
+        used: number of readings.
+    """
+
+    first_ns: int = 0
+    last_ns: int = 0
+    used: int = 0
+    _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
+    """By probe and stamp: a reading that is taken back is found by them."""
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Tally:
+        """Return the tally of all events, in their order."""
+        found = cls()
+        for event in events:
+            found.take(event)
+        return found
+
+    def take(self, event: Event) -> None:
+        """Take in an event; O(1)."""
+        if (time_ns := event.time_ns) > 0:
+            self.first_ns = min(self.first_ns or time_ns, time_ns)
+            self.last_ns = max(self.last_ns, time_ns)
+        if isinstance(event, ReadingUsed):
+            self.used += event.count
+            if event.taken_back:
+                self._gated.pop((event.probe, event.reading.stamp_ns), None)
+        elif isinstance(event, ReadingGated):
+            self._gated.setdefault((event.probe, event.reading.stamp_ns), []).append(event)
+
+    @property
+    def set_aside(self) -> int:
+        """Number of readings that were set aside and not taken back."""
+        return sum(map(len, self._gated.values()))
+
+    def wildest(self, most: int) -> list[ReadingGated]:
+        """Return the readings that were set aside and not taken back, the wildest first."""
+        gated = (event for events in self._gated.values() for event in events)
+        return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
+
+
+def facts_of(data: RunData, tally: Tally) -> list[Fact]:
     """Return what is known of a run besides its map, in the order in which it is asked."""
-    return [fact for fact in _facts(data, events) if fact[1]]
+    return [fact for fact in _facts(data, tally) if fact[1]]
 
 
-def headline(data: RunData, events: Sequence[Event]) -> str:
+def headline(data: RunData, tally: Tally) -> str:
     """Return date, duration and sensor as one sentence, "" where nothing of it is known."""
-    known = dict(facts_of(data, events))
+    known = dict(facts_of(data, tally))
     return " · ".join(known[key] for key in ("date", "duration", "sensor") if key in known)
 
 
-def gated_of(events: Sequence[Event]) -> list[ReadingGated]:
-    """Return the readings that were set aside and not taken back."""
-    back = {
-        (event.probe, event.reading.stamp_ns)
-        for event in events
-        if isinstance(event, ReadingUsed) and event.taken_back
-    }
-    gated = (event for event in events if isinstance(event, ReadingGated))
-    return [event for event in gated if (event.probe, event.reading.stamp_ns) not in back]
-
-
-def _facts(data: RunData, events: Sequence[Event]) -> Iterator[Fact]:
-    times = [event.time_ns for event in events if event.time_ns > 0]
-    if times:
-        first, last = min(times), max(times)
-        yield "date", _date(first, last) if first >= _CALENDAR else ""
-        yield "duration", _duration(1e-9 * (last - (first if first >= _CALENDAR else 0)))
+def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
+    if first := tally.first_ns:
+        calendar = first >= _CALENDAR
+        yield "date", _date(first, tally.last_ns) if calendar else ""
+        yield "duration", _duration(1e-9 * (tally.last_ns - (first if calendar else 0)))
     yield "sensor", _sensor(data.config)
     yield "poses", _topic(data.config.get("pose"))
     topology = data.topology
@@ -53,14 +90,23 @@ def _facts(data: RunData, events: Sequence[Event]) -> Iterator[Fact]:
     if topology.datum is not None:
         longitude, latitude = topology.datum
         yield "datum", f"latitude {latitude:.6f}, longitude {longitude:.6f}"
-    used = sum(event.count for event in events if isinstance(event, ReadingUsed))
-    yield "readings used", str(used)
-    yield "readings set aside", _gated(gated_of(events))
+    yield "readings used", str(tally.used)
+    yield "readings set aside", _gated(tally)
     rejected = data.summary.get("rejected_by_reason")
     if isinstance(rejected, Mapping):
         yield "messages not used", ", ".join(f"{word} {n}" for word, n in rejected.items())
     if aside := data.summary.get("set_aside"):
         yield "places set aside", ", ".join(map(str, aside))
+    yield "software", ", ".join(f"{name} {version}" for name, version in data.versions.items())
+
+
+def time_of(stamp_ns: int) -> str:
+    """Return a stamp as a time of day with its date (UTC); of a simulation in seconds."""
+    if stamp_ns < _CALENDAR:
+        return moment(stamp_ns)
+    seconds, rest = divmod(stamp_ns, 10**9)
+    when = datetime.fromtimestamp(seconds, timezone.utc)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{rest // 10**8} UTC"
 
 
 def _date(first_ns: int, last_ns: int) -> str:
@@ -85,7 +131,7 @@ def _sensor(config: Mapping[str, Any]) -> str:
         return _topic(reading)
     sensor = config.get("sensor")
     if isinstance(sensor, Mapping) and sensor.get("noise_std") is not None:
-        unit = (config.get("field") or {}).get("unit", "")
+        unit = symbol(str((config.get("field") or {}).get("unit", "")))
         return f"simulated, noise {sensor['noise_std']:g} {unit}".rstrip()
     return ""
 
@@ -99,10 +145,9 @@ def _topic(section: Any) -> str:
     return f"{section['topic']}{kind}"
 
 
-def _gated(gated: Sequence[ReadingGated]) -> str:
+def _gated(tally: Tally) -> str:
     """Return how many readings were set aside, and the wildest of them."""
-    if not gated:
-        return ""
-    wildest = max(gated, key=lambda event: event.off or 0.0)
-    off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
-    return f"{len(gated)}; the wildest was {wildest.reading.value:.4g}{off}"
+    for wildest in tally.wildest(1):
+        off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
+        return f"{tally.set_aside}; the wildest was {wildest.reading.value:.4g}{off}"
+    return ""

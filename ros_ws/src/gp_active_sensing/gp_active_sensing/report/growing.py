@@ -52,7 +52,7 @@ class GrowingStep:
         promised: error of the map that the belief promises; None = none.
         scores: of the map, all None without a truth.
         mean, std, truth: (n,) maps; None where this step has none.
-        version: grows with each look at the belief.
+        version: which look at the belief of the run it is of.
     """
 
     chunk: StepEvents
@@ -85,6 +85,8 @@ class GrowingReconstruction:
         """One a step; the last is open."""
         self.by_stage = False
         self.unused = 0
+        self.looks = 0
+        """How often the belief was looked at again."""
         self._teller = JournalTeller(self.belief, data.topology)
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
@@ -216,7 +218,8 @@ class GrowingReconstruction:
         part.length_scales = masses(belief, belief.weights)
         part.kernels = kernel_masses(belief, belief.weights)
         part.observed = int(belief.observed.sum())
-        part.version += 1
+        self.looks += 1
+        part.version = self.looks
 
     def _record(self, part: GrowingStep) -> Mapping[str, Any]:
         """Return the record of a step; {} where it has none."""

@@ -37,12 +37,13 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
         f"z {part[0]:g} m" if len(part) == 1 else f"z {part[-1]:g} … {part[0]:g} m"
         for part in parts
     ]
+    labels = [label.replace("-", "\N{MINUS SIGN}") for label in labels]
     starts = np.array([part[-1] for part in parts])
     of = np.array([int(np.argmax(height >= starts)) for height in heights])
     low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
     wide, tall = (high - low + side).tolist()
     gap = _GAP * max(wide, tall)
-    columns = min(max(1, round(math.sqrt(len(parts) * tall / wide))), len(parts))
+    columns = min(max(1, round(math.sqrt(1.5 * len(parts) * tall / wide))), len(parts))
     shifts = [
         [(k % columns) * (wide + gap), -(k // columns) * (tall + gap)] for k in range(len(parts))
     ]

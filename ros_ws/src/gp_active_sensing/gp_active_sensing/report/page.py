@@ -14,16 +14,23 @@ from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import Event
-from gp_active_sensing.report.facts import facts_of, gated_of, headline
+from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
 from gp_active_sensing.report.reconstruction import Reconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.wording import moment, tells
+from gp_active_sensing.util.wording import tells
 
-__all__ = ["MOST_BYTES", "SCRIPTS", "slots", "write_report"]
+__all__ = [
+    "MOST_BYTES",
+    "SCRIPTS",
+    "config_text",
+    "facts_table",
+    "slots",
+    "stages_table",
+    "write_report",
+]
 
 MOST_BYTES = 5_000_000
 """Largest page; a run that needs more shows fewer of its maps and candidates."""
@@ -60,23 +67,31 @@ def write_report(run_dir: Path | str) -> Path:
 
 def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
     payload = build_payload(data, done, thin)
+    tally = Tally.of(parse_events(data.events))
     return build_page(
-        "run.html", SCRIPTS, payload, **slots(data, done, payload, tuple(parse_events(data.events)))
-    )
+        "run.html", SCRIPTS, payload,
+        stages=stages_table(data), facts=facts_table(data, tally), config=config_text(data),
+        **slots(data, done, payload, tally),
+    )  # fmt: skip
 
 
 def slots(
-    data: RunData, done: Reconstruction, payload: Mapping[str, Any], events: Sequence[Event]
+    data: RunData,
+    done: Reconstruction,
+    payload: Mapping[str, Any],
+    tally: Tally,
+    *,
+    goes_on: bool = False,
 ) -> dict[str, str]:
-    """Return the texts around the maps and charts as HTML, all that comes from the run escaped.
+    """Return the texts above the maps as HTML, all that comes from the run escaped.
 
     Args:
         data: the run.
         done: its steps.
         payload: as `build_payload`; of its maps only which steps have some (``steps``, ``all``).
-        events: of the run. Of one under way the first and the last, which say all but ``facts``.
+        tally: of its events so far.
+        goes_on: it is under way: what did not happen yet is not said.
     """
-    config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
     heading = f"{name} · {data.policy or otherwise}"
@@ -85,36 +100,38 @@ def slots(
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
-    versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
-    said_of = [*_notes(data, done, payload), *_set_aside(events)]
+    said_of = [*_notes(data, done, payload, goes_on), *_set_aside(tally)]
     notes = (f'<p class="note">{html.escape(n)}</p>' for n in said_of)
     return {
         "title": html.escape(heading),
         "heading": html.escape(heading),
         "description": html.escape(str(data.config.get("description") or "")),
-        "status": html.escape(". ".join(filter(None, (said, headline(data, events), versions)))),
+        "status": html.escape(". ".join(filter(None, (said, headline(data, tally))))),
         "notes": "".join(notes),
         "tiles": "".join(_tiles(data, done, payload)),
-        "stages": _stages(data),
-        "facts": _facts(data, events),
-        "config": html.escape(config),
     }
 
 
-def _facts(data: RunData, events: Sequence[Event]) -> str:
-    """Return the table of what is known of the run besides its map."""
+def config_text(data: RunData) -> str:
+    """Return the configuration as HTML."""
+    config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
+    return html.escape(config)
+
+
+def facts_table(data: RunData, tally: Tally) -> str:
+    """Return the table of what is known of the run besides its map, as HTML."""
     rows = "".join(
         f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
         f'<td class="wrap">{html.escape(says)}</td></tr>'
-        for what, says in facts_of(data, events)
+        for what, says in facts_of(data, tally)
     )
-    table = f'<table class="facts">{rows}</table>{_gated(events)}'
+    table = f'<table class="facts">{rows}</table>{_gated(tally)}'
     return f"<details><summary>Mission</summary>{table}</details>" if rows else ""
 
 
-def _set_aside(events: Sequence[Event]) -> Iterator[str]:
+def _set_aside(tally: Tally) -> Iterator[str]:
     """Say how many readings were set aside."""
-    if count := len(gated_of(events)):
+    if count := tally.set_aside:
         what = "reading was" if count == 1 else "readings were"
         yield f"{count} {what} set aside as next to impossible; they are listed under Mission"
 
@@ -123,22 +140,25 @@ GATED = 50
 """Rows of the table of readings that were set aside, the wildest ones."""
 
 
-def _gated(events: Sequence[Event]) -> str:
+def _gated(tally: Tally) -> str:
     """Return the table of the readings that were set aside and did not come back."""
-    gated = sorted(gated_of(events), key=lambda event: -(event.off or 0.0))
+    gated = tally.wildest(GATED)
     if not gated:
         return ""
     rows = "".join(
-        f'<tr><td class="text">{html.escape(moment(event.reading.stamp_ns))}</td>'
+        f'<tr><td class="text">{html.escape(time_of(event.reading.stamp_ns))}</td>'
         f"<td>{_cell(event.reading.value, '.4g')}</td><td>{_cell(event.off, '.1f')}</td></tr>"
-        for event in gated[:GATED]
+        for event in gated
     )
-    title = "Readings set aside" + (f" (the {GATED} wildest)" if len(gated) > GATED else "")
+    title = "Readings set aside" + (f" (the {GATED} wildest)" if tally.set_aside > GATED else "")
     head = '<tr><th class="text">time</th><th>reading</th><th>standard deviations off</th></tr>'
-    return f'<p class="more">{title}</p><div class="scroll"><table>{head}{rows}</table></div>'
+    table = f'<table class="gated">{head}{rows}</table>'
+    return f'<p class="more">{title}</p><div class="scroll">{table}</div>'
 
 
-def _notes(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
+def _notes(
+    data: RunData, done: Reconstruction, payload: Mapping[str, Any], goes_on: bool
+) -> Iterator[str]:
     yield from data.notes
     if (share := _explained(data, done)) is not None:
         yield tells(share)
@@ -153,7 +173,9 @@ def _notes(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
             f"to keep the page small, {len(maps['steps'])} of the {maps['all']} steps have maps of "
             "their own; the others show those of the step before"
         )
-    if not done.by_stage:
+    if goes_on:
+        pass
+    elif not done.by_stage:
         yield "nothing was planned in this run"
     elif not data.records:
         yield "no stage was completed"
@@ -187,11 +209,14 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
 
 
 def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
-    unit = f" {data.unit}" if data.unit else ""
+    unit = f" {data.symbol}" if data.unit else ""
     last = done.steps[-1]
     if last.rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
-        text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
+        text = (
+            "prediction error (RMSPE) at places not observed, against the noise-free truth, which "
+            f"varies by {spread:.3g}{unit}"
+        )
         yield tile(f"{last.rmspe:.3g}{unit}", text)
     yield from _promise_tiles(data, done, unit)
     held = last.scores["coverage_90"]
@@ -301,8 +326,8 @@ _FOLLOWED = (
 """More columns where the probe went where it liked."""
 
 
-def _stages(data: RunData) -> str:
-    """Return the table of the stages; nothing without one."""
+def stages_table(data: RunData) -> str:
+    """Return the table of the stages as HTML; nothing without one."""
     count = len(data.records)
     if not count:
         return ""

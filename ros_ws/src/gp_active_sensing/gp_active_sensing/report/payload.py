@@ -28,13 +28,17 @@ __all__ = [
     "MAP_BYTES",
     "build_payload",
     "describe",
+    "describe_step",
     "describe_steps",
     "floor_of",
+    "groups_of",
     "is_line",
+    "kept_of",
     "pack",
     "pack_integers",
     "pack_tracks",
     "places_of",
+    "quality_of",
     "ranges_of",
     "scale_labels",
     "scale_unit",
@@ -96,6 +100,7 @@ ALL_CANDIDATES = 12_000
 """… of all decisions together."""
 SCALES = 12
 """Length-scales told apart."""
+_TO = " to "
 Scale: TypeAlias = tuple[float, ...]
 
 
@@ -117,14 +122,17 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
         "steps": describe_steps(data, done, thin),
         "readings": _readings(done.steps),
         "maps": maps,
-        "quality": _quality(data, done),
+        "quality": quality_of(data, done),
         "floor": floor_of(data, done),
         "tracks": _tracks(data, done),
     }
 
 
-def _quality(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
-    """Return how good the map is where nobody knows the truth; None where somebody does."""
+def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
+    """Return how good the map is where nobody knows the truth; None where somebody does.
+
+    It costs O(L D³), see `calibration_of`.
+    """
     if data.truth is not None:
         return None
     found = calibration_of(done.belief)
@@ -162,11 +170,12 @@ def pack_tracks(tracks: Sequence[Track]) -> list[dict[str, Any]]:
 
 def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
     """Return what holds for all steps."""
-    groups = _groups(done)
+    groups = groups_of(done)
     return {
         "kind": "stages" if done.by_stage else "readings",
         "name": str(data.config.get("name") or data.topology.name),
-        "unit": data.unit,
+        "unit": data.symbol,
+        "unitSaid": data.unit,
         "quantity": data.quantity,
         "frame": data.topology.frame,
         "valueUnit": value_unit(data.policy, data.worth),
@@ -193,18 +202,34 @@ def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[d
         done: its steps.
         thin: keep so many times fewer candidates.
     """
-    groups = _groups(done)
-    kept = max(4, min(CANDIDATES, ALL_CANDIDATES // len(done.steps)) // thin)
-    return [_step(data, step, groups, kept) for step in done.steps]
+    groups, kept = groups_of(done), kept_of(len(done.steps), thin)
+    return [describe_step(data, step, groups, kept) for step in done.steps]
+
+
+def kept_of(steps: int, thin: int = 1) -> int:
+    """Return how many candidates of a decision are kept in a run of so many steps.
+
+    It is halved now and then, rather than a little less with each step: all steps of a run that
+    goes on change where it does.
+    """
+    most = CANDIDATES
+    while most > 4 and most * steps > ALL_CANDIDATES:
+        most //= 2
+    return max(4, most // thin)
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return what nobody could promise less than, and with how many places read; None = unknown."""
+    """Return what nobody could promise less than, and with how many places read.
+
+    None where that is not known, or nothing.
+    """
     if "least_error" in data.summary:
         least, places = data.summary["least_error"], data.summary["least_places"]
     else:  # of an older run, or one that goes on
         least, places = done.belief.floor(data.topology.weights) or (None, None)
-    return None if least is None or places is None else (float(least), int(places))
+    if least is None or places is None or not least > 0.0:  # less than nothing says nothing
+        return None
+    return float(least), int(places)
 
 
 def is_line(topology: Topology) -> bool:
@@ -221,12 +246,14 @@ def scale_unit(data: RunData) -> str:
 
 
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
-    """Return each length-scale as text, with its unit."""
-    distinct = [scale[:1] if len(set(scale)) == 1 else scale for scale in scales]
-    return [f"{' × '.join(f'{v:.4g}' for v in scale)} {unit}".rstrip() for scale in distinct]
+    """Return each length-scale as text, with its unit.
+
+    One of the plane and one of the height, as a map with heights has them, are said in words.
+    """
+    return [_group_label(unit, [scale]) for scale in scales]
 
 
-def _groups(done: Reconstruction) -> list[list[Scale]]:
+def groups_of(done: Reconstruction) -> list[list[Scale]]:
     """Return the length-scales that are shown as one, smallest first: each by itself if it can be.
 
     Candidates that follow the readings come and go; where a run had many, neighbours share a group.
@@ -245,17 +272,39 @@ def _groups(done: Reconstruction) -> list[list[Scale]]:
 
 
 def _group_label(unit: str, group: Sequence[Scale]) -> str:
-    first, last = scale_labels(unit, [group[0], group[-1]])
-    return first if first == last else f"{first.removesuffix(' m')} to {last}"
+    """Return length-scales that are shown as one: of each axis its value, or its range."""
+    after = f" {unit}" if unit else ""
+    if all(len(set(scale)) == 1 for scale in group):
+        return _from_to([scale[0] for scale in group], _TO) + after
+    axes = [_from_to(values, "\N{EN DASH}") for values in zip(*group, strict=True)]
+    if unit and len(axes) == 3 and axes[0] == axes[1]:
+        return f"{axes[0]} across, {axes[2]}{after} up"
+    return " × ".join(axes) + after
+
+
+def _from_to(values: Sequence[float], to: str) -> str:
+    """Return the smallest and the largest of some values, or one of them where they read alike."""
+    low, high = min(values), max(values)
+    digits = 3 if to == _TO or low == high else 2  # of several axes there is less room
+    ends = [f"{v:.0f}" if v >= 100.0 else f"{v:.{digits}g}" for v in (low, high)]
+    return ends[0] if ends[0] == ends[1] else to.join(ends)
 
 
 def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) -> list[float]:
     return [round(sum(masses.get(scale, 0.0) for scale in group), 4) for group in groups]
 
 
-def _step(
+def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
+    """Return a step, without its readings and maps.
+
+    Args:
+        data: the run.
+        step: the step.
+        groups: of length-scales that are shown as one.
+        kept: candidates of its decision, at most.
+    """
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,
@@ -294,7 +343,7 @@ def _step(
                 outcome(
                     step.expected,
                     step.value,
-                    data.unit,
+                    data.symbol,
                     set_aside=bool(record.get("set_aside")),
                     blocked=str(record.get("blocked") or ""),
                 ),

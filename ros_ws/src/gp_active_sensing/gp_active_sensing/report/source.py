@@ -23,6 +23,8 @@ from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.kept_maps import kept_places
+from gp_active_sensing.topology.stored import check_places, stored_map
+from gp_active_sensing.util.wording import symbol
 
 __all__ = ["RunData", "load_run", "truth_of"]
 
@@ -70,9 +72,17 @@ class RunData:
         return str(self._field("unit", given))
 
     @property
+    def symbol(self) -> str:
+        """Unit of the field as the page shows it."""
+        return symbol(self.unit)
+
+    @property
     def quantity(self) -> str:
-        """What the field is."""
-        return str(self._field("quantity", "value"))
+        """What the field is; of a robot's mission the name of its topic says it."""
+        reading = self.config.get("reading")
+        topic = str(reading.get("topic", "")) if isinstance(reading, Mapping) else ""
+        name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
+        return str(self._field("quantity", name if name not in ("", "reading") else "value"))
 
     @property
     def policy(self) -> str:
@@ -133,8 +143,10 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
             raise RunError(msg)
     source = str(run_dir / "config.yaml")
     events = () if follow else tuple(run.events())
-    where = from_mapping(MapConfig, config["map"], path="map", source=source)
+    start = run.start
+    where = stored_map(config["map"], start, base_dir=run_dir, source=source)
     topology, first = _maps(where, run_dir, None if follow else events)
+    check_places(start, first or topology, run_dir)
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)
     truth, why_not = truth_of(run, topology)
     records = () if follow else tuple(run.records())

@@ -18,11 +18,12 @@ from gp_active_sensing.sim.world import known_of
 
 require_ros_in(__name__)
 
+from gp_active_sensing.config import defaults_of
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError
 from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, beside, build_parts
-from gp_active_sensing.mission.live_map import NoMapYet
+from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
 from gp_active_sensing.mission.log_messages import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
@@ -36,8 +37,7 @@ from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import asking_of, visits_of
-from gp_active_sensing.sim.scenario import with_policy
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.sim.scenario import Scenario, with_policy
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.map_topic import MapTopic
@@ -199,7 +199,7 @@ class ActiveSensingNode(GuardedNode):
         except NoMapYet:
             self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
 
-    def _begin(self, first: GridMap) -> None:
+    def _begin(self, first: FirstMap) -> None:
         """Build everything with the first map, and begin if the node is active.
 
         Raises:
@@ -220,20 +220,26 @@ class ActiveSensingNode(GuardedNode):
         if self._results is not None:
             self._results.send_map()
 
-    def _build(self, config: ActiveSensingConfig, first: GridMap | None) -> None:
+    def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
         """Make the mission and all that belongs to it.
 
         Args:
             config: of the node.
             first: the first map, where maps come by a topic and one has come.
         """
-        self._parts = parts = build_parts(config, self._scenario, known_of=known_of, first=first)
+        self._parts = parts = build_parts(
+            config,
+            self._scenario,
+            known_of=known_of,
+            usual=defaults_of(Scenario),
+            first=first,
+        )
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         self._results = Publishers(self, parts, config)
         inputs = Subscriptions(self, config, parts, self._results.health)
         self._commands = Services(self, parts, self._results)
-        said = dataclasses.replace(config, belief=parts.belief)
+        said = dataclasses.replace(config, belief=parts.belief, map=parts.map)
         self._journal = JournalTopic(self, said, self._scenario, parts)
         self._fleet = FleetServices(self, parts, inputs, self._results, config)
         self.parameters.checks["probes"] = self._fleet.refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +17,14 @@ from gp_active_sensing.ros.running_system import HEAR_SECONDS, Heard
 from gp_active_sensing.ros.to_messages import RosTypes
 from gp_active_sensing.topology import Topology
 
-__all__ = ["field_misfit", "has_transforms", "pose_misfits", "reading_misfits", "topic_misfit"]
+__all__ = [
+    "field_misfit",
+    "pose_misfits",
+    "reading_misfits",
+    "silent_map",
+    "tf_problem",
+    "topic_misfit",
+]
 
 SLOWEST = 5.0
 """Poses that come more seldom leave open where a reading was taken [s]."""
@@ -30,7 +37,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
     """Return why a topic cannot be used, "" when it can.
 
     Args:
-        what: what it is for, in messages: reading or pose.
+        what: what it is for, in messages: reading, pose or map.
         topic: its name.
         type: of the messages that are expected.
         topics: those of the running system.
@@ -41,11 +48,20 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
         known = listed([f"{name} ({types[0]})" for name, types in topics.items()])
         return f"{what}: nobody publishes {topic}.{near} Published: {known}"
     if type not in found:
+        instead = "" if what == "map" else f"--{what}-type {found[0]}, or "
         return (
             f"{what}: {topic} is of type {', '.join(found)}, not {type}: "
-            f"give --{what}-type {found[0]}, or another topic"
+            f"give {instead}another topic"
         )
     return ""
+
+
+def silent_map(topic: str) -> str:
+    """Return what to say of a map that somebody publishes and that does not come."""
+    return (
+        f"map: no message came on {topic} in {HEAR_SECONDS:g} s, though somebody publishes it: has "
+        "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
+    )
 
 
 def field_misfit(reading: ReadingConfig) -> str:
@@ -72,21 +88,36 @@ def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
     return [f"reading: {reading.field} of {heard.topic} is {value}: no number, which is not used"]
 
 
-def has_transforms(topics: Topics) -> bool:
-    """Return whether poses in another frame can be transformed: somebody publishes tf."""
-    return not {"/tf", "/tf_static"}.isdisjoint(topics) and find_spec("tf2_ros") is not None
+def tf_problem(topics: Topics) -> str:
+    """Return why nothing can be looked up in tf here, "" when something can.
+
+    Args:
+        topics: those of the running system.
+    """
+    if {"/tf", "/tf_static"}.isdisjoint(topics):
+        return "nobody publishes /tf or /tf_static, so that no pose can be looked up"
+    if find_spec("tf2_ros") is None:
+        return (
+            "tf2_ros is not installed, so that no pose can be looked up: install "
+            "ros-$ROS_DISTRO-tf2-ros-py and source its workspace"
+        )
+    return ""
 
 
 def pose_misfits(
-    pose: PoseConfig, heard: Heard, places: Topology, *, transforms: bool = False
+    pose: PoseConfig,
+    heard: Heard,
+    places: Topology | None,
+    why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
     """Return what is wrong with the poses that came.
 
     Args:
         pose: how they are taken.
         heard: the poses.
-        places: the map that they should be on.
-        transforms: see `has_transforms`.
+        places: the map that they should be on; None = it is not known yet.
+        why_no_transform: returns why tf does not say how a frame lies in the map's, "" when it
+            does; given the map's frame and the other one.
     """
     if not heard.messages:
         return [_silent("pose", heard)]
@@ -97,23 +128,24 @@ def pose_misfits(
             f"pose: {heard.topic} comes every {period:.0f} s, too slowly to say where a reading "
             f"was taken: publish it at least every {SLOWEST:g} s"
         )
-    origin = pose.origin(places.datum)
+    origin = pose.origin(None if places is None else places.datum)
     if "NavSatFix" in pose.type and origin is None:
         found.append(
             f"pose: {heard.topic} is a position on earth, and the map does not say where it is: "
             "give --datum LATITUDE,LONGITUDE of its origin (x east, y north), or a map in degrees"
         )
         return found
+    if places is None:
+        return found
     at = pose_reader(pose.type, datum=origin, frame=places.frame)(heard.messages[-1])
     frame = at.frame.lstrip("/")
-    if frame != places.frame and transforms:
-        return found  # the node transforms them
     if frame != places.frame:
-        found.append(
-            f"pose: {heard.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
-            f"--frame {frame} if the map's metres are of that frame, --pose tf to have the robot "
-            "looked up in the map's frame, or a topic with poses in it"
-        )
+        if why := why_no_transform(places.frame, frame):  # else the node transforms them
+            found.append(
+                f"pose: {heard.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
+                f"--frame {frame} if the map's metres are of that frame, or a topic with poses in "
+                f"the map's. They are not transformed, since {why}"
+            )
     elif not (math.isfinite(at.x) and math.isfinite(at.y)):
         found.append(f"pose: {heard.topic} has no position yet (no fix?)")
     else:

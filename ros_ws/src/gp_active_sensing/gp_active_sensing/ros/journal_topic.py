@@ -91,6 +91,7 @@ class JournalTopic:
             process=f"{os.getpid()}-{time.monotonic_ns()}",
             earlier=parts.recorder.earlier,
             tail=parts.recorder.tail,
+            places=parts.places,
             **_map_of(node, config, mission),
         )
         self._trace = mission.trace = trace

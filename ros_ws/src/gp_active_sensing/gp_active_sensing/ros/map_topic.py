@@ -20,7 +20,7 @@ from rclpy.serialization import deserialize_message
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
-from gp_active_sensing.mission.live_map import frame_problem
+from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.map_feed import MapFeed
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.ros import qos
@@ -30,7 +30,6 @@ from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import GridMap
-from gp_active_sensing.topology.live import LivePlaces
 
 __all__ = ["MapTopic"]
 
@@ -57,13 +56,13 @@ class MapTopic:
         self,
         node: GuardedNode,
         config: MapConfig,
-        begin: Callable[[GridMap], None],
+        begin: Callable[[FirstMap], None],
         changed: Callable[[], None],
     ) -> None:
         self._node, self._config = node, config
         self._begin, self._changed = begin, changed
         self._mission: Mission | None = None
-        self._first: GridMap | None = None
+        self._first: FirstMap | None = None
         self.problem = ""
         """Why the newest map cannot be used, before there is a mission; "" = none has come."""
         self.refused = 0
@@ -131,13 +130,9 @@ class MapTopic:
                 self._changed()
             return
         try:
-            if problem := frame_problem(found.frame, self._config.frame):
-                raise MapError(problem)
-            LivePlaces.of(self._config, found.grid, found.frame)
+            self._first = FirstMap.of(self._config, found)
         except (MapError, ConfigError) as error:
             self._refuse(str(error))
-            return
-        self._first = found
 
     def _read(self, data: bytes) -> GridMap:
         if len(data) > MOST_BYTES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import time
@@ -14,6 +15,7 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
+from rclpy.time import Time
 
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.launching import node_environment
@@ -107,12 +109,62 @@ class RunningSystem:
         found = {topic: Heard(topic) for topic in types}
         for topic, name in types.items():
             self._subscribe(found[topic], find_message_type(name))
-        end = time.monotonic() + HEAR_SECONDS
-        while time.monotonic() < end and any(len(h.times) < ENOUGH for h in found.values()):
-            self._spin()
+        self._until(lambda: all(len(heard.times) >= ENOUGH for heard in found.values()))
         for subscription in list(self._node.subscriptions):
             self._node.destroy_subscription(subscription)
         return found
+
+    def latched(self, topic: str, type: str) -> Any | None:
+        """Return the last message of a publisher that keeps it; None when none comes.
+
+        Args:
+            topic: its name.
+            type: of the message.
+        """
+        found: list[Any] = []
+        kind = find_message_type(type)
+        subscription = self._node.create_subscription(kind, topic, found.append, qos.latched())
+        self._until(lambda: bool(found))
+        self._node.destroy_subscription(subscription)
+        return found[-1] if found else None
+
+    def why_no_transform(self, target: str, source: str) -> str:
+        """Return why tf does not say how a frame lies in another one, "" when it does.
+
+        Args:
+            target: the other one, such as map.
+            source: the frame, such as base_link.
+        """
+        tf2 = importlib.import_module("tf2_ros")  # `fit.tf_problem` says where it is missing
+        buffer = tf2.Buffer()
+        listener = tf2.TransformListener(buffer, self._node)
+        why = ""
+
+        def known() -> bool:
+            nonlocal why
+            try:
+                buffer.lookup_transform(target, source, Time())
+            except tf2.TransformException as error:
+                why = str(error).strip().rstrip(".") or type(error).__name__
+                return False
+            why = ""
+            return True
+
+        self._until(known)
+        for subscription in (listener.tf_sub, listener.tf_static_sub):
+            self._node.destroy_subscription(subscription)
+        if not why:
+            return ""
+        return (
+            f"tf has no transform from {source!r} to the map's frame {target!r} ({why}): start "
+            "what publishes it (a localisation or SLAM)"
+        )
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        """Let callbacks run until something is the case, or for `HEAR_SECONDS`."""
+        end = time.monotonic() + HEAR_SECONDS
+        while time.monotonic() < end and not done():
+            self._spin()
 
     def _subscribe(self, heard: Heard, kind: Any) -> None:
         def take(message: Any) -> None:

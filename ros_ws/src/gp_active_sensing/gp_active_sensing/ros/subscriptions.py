@@ -35,7 +35,7 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
-from gp_active_sensing.ros.transforms import TransformBuffer, Transforms, moved
+from gp_active_sensing.ros.transforms import TransformBuffer, Transforms, moved, pose_of, turn_of
 
 __all__ = ["Subscriptions"]
 
@@ -115,7 +115,7 @@ class Subscriptions:
             self._subscribe("pose", probe, self._pose, self._on_pose)
             return
         child = probe_topic(probe, self._pose.child_frame.lstrip("/"))
-        stream = self._transforms.add(child, partial(self._put_pose, probe))
+        stream = self._transforms.add(child, partial(self._on_transform, probe))
         self._health.streams[probe_topic(probe, "pose")] = stream
 
     def drop(self, probe: str) -> None:
@@ -177,7 +177,7 @@ class Subscriptions:
         count = self._inbox.refuse(kind, word, probe)
         if count in (1, 10, 100) or count % 1000 == 0:
             stream = self._pose if topic == "pose" else self._reading
-            name = probe_topic(probe, stream.topic)
+            name = "/tf" if stream.type == TF else probe_topic(probe, stream.topic)
             logger.warning(
                 "a message of topic %s %s: it is not used (%s, %d so far)", name, why, word, count
             )
@@ -211,9 +211,13 @@ class Subscriptions:
         why = "its header.frame_id is empty"
         if sensor:
             try:
-                place = self._buffer.newest(body, sensor).transform.translation
+                found = self._buffer.newest(body, sensor)
+                turn_of(found)
+                place = found.transform.translation
             except self._buffer.error as error:
                 why = _first_line(error).rstrip(".")
+            except ReadingError as error:
+                why = f"it {error}"
             else:
                 if math.isfinite(place.x) and math.isfinite(place.y):
                     return float(place.x), float(place.y)
@@ -231,6 +235,14 @@ class Subscriptions:
             pose = self._in_map(pose)
         self._put_pose(probe, pose, received)
 
+    def _on_transform(self, probe: str, transform: Any, received: float) -> None:
+        try:
+            pose = pose_of(transform, self._frame)
+        except ReadingError as error:
+            self._refuse("pose", probe, error.reason, str(error))
+            return
+        self._put_pose(probe, pose, received)
+
     def _in_map(self, pose: Pose) -> Pose:
         """Return a pose in the map's frame by tf; as it is, to be refused, where tf has no way."""
         buffer = self._tf()
@@ -241,8 +253,13 @@ class Subscriptions:
             except buffer.error as error:
                 why = _first_line(error).rstrip(".")
             else:
-                self._frame_said.discard(pose.frame)
-                return moved(pose, found, self._frame)
+                try:
+                    there = moved(pose, found, self._frame)
+                except ReadingError as error:
+                    why = f"the transform {error}"
+                else:
+                    self._frame_said.discard(pose.frame)
+                    return there
         if pose.frame not in self._frame_said and len(self._frame_said) < _FRAMES_SAID:
             self._frame_said.add(pose.frame)
             logger.warning(

@@ -14,13 +14,16 @@ from typing import Any
 
 from rclpy.time import Time
 
-from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.errors import MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.topic_monitor import TopicMonitor
 
-__all__ = ["TransformBuffer", "Transforms", "moved"]
+__all__ = ["TransformBuffer", "Transforms", "moved", "pose_of", "turn_of"]
+
+_UNIT = 0.01
+"""By how much the square of the length of a rotation may differ from 1, as in tf2."""
 
 
 class LookedUp(TopicMonitor):
@@ -29,12 +32,12 @@ class LookedUp(TopicMonitor):
     Args:
         parent: frame of the map.
         child: frame of the probe.
-        take: takes the poses, and when each was looked up.
+        take: takes the transforms, and when each was looked up.
     """
 
     what = "transform"
 
-    def __init__(self, parent: str, child: str, take: Callable[[Pose, float], None]) -> None:
+    def __init__(self, parent: str, child: str, take: Callable[[Any, float], None]) -> None:
         super().__init__("a transform", take)
         self.child = child
         self.newest_ns = -1
@@ -100,10 +103,11 @@ def moved(pose: Pose, transform: Any, frame: str) -> Pose:
         pose: as it came.
         transform: from its frame into the other one (``geometry_msgs/TransformStamped``).
         frame: the other one.
+
+    Raises:
+        ReadingError: the transform's rotation is none.
     """
-    place, q = transform.transform.translation, transform.transform.rotation
-    turn = heading_of(q.x, q.y, q.z, q.w)
-    turn = 0.0 if math.isnan(turn) else turn
+    place, turn = transform.transform.translation, turn_of(transform)
     cos, sin = math.cos(turn), math.sin(turn)
     return dataclasses.replace(
         pose,
@@ -137,8 +141,8 @@ class Transforms:
         self._streams: list[LookedUp] = []
         node.own(node.create_timer(1.0 / rate, self.look_up, clock=steady_clock()))
 
-    def add(self, child: str, take: Callable[[Pose, float], None]) -> LookedUp:
-        """Look up one more frame; `take` gets its poses, each once."""
+    def add(self, child: str, take: Callable[[Any, float], None]) -> LookedUp:
+        """Look up one more frame; `take` gets its transforms, each once."""
         stream = LookedUp(self._parent, child, take)
         self._streams.append(stream)
         return stream
@@ -159,11 +163,40 @@ class Transforms:
             # Looked up more often than it is published; a static one has the stamp 0 for ever.
             if stamp == 0 or stamp != stream.newest_ns:
                 stream.newest_ns = stamp
-                stream.on_message(_pose(found, stamp, self._parent))
+                stream.on_message(found)
             stream.why = "its stamp does not change"
 
 
-def _pose(found: Any, stamp: int, frame: str) -> Pose:
-    place, q = found.transform.translation, found.transform.rotation
-    heading = heading_of(q.x, q.y, q.z, q.w)
-    return Pose(stamp, frame, float(place.x), float(place.y), heading, z=float(place.z))
+def pose_of(transform: Any, frame: str) -> Pose:
+    """Return the pose of a probe that a transform into the map's frame says.
+
+    Args:
+        transform: ``geometry_msgs/TransformStamped``.
+        frame: of the map.
+
+    Raises:
+        ReadingError: the transform's rotation is none.
+    """
+    place, stamp = transform.transform.translation, stamp_ns(transform.header.stamp)
+    x, y, z = float(place.x), float(place.y), float(place.z)
+    return Pose(stamp, frame, x, y, turn_of(transform), z=z)
+
+
+def turn_of(transform: Any) -> float:
+    """Return by how much a transform turns about z [rad].
+
+    A message may leave its orientation open by zeros; a transform cannot, since what it moves
+    would be turned by nobody knows how much.
+
+    Raises:
+        ReadingError: its rotation is no quaternion of length 1: NaN, infinite, all zero.
+    """
+    q = transform.transform.rotation
+    length = math.hypot(q.x, q.y, q.z, q.w)
+    if not abs(length * length - 1.0) <= _UNIT:  # NaN too
+        msg = (
+            f"has the rotation ({q.x:g}, {q.y:g}, {q.z:g}, {q.w:g}), expected a quaternion of "
+            "length 1: correct the node that publishes this transform"
+        )
+        raise ReadingError("not_finite", msg)
+    return heading_of(q.x / length, q.y / length, q.z / length, q.w / length)

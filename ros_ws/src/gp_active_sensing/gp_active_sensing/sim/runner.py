@@ -242,6 +242,7 @@ class SimulationRunner:
                 driver=driver,
                 known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
                 topology=world.topology,
+                settled=world.map,
                 open_run=None if open_run is None else opened,
             )
             undo.pop_all()

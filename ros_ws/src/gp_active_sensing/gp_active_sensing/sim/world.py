@@ -23,8 +23,9 @@ from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.topology import build_topology, check_start, place_index
+from gp_active_sensing.topology import MapConfig, check_start, place_index
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
@@ -66,6 +67,7 @@ class World:
             among all places.
         traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
         turn_radius: least radius of a curve that the probe drives [m]; 0 = it turns on the spot.
+        map: configuration of the map, with the spacing and the origin that were worked out.
     """
 
     topology: Topology
@@ -77,6 +79,7 @@ class World:
     budget: Budget = Budget()
     crosses: bool = False
     turn_radius: float = 0.0
+    map: MapConfig | None = None
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
@@ -89,7 +92,7 @@ def build_world(scenario: Scenario) -> World:
     Raises:
         ActiveSensingError: a map, table or start that cannot be used.
     """
-    topology = _under("map", lambda: build_topology(scenario.map))
+    topology, settled = _under("map", lambda: build_settled(scenario.map))
     check_radius(topology, scenario.drive.turn_radius)
     traffic: LiveTraffic | None = None
     if scenario.field.kind == "sumo":
@@ -115,6 +118,7 @@ def build_world(scenario: Scenario) -> World:
         budget,
         crosses,
         scenario.drive.turn_radius,
+        settled,
     )
 
 

@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, ResourceError, suggest
+from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
 from gp_active_sensing.topology.generated import DESIGNS, FreeTopology, make_line, make_points
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import EITHER_ENDS, GRID_ENDS, USUAL_PLACES, build_grid
+from gp_active_sensing.topology.grids import USUAL_PLACES, build_grid, file_kind, unused_keys
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.links import MIDDLE
-from gp_active_sensing.topology.loaders import find_map, load_roads, loaders
-from gp_active_sensing.topology.loaders.areas import holds_areas, name_problems
+from gp_active_sensing.topology.loaders import find_map, load_roads
+from gp_active_sensing.topology.loaders.areas import name_problems
+from gp_active_sensing.topology.map_kinds import OF_FILE, kind_of_map, kinds_of_file
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
+from gp_active_sensing.topology.stations import HEIGHTS
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
-__all__ = ["MapConfig", "build_topology", "kind_of_file", "kind_of_map"]
+__all__ = ["MapConfig", "build_settled", "build_topology"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ _KEYS = {
         "inflation",
         "unknown",
         "occupied",
+        "value",
         "heights",
         "climb_speed",
         "descent_speed",
@@ -71,35 +74,6 @@ _PLANE = ("x", "y")
 _EARLIER: dict[str, Any] = {"spacing": 1.0, "features": _PLANE}
 """Defaults of earlier versions, which runs and bags of theirs state for maps of any kind."""
 _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
-_OF_FILE = ("roads", "grid")
-"""Kinds whose files tell them apart."""
-
-
-def kind_of_map(file: str, base_dir: Path | None = None) -> str:
-    """Return the kind of map that a file is, "roads" where it cannot be found.
-
-    Args:
-        file: a path, or the name of a map that ships with the package.
-        base_dir: folder that a relative path is looked for in first.
-    """
-    try:
-        path = find_map(file, base_dir)
-    except ResourceError:
-        return "roads"
-    return kind_of_file(path.name) or ("grid" if holds_areas(path) else "roads")
-
-
-def kind_of_file(file: str) -> str | None:
-    """Return the kind of map that a file is by the end of its name; None where that does not say.
-
-    A name without an end is that of a map that ships with the package.
-    """
-    name = Path(file).name.lower()
-    if name.endswith(EITHER_ENDS):
-        return None
-    if name.endswith(GRID_ENDS):
-        return "grid"
-    return "roads" if name.endswith(tuple(loaders)) else None
 
 
 @dataclass(frozen=True)
@@ -107,7 +81,7 @@ class MapConfig:
     """Where a probe may go; `kind` says which of the other keys count."""
 
     kind: str | None = param(
-        None, help="kind of map; null = as the file says: roads or grid", choices=_KINDS
+        None, help="kind of map; null = as the file says: roads, grid or points", choices=_KINDS
     )
     name: str = param("", help='name for messages; "" = the kind, or the name of the file')
     frame: str = param("", help='metric frame of the positions; "" = the file\'s own, or "map"')
@@ -127,8 +101,8 @@ class MapConfig:
     file: str = param(
         "",
         help="roads, grid: a map that ships with the package, or a path; of a grid an occupancy "
-        "map (YAML file of map_server) or areas (.kml, .plan of QGroundControl, .geojson); points: "
-        "a CSV table of places, instead of drawn ones",
+        "map (YAML file of map_server), a raster (.tif, .asc) or areas (.kml, .plan of "
+        "QGroundControl, .geojson); points: a CSV table of places, instead of drawn ones",
     )
     topic: str = param(
         "",
@@ -211,10 +185,12 @@ class MapConfig:
         unit="m",
         low=0.0,
     )
-    origin: tuple[float, float] = param(
-        (0.0, 0.0),
-        help="line, grid: position of the first place; with a file of map_server of any place: the "
-        "others are multiples of the spacing away",
+    origin: tuple[float, float] | None = param(
+        None,
+        help="line, grid: position of the first place; with a file of map_server or a raster of "
+        "any place: the others are multiples of the spacing away; null = [0, 0], or the lower left "
+        "corner of an outline; with a file of areas such that as much is left over on either side, "
+        "with a raster the centre of its south-west cell",
         unit="m",
     )
     moves: str = param(
@@ -279,21 +255,25 @@ class MapConfig:
         low=1,
         high=100,
     )
+    value: str = param(
+        "",
+        help="grid from a raster: what its values are: height (or z, altitude, elevation) or depth "
+        "[m], which the places then have, or another name, under which they are a number of each "
+        'place (map.weights.column, belief.attributes); "" = they only say where places are',
+    )
     weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
 
     def __post_init__(self) -> None:
         problems: list[str] = []
-        by_name = kind_of_file(self.file) if self.file else None
+        by_name = kinds_of_file(self.file) if self.file else ()
         if self.kind is None:
-            object.__setattr__(self, "kind", "grid" if self.topic else by_name)
-        elif by_name is not None and self.kind in _OF_FILE and self.kind != by_name:
-            problems.append(
-                f"kind: {self.file!r} is a map of kind {by_name!r}, not {self.kind!r}; leave kind "
-                "out, or name another file"
-            )
+            only = by_name[0] if len(by_name) == 1 else None
+            object.__setattr__(self, "kind", "grid" if self.topic else only)
+        elif by_name and self.kind in OF_FILE and self.kind not in by_name:
+            problems.append(self._kind_problem(by_name))
         if self.kind is None and not self.file:
             problems.append(
-                f"kind: is required where no file says it, and missing: one of {', '.join(_KEYS)}"
+                f"kind: is required where no file says it, and missing: one of {', '.join(_KINDS)}"
             )
         if self.neighbours not in (4, 8):
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
@@ -308,18 +288,22 @@ class MapConfig:
         for key in needed.get(self.kind or "", ()):
             if not getattr(self, key):
                 problems.append(f"{key}: is required for kind {self.kind!r} and missing")
-        kinds = _OF_FILE if self.kind is None else (self.kind,)
+        kinds = (by_name or OF_FILE) if self.kind is None else (self.kind,)
         of_file = self.kind == "points" and bool(self.file)
-        listed = ("points file",) if of_file else kinds
+        listed = ["points file" if kind == "points" and self.file else kind for kind in kinds]
         known = {*_SHARED, *(key for kind in listed for key in _KEYS.get(kind, ()))}
         for field in dataclasses.fields(self):
             usual = (field.default, _EARLIER.get(field.name, field.default))
             if field.name not in known and getattr(self, field.name) not in usual:
                 what = " or ".join(map(repr, kinds)) + (" with a file" if of_file else "")
                 problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
+        if self.kind == "grid":
+            of = "topic" if self.topic else file_kind(self.file)
+            if of or not self.file or by_name:  # else the file has yet to be found
+                problems += unused_keys(self, of)
         if self.topic:
-            twice = [key for key in ("file", "columns", "rows") if getattr(self, key)]
-            problems += [f"{key}: has no meaning with a topic; remove one of them" for key in twice]
+            if self.file:
+                problems.append("file: has no meaning with a topic; remove one of them")
             problems += [
                 f"{key}: has no meaning with a topic, whose map is in metres; remove it, or give "
                 "corners as outline"
@@ -357,6 +341,12 @@ class MapConfig:
         if problems:
             raise ConfigError(problems)
 
+    def _kind_problem(self, kinds: tuple[str, ...]) -> str:
+        return (
+            f"kind: {self.file!r} is a map of kind {' or '.join(map(repr, kinds))}, not "
+            f"{self.kind!r}; leave kind out, or name another file"
+        )
+
     def _height_problems(self) -> list[str]:
         steps = [b - a for a, b in pairwise(self.heights)]
         found = []
@@ -366,7 +356,7 @@ class MapConfig:
             found.append(
                 f"heights: expected heights that ascend or descend, got {list(self.heights)}"
             )
-        if self.kind == "grid" and not self.heights:
+        if self.kind == "grid" and not self.heights and self.value.lower() not in HEIGHTS:
             found += [
                 f"{key}: is for a grid with heights; give heights, or remove it"
                 for key in ("climb_speed", "descent_speed")
@@ -397,46 +387,58 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
         MapError: a map file that cannot be used.
         ResourceError: a map file that cannot be found.
     """
-    places = _built(config, base_dir)
+    return build_settled(config, base_dir=base_dir)[0]
+
+
+def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[Topology, MapConfig]:
+    """Build a map, and say what was worked out for it.
+
+    Args:
+        config: what to build.
+        base_dir: as for `build_topology`.
+
+    Returns:
+        The map; and its configuration with the spacing and the origin that it has, where it is a
+        line or a grid.
+
+    Raises:
+        ActiveSensingError: as `build_topology`.
+    """
+    places, settled = _built(config, base_dir)
     if config.weights == WeightsConfig():
-        return places
-    return places.weighted(weights_of(config.weights, places, base_dir))
+        return places, settled
+    return places.weighted(weights_of(config.weights, places, base_dir)), settled
 
 
-def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
+def _built(
+    config: MapConfig, base_dir: Path | None
+) -> tuple[FreeTopology | GraphTopology, MapConfig]:
     if config.topic:
-        return _of_topic(config, base_dir)
-    if config.kind is None or (config.file and config.kind in _OF_FILE):
+        return _of_topic(config, base_dir), config
+    if config.kind is None or (config.file and config.kind in OF_FILE):
         path = find_map(config.file, base_dir)
         kind = config.kind or kind_of_map(str(path))
-        config = dataclasses.replace(config, kind=kind)
-        return _roads(config, path) if kind == "roads" else _grid(config, path, base_dir)
+        # Also checks a name without an end against the file that was found.
+        dataclasses.replace(config, kind=kind, file=path.name)
+        of_kind = dataclasses.replace(config, kind=kind)
+        if kind == "grid":
+            return _grid(of_kind, path, base_dir, config)
+        return {"roads": _roads, "points": _stations}[kind](of_kind, path, base_dir), config
     if config.kind == "grid":
-        return _grid(config, None, base_dir)
+        return _grid(config, None, base_dir, config)
     shared: dict[str, Any] = {
         "name": config.name or config.kind,
         "frame": config.frame or "map",
         "speed": config.speed,
     }
-    speeds = Speeds(config.speed, config.climb_speed, config.descent_speed)
-    if config.kind == "points" and config.file:
-        from gp_active_sensing.topology.stations import load_stations  # seldom wanted
-
-        return load_stations(
-            find_map(config.file, base_dir),
-            distances=find_map(config.distances, base_dir) if config.distances else None,
-            features=config.features,
-            speed=speeds,
-            reach=config.reach,
-            name=config.name,
-            frame=config.frame or "map",
-        )
     if config.kind == "points":
         box = config.count, config.low, config.high
-        return make_points(*box, design=config.design, seed=config.seed, **shared)
-    shared |= {"moves": config.moves, "origin": config.origin, "reach": config.reach}
-    spacing = config.spacing if isinstance(config.spacing, float) else 0.0
-    return make_line(config.count, spacing or 1.0, **shared)
+        return make_points(*box, design=config.design, seed=config.seed, **shared), config
+    origin = config.origin or (0.0, 0.0)
+    shared |= {"moves": config.moves, "origin": origin, "reach": config.reach}
+    spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0
+    settled = dataclasses.replace(config, spacing=spacing, origin=origin)
+    return make_line(config.count, spacing, **shared), settled
 
 
 def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
@@ -453,15 +455,29 @@ def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTo
 
 
 def _grid(
-    config: MapConfig, path: Path | None, base_dir: Path | None
-) -> FreeTopology | GraphTopology:
-    places, notes = build_grid(config, path, base_dir)
-    for note in notes:
-        logger.info("map %r: %s", places.name, note)
-    return places
+    config: MapConfig, path: Path | None, base_dir: Path | None, given: MapConfig
+) -> tuple[FreeTopology | GraphTopology, MapConfig]:
+    built = build_grid(config, path, base_dir)
+    for note in built.notes:
+        logger.info("map %r: %s", built.places.name, note)
+    return built.places, dataclasses.replace(given, spacing=built.spacing, origin=built.origin)
 
 
-def _roads(config: MapConfig, path: Path) -> Roads:
+def _stations(config: MapConfig, path: Path, base_dir: Path | None) -> FreeTopology | GraphTopology:
+    from gp_active_sensing.topology.stations import load_stations  # seldom wanted
+
+    return load_stations(
+        path,
+        distances=find_map(config.distances, base_dir) if config.distances else None,
+        features=config.features,
+        speed=Speeds(config.speed, config.climb_speed, config.descent_speed),
+        reach=config.reach,
+        name=config.name,
+        frame=config.frame or "map",
+    )
+
+
+def _roads(config: MapConfig, path: Path, base_dir: Path | None) -> Roads:
     road_map = load_roads(path)
     if config.name:
         road_map = dataclasses.replace(road_map, name=config.name)

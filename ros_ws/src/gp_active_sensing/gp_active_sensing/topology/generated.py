@@ -263,7 +263,7 @@ def make_grid(
     outline: Outline | None = None,
     obstacles: Sequence[Outline] = (),
     moves: str = "adjacent",
-    origin: tuple[float, float] = (0.0, 0.0),
+    origin: tuple[float, float] | None = None,
     heights: Sequence[float] = (),
     speed: float | Speeds = 1.0,
     reach: float = 0.0,
@@ -272,8 +272,8 @@ def make_grid(
 ) -> FreeTopology | GraphTopology:
     """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
 
-    Without columns and rows there are as many as the outline takes; with the default origin, too,
-    the grid then begins at the outline's lower left corner.
+    Without columns and rows there are as many as the outline takes; without an origin, too, the
+    grid then begins at the outline's lower left corner.
 
     A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
     leaves the outline or touches an obstacle, and a diagonal move needs both cells beside it, so
@@ -288,7 +288,7 @@ def make_grid(
             or MultiPolygon of shapely. None = the rectangle.
         obstacles: their outlines, likewise.
         moves: "free" (any place next, straight distance) or "adjacent".
-        origin: centre of cell c0r0 [m].
+        origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
             layer k is called "c2r3z{k}", layer by layer; a move up or down leads to the next one.
         speed: of the probe [m/s], or its speeds along a leg and up and down.
@@ -393,7 +393,7 @@ def _fitted(
     rows: int,
     step: FloatArray,
     outline: Outline | None,
-    origin: tuple[float, float],
+    origin: tuple[float, float] | None,
 ) -> tuple[int, int, tuple[float, float]]:
     """Return columns, rows and origin; those that are left out cover the outline."""
     if not (columns and rows):
@@ -401,8 +401,8 @@ def _fitted(
             msg = "columns, rows: are required without an outline"
             raise ConfigError(msg)
         left, bottom, right, top = bounds_of(outline)
-        if not (columns or rows) and origin == (0.0, 0.0):
-            origin = (left, bottom)
+        if origin is None:
+            origin = (0.0, 0.0) if columns or rows else (left, bottom)
         across = math.floor((right - origin[0]) / step[0] + 1e-9) + 1
         up = math.floor((top - origin[1]) / step[1] + 1e-9) + 1
         columns, rows = columns or across, rows or up
@@ -418,7 +418,7 @@ def _fitted(
             f"{MOST_CELLS}; give a larger spacing"
         )
         raise ConfigError(msg)
-    return columns, rows, origin
+    return columns, rows, origin or (0.0, 0.0)
 
 
 def _steps(

@@ -2,50 +2,188 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_grid
 from gp_active_sensing.topology.geometry import Outline, bounds_of, inside_of, polygon
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import AREA_ENDS, Areas, read_areas
-from gp_active_sensing.topology.occupancy import make_occupancy_map
+from gp_active_sensing.topology.loaders.rasters import RASTER_ENDS
+from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
+from gp_active_sensing.topology.raster_map import (
+    RasterCells,
+    load_raster_cells,
+    make_raster_map,
+    usual_step,
+    value_problems,
+)
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.config import MapConfig
 
-__all__ = ["EITHER_ENDS", "GRID_ENDS", "USUAL_PLACES", "build_grid", "usual_spacing"]
+__all__ = [
+    "GRID_ENDS",
+    "USUAL_PLACES",
+    "build_grid",
+    "file_kind",
+    "unused_keys",
+    "usual_map",
+    "usual_spacing",
+    "without_effect",
+]
 
 logger = logging.getLogger(__name__)
 
+Places: TypeAlias = FreeTopology | GraphTopology
+_Lattice: TypeAlias = tuple[Places, float | tuple[float, float], tuple[float, float]]
+"""Places, their spacing and a point of their lattice [m]."""
+
 _MAP_SERVER_ENDS = (".yaml", ".yml")
-GRID_ENDS = (*_MAP_SERVER_ENDS, *AREA_ENDS)
+GRID_ENDS = (*_MAP_SERVER_ENDS, *AREA_ENDS, *RASTER_ENDS)
 """How the names of files of grids end."""
-EITHER_ENDS = (".geojson", ".json")
-"""How the names of files end that hold a road map, or areas."""
 
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""
+_TRIED = 3
+"""Round spacings whose places are counted."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+_NOT_FOR: dict[str, tuple[str, tuple[str, ...]]] = {
+    "map_server": (
+        "a map of map_server, whose cells say where places are",
+        ("columns", "rows", "value"),
+    ),
+    "raster": (
+        "a raster, whose data say where places are",
+        ("columns", "rows", "inflation", "unknown", "occupied"),
+    ),
+    "topic": (
+        "a topic, whose map says where places are",
+        ("columns", "rows", "value"),
+    ),
+    "": (
+        "a grid that is not made of an occupancy map or a raster",
+        ("inflation", "unknown", "occupied", "value"),
+    ),
+}
+"""What a grid is made of -> how that is said, and the keys that have no effect then."""
+
+
+def file_kind(name: str) -> str:
+    """Return what a file of a grid is by the end of its name: map_server, raster, "" = areas."""
+    if name.lower().endswith(_MAP_SERVER_ENDS):
+        return "map_server"
+    return "raster" if name.lower().endswith(RASTER_ENDS) else ""
+
+
+def unused_keys(config: MapConfig, kind: str) -> list[str]:
+    """Return a problem for each key that is given and has no effect.
+
+    Args:
+        config: of kind "grid".
+        kind: what the grid is made of: map_server, raster, topic, "" = areas or nothing.
+    """
+    made_of, keys = _NOT_FOR[kind]
+    usual = {field.name: field.default for field in dataclasses.fields(config)}
+    found = [
+        f"{key}: has no effect with {made_of}; remove it"
+        for key in keys
+        if getattr(config, key) != usual[key]
+    ]
+    if config.value and kind == "raster":
+        found += value_problems(config.value)
+    return found
+
+
+def without_effect(section: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return a section ``map`` of a grid without the keys that have no effect.
+
+    Args:
+        section: plain data.
+        kind: what the grid is made of, as for `unused_keys`.
+    """
+    _, keys = _NOT_FOR[kind]
+    return {key: value for key, value in section.items() if key not in keys}
+
+
+class BuiltGrid(NamedTuple):
+    """A grid, and what was worked out for it.
+
+    Args:
+        places: the map.
+        notes: on what was taken for granted, a sentence each.
+        spacing: of the places, along x and along y, or alike [m].
+        origin: a point of their lattice [m].
+    """
+
+    places: Places
+    notes: tuple[str, ...]
+    spacing: float | tuple[float, float]
+    origin: tuple[float, float]
 
 
 def usual_spacing(area: float) -> float:
     """Return a round spacing with which an area [m²] has about `USUAL_PLACES` places [m]."""
+    return _near(area)[0]
+
+
+def _near(area: float) -> list[float]:
+    """Return round spacings for an area [m²], the nearest to `USUAL_PLACES` places first [m]."""
     wanted = math.sqrt(area / USUAL_PLACES)
     power = 10.0 ** math.floor(math.log10(wanted))
-    return float(f"{min(_ROUND, key=lambda r: abs(math.log(r * power / wanted))) * power:.6g}")
+    found = {float(f"{r * p:.6g}") for r in _ROUND for p in (0.1 * power, power, 10.0 * power)}
+    return sorted(found, key=lambda spacing: (abs(math.log(spacing / wanted)), spacing))
 
 
-def build_grid(
-    config: MapConfig, path: Path | None, base_dir: Path | None = None
-) -> tuple[FreeTopology | GraphTopology, tuple[str, ...]]:
+def usual_map(
+    grid: OccupancyGrid, config: MapConfig, build: Callable[[float], Places]
+) -> tuple[float, Places]:
+    """Return the spacing of a map on an occupancy grid that states none [m], and that map.
+
+    Of the round ones it is that with the number of places nearest to `USUAL_PLACES`: walls, doors
+    and the radius of the probe take away more than their area. It is never finer than the cells.
+
+    Args:
+        grid: what is known of the ground.
+        config: what counts as free.
+        build: makes the map with a spacing; a MapError counts as no place.
+
+    Raises:
+        MapError: no spacing gives a place.
+    """
+    free = np.count_nonzero(
+        ~grid.blocked(inflation=config.inflation, unknown=config.unknown, occupied=config.occupied)
+    )
+    tried: dict[float, Places | None] = {}
+    for wanted in _near(max(1, int(free)) * grid.resolution**2)[:_TRIED]:
+        spacing = max(wanted, grid.resolution)
+        if spacing not in tried:
+            try:
+                tried[spacing] = build(spacing)
+            except MapError:  # no place on free ground; a finer one may have some
+                tried[spacing] = None
+
+    def off(spacing: float) -> float:
+        """Return how far the number of places is from the usual one."""
+        places = tried[spacing]
+        return abs(math.log((0.5 if places is None else places.n) / USUAL_PLACES))
+
+    spacing = min(tried, key=lambda spacing: (off(spacing), spacing))
+    return spacing, tried[spacing] or build(spacing)  # which says why there is no place
+
+
+def build_grid(config: MapConfig, path: Path | None, base_dir: Path | None = None) -> BuiltGrid:
     """Build the grid that a configuration describes.
 
     Args:
@@ -53,14 +191,17 @@ def build_grid(
         path: of its file, None where it has none.
         base_dir: folder that other files are looked for in first.
 
-    Returns:
-        The map, and notes on what was taken for granted, a sentence each.
-
     Raises:
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
         MapError: a file that cannot be used.
     """
-    ground = _AreaLayout(config, path, base_dir)
+    kind = file_kind(path.name) if path else ""
+    if problems := unused_keys(config, kind):
+        raise ConfigError(problems)
+    raster = None
+    if path is not None and kind == "raster":
+        raster = load_raster_cells(path, config.datum and (config.datum[1], config.datum[0]))
+    ground = _AreaLayout(config, path, base_dir, raster)
     shared: dict[str, Any] = {
         "name": config.name or (path.name.partition(".")[0] if path else config.kind),
         "frame": config.frame or "map",
@@ -71,10 +212,14 @@ def build_grid(
         "outline": ground.outline,
         "obstacles": ground.obstacles,
     }
-    if path is not None and path.name.lower().endswith(_MAP_SERVER_ENDS):
-        places = _on_occupancy(config, path, shared, ground.notes)
+    if path is not None and kind == "map_server":
+        places, spacing, origin = _on_occupancy(config, path, shared, ground.notes)
+    elif raster is not None:
+        places, spacing, origin = _on_raster(config, raster, shared, ground.notes)
+        places = _in_parts(config, places, ground)
     else:
-        places = _on_areas(config, shared, ground)
+        places, spacing, origin = _on_areas(config, shared, ground)
+        places = _in_parts(config, places, ground)
     if ground.regions:
         weights = np.ones(places.n)
         for name, shape, weight in ground.regions:
@@ -82,13 +227,19 @@ def build_grid(
             weights[held] = weight
             ground.notes.append(f"region {name!r} of weight {weight:g}: {int(held.sum())} places")
         places = places.weighted(weights)
-    return places.located(ground.datum), tuple(ground.notes)
+    return BuiltGrid(places.located(ground.datum), tuple(ground.notes), spacing, origin)
 
 
 class _AreaLayout:
     """Outline, obstacles and regions in the metres of the map, from its keys and their files."""
 
-    def __init__(self, config: MapConfig, path: Path | None, base_dir: Path | None) -> None:
+    def __init__(
+        self,
+        config: MapConfig,
+        path: Path | None,
+        base_dir: Path | None,
+        raster: RasterCells | None,
+    ) -> None:
         self.notes: list[str] = []
         self.regions: list[tuple[str, Any, float]] = []
         self.obstacles: list[Any] = []
@@ -99,9 +250,13 @@ class _AreaLayout:
             self.datum = config.datum[1], config.datum[0]
         self._base_dir = base_dir
         self._metres = ""
+        if raster is not None:
+            self.notes += raster.notes
+            self.datum, self.of_file = self.datum or raster.datum, True
         if path is not None:
-            if path.name.lower().endswith(_MAP_SERVER_ENDS):
-                self._metres = f"file {path.name}"
+            if raster is not None or path.name.lower().endswith(_MAP_SERVER_ENDS):
+                if raster is None or raster.datum is None:
+                    self._metres = f"file {path.name}"
             else:
                 self._take("file", path)
         for key, given in (("outline", config.outline), ("geofence", config.geofence)):
@@ -188,13 +343,11 @@ class _AreaLayout:
         return float(shape.difference(shapely.union_all(others)).area)
 
 
-def _on_areas(
-    config: MapConfig, shared: dict[str, Any], ground: _AreaLayout
-) -> FreeTopology | GraphTopology:
+def _on_areas(config: MapConfig, shared: dict[str, Any], ground: _AreaLayout) -> _Lattice:
     sized = bool(config.columns and config.rows)
     spacing = config.spacing or (1.0 if sized else _for_area(ground.area(), ground.notes))
     origin = config.origin
-    if ground.of_file and ground.outline is not None and origin == (0.0, 0.0) and not sized:
+    if origin is None and ground.of_file and ground.outline is not None and not sized:
         # In the middle of the outline: as much is left over on either side.
         low_x, low_y, high_x, high_y = bounds_of(ground.outline)
         step = np.broadcast_to(np.asarray(spacing), (2,))
@@ -205,6 +358,14 @@ def _on_areas(
     shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
     shared |= {"heights": config.heights, "origin": origin}
     places = make_grid(config.columns, config.rows, spacing, **shared)
+    if origin is None:  # as `make_grid` has it then
+        cornered = ground.outline is not None and not (config.columns or config.rows)
+        origin = bounds_of(ground.outline)[:2] if cornered and ground.outline else (0.0, 0.0)
+    return places, spacing, origin
+
+
+def _in_parts(config: MapConfig, places: Places, ground: _AreaLayout) -> Places:
+    """Return a map with all its parts, or with the largest one, as the configuration says."""
     if not isinstance(places, GraphTopology) or places.components.weak == 1:
         return places
     if config.largest_component:
@@ -239,6 +400,7 @@ def _largest_part(places: GraphTopology, notes: list[str]) -> GraphTopology:
             for i in kept
         ],
         heights=None if places.heights is None else places.heights[kept],
+        numbers={key: values[kept] for key, values in places.numbers.items()},
         reach=places.reach,
     )
 
@@ -248,16 +410,45 @@ def _for_area(area: float, notes: list[str]) -> float:
     if not area:  # there is no outline, or none that is one: then it will be refused as such
         return 1.0
     spacing = usual_spacing(area)
-    notes.append(
-        f"spacing {spacing:g} m, for about {area / spacing**2:.0f} places; map.spacing makes it "
-        "finer or coarser"
-    )
+    _say_spacing(spacing, round(area / spacing**2), notes)
     return spacing
+
+
+def _on_raster(
+    config: MapConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
+) -> _Lattice:
+    known = int(np.count_nonzero(~cells.empty))
+    rows, columns = cells.shape
+    width, height = cells.cell
+    notes.append(
+        f"{columns} × {rows} cells of {in_metres(np.array(cells.cell))}: {known} with data, "
+        f"{cells.empty.size - known} without"
+    )
+    if known == cells.empty.size:
+        notes.append("every cell has data, so there is no shore: map.outline cuts the map smaller")
+    spacing = config.spacing
+    if not spacing:
+        spacing = usual_step(cells, usual_spacing(known * width * height))
+        step = np.broadcast_to(np.asarray(spacing), (2,))
+        notes.append(
+            f"spacing {in_metres(step)}, for about {known * width * height / step.prod():.0f} "
+            "places; map.spacing makes it finer or coarser"
+        )
+    shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
+    origin = config.origin or cells.first
+    places = make_raster_map(cells, spacing, value=config.value, anchor=origin, **shared)
+    return places, spacing, origin
+
+
+def _say_spacing(spacing: float, places: int, notes: list[str]) -> None:
+    notes.append(
+        f"spacing {spacing:g} m, for about {places} places; map.spacing makes it finer or coarser"
+    )
 
 
 def _on_occupancy(
     config: MapConfig, path: Path, shared: dict[str, Any], notes: list[str]
-) -> FreeTopology | GraphTopology:
+) -> _Lattice:
     from gp_active_sensing.topology.loaders import map_server
 
     grid, found = map_server.load(path)
@@ -270,8 +461,13 @@ def _on_occupancy(
         "unknown": config.unknown,
         "occupied": config.occupied,
     }
-    spacing = config.spacing
-    if not spacing:
-        free = np.count_nonzero(~grid.blocked(**how))
-        spacing = _for_area(float(free) * grid.resolution**2, notes)
-    return make_occupancy_map(grid, spacing, anchor=config.origin, **how, **shared)
+    spacing, origin = config.spacing, config.origin or (0.0, 0.0)
+
+    def build(step: float | tuple[float, float]) -> Places:
+        return make_occupancy_map(grid, step, anchor=origin, **how, **shared)
+
+    if spacing:
+        return build(spacing), spacing, origin
+    spacing, places = usual_map(grid, config, build)
+    _say_spacing(spacing, places.n, notes)
+    return places, spacing, origin

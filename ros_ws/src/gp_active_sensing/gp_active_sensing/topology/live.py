@@ -12,12 +12,13 @@ import numpy as np
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.cells import free_points
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import usual_spacing
+from gp_active_sensing.topology.grids import usual_map
 from gp_active_sensing.topology.ground import FreeGround
-from gp_active_sensing.topology.occupancy import OccupancyGrid, free_points, make_occupancy_map
+from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
 if TYPE_CHECKING:
@@ -64,9 +65,15 @@ class LivePlaces:
             MapError: it has no free cell, or no place on one.
             ConfigError: a spacing, an outline or weights that do not fit it.
         """
-        spacing = config.spacing or usual_spacing(_free_area(config, grid))
-        config = replace(config, frame=config.frame or frame, spacing=spacing)
-        return cls(config, _places(config, grid, ()), frozenset(), mark_of(grid))
+        config = replace(config, frame=config.frame or frame)
+        if config.spacing:
+            return cls(config, _places(config, grid, ()), frozenset(), mark_of(grid))
+
+        def build(step: float) -> FreeTopology | GraphTopology:
+            return _places(replace(config, spacing=step), grid, ())
+
+        spacing, places = usual_map(grid, config, build)
+        return cls(replace(config, spacing=spacing), places, frozenset(), mark_of(grid))
 
     def on(self, grid: OccupancyGrid) -> LivePlaces | None:
         """Return the places of a newer occupancy grid; None where they are the same.
@@ -110,11 +117,6 @@ def _how(config: MapConfig) -> dict[str, Any]:
     }
 
 
-def _free_area(config: MapConfig, grid: OccupancyGrid) -> float:
-    """Return the area of the free cells [m²]; of a grid without any, that of one cell."""
-    return max(1, int(np.count_nonzero(~grid.blocked(**_how(config))))) * grid.resolution**2
-
-
 def _places(
     config: MapConfig, grid: OccupancyGrid, keep: tuple[str, ...]
 ) -> FreeTopology | GraphTopology:
@@ -122,7 +124,7 @@ def _places(
     places = make_occupancy_map(
         grid,
         config.spacing,
-        anchor=config.origin,
+        anchor=config.origin or (0.0, 0.0),
         keep=keep,
         neighbours=config.neighbours,
         moves=config.moves,

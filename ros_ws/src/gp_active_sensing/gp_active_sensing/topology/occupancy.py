@@ -10,18 +10,25 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology, in_metres, spacings
+from gp_active_sensing.topology.cells import (
+    HAIR,
+    free_lines,
+    free_points,
+    lattice_over,
+    neighbouring,
+)
+from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
 from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "free_points", "make_occupancy_map"]
+__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
 """What unknown cells may count as."""
@@ -29,10 +36,6 @@ OCCUPIED = 65
 """Cells of this value and more are occupied, unless told otherwise: the 0.65 of map_server [%]."""
 
 _NAME = re.compile(r"c(-?\d+)r(-?\d+)")
-_HAIR = 1e-6
-"""What lies so near to the edge of a cell touches the cell beyond it as well [cells]."""
-_AT_ONCE = 1 << 21
-"""Cells that lines are looked up in at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,11 @@ class OccupancyGrid:
     resolution: float
     origin: tuple[float, float] = (0.0, 0.0)
     yaw: float = 0.0
+    _blocked: dict[tuple[float, str, int], BoolArray] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """What `blocked` returned last, by what it was asked: the distances of a large grid take
+    seconds."""
 
     def __post_init__(self) -> None:
         given = np.asarray(self.values)
@@ -125,17 +133,27 @@ class OccupancyGrid:
                 occupied one. Unknown cells are not inflated, as in Nav2.
             unknown: "blocked" or "free", what unknown cells count as.
             occupied: cells of this value and more are occupied [%].
+
+        Returns:
+            An array that cannot be written to; what is asked again is not computed again.
         """
+        asked = inflation, unknown, occupied
+        if (known := self._blocked.get(asked)) is not None:
+            return known
         taken = self.values >= occupied
         found = taken.copy()
         if inflation > 0.0 and taken.any():
             from scipy.ndimage import distance_transform_edt
 
             apart = distance_transform_edt(~taken)
-            found |= apart - 0.5 < inflation / self.resolution - _HAIR
+            found |= apart - 0.5 < inflation / self.resolution - HAIR
         if unknown == "blocked":
             found |= self.values < 0
-        return np.asarray(found)
+        kept: BoolArray = np.asarray(found)
+        kept.setflags(write=False)
+        self._blocked.clear()
+        self._blocked[asked] = kept
+        return kept
 
 
 def make_occupancy_map(
@@ -194,7 +212,7 @@ def make_occupancy_map(
         raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
     ground = FreeGround(outline, obstacles)
     earlier = _parsed(keep)
-    lattice = _lattice(grid, step, anchor, name)
+    lattice = lattice_over(grid, step, anchor, name)
     points = anchor + lattice * step
     lattice = lattice[free_points(grid, blocked, points) & ground.free(points)]
     if not len(lattice) and not keep:
@@ -211,8 +229,8 @@ def make_occupancy_map(
     standing = np.ones(len(cells), dtype=np.bool_)
     before = positions[: len(earlier)]
     standing[: len(earlier)] = free_points(grid, blocked, before) & ground.free(before)
-    pairs = _pairs(cells, standing, neighbours)
-    pairs = pairs[_free_lines(grid, blocked, positions, pairs)]
+    pairs = neighbouring(cells, standing, neighbours)
+    pairs = pairs[free_lines(grid, blocked, positions, pairs)]
     pairs = pairs[ground.passable(positions, pairs)]
     kept = _kept(positions, pairs, standing, len(earlier), at)
     number = np.full(len(cells), -1, dtype=np.int64)
@@ -260,108 +278,6 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
         msg = f"keep: c{twice[0][0]}r{twice[0][1]} is there more than once"
         raise ConfigError(msg)
     return cells
-
-
-def _lattice(
-    grid: OccupancyGrid, step: FloatArray, anchor: tuple[float, float], name: str
-) -> IntArray:
-    """(m, 2) columns and rows of the lattice in the box about the grid, row by row."""
-    corners = (grid.corners - np.asarray(anchor)) / step
-    low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
-    high = np.floor(corners.max(axis=0) + 1e-9).astype(np.int64)
-    across, up = np.maximum(high - low + 1, 0).tolist()
-    if across * up > MOST_CELLS:
-        msg = (
-            f"spacing: {across} × {up} cells of {in_metres(step)} on map {name!r} are more than "
-            f"{MOST_CELLS}; give a larger spacing"
-        )
-        raise ConfigError(msg)
-    rows, columns = np.divmod(np.arange(across * up), max(across, 1))
-    lattice: IntArray = np.column_stack([columns, rows]) + low
-    return lattice
-
-
-def _lookup(grid: OccupancyGrid, blocked: BoolArray, cells: FloatArray) -> BoolArray:
-    """Return whether the cells at (…, 2) columns and rows are blocked; beyond the grid they are."""
-    rows, columns = grid.shape
-    at = np.floor(cells).astype(np.int64)
-    column, row = at[..., 0], at[..., 1]
-    outside = (column < 0) | (row < 0) | (column >= columns) | (row >= rows)
-    column, row = np.clip(column, 0, columns - 1), np.clip(row, 0, rows - 1)
-    return np.asarray(outside | blocked[row, column])
-
-
-_SIDES = _HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""To look on either side of an edge."""
-
-
-def free_points(grid: OccupancyGrid, blocked: BoolArray, points: FloatArray) -> BoolArray:
-    """(m,) points that touch no blocked cell of a grid; beyond it all are blocked."""
-    cells = grid.cells_of(points)
-    hit = np.zeros(len(cells), dtype=np.bool_)
-    for side in _SIDES:
-        hit |= _lookup(grid, blocked, cells + side)
-    return ~hit
-
-
-def _pairs(cells: IntArray, standing: BoolArray, neighbours: int) -> IntArray:
-    """(m, 2) neighbours on the lattice that are both standing, each pair once, as indices."""
-    if not standing.any():
-        return np.zeros((0, 2), dtype=np.int64)
-    low = cells.min(axis=0) - 1
-    width, height = (cells.max(axis=0) - low + 2).tolist()
-    code = (cells[:, 1] - low[1]) * width + cells[:, 0] - low[0]
-    table = np.full(width * height, -1, dtype=np.int64)
-    index = np.flatnonzero(standing)
-    table[code[index]] = index
-    ahead = (1, width) if neighbours == 4 else (1, width, width + 1, width - 1)
-    found = []
-    for offset in ahead:
-        other = table[code[index] + offset]
-        joined = other >= 0
-        found.append(np.column_stack([index[joined], other[joined]]))
-    return np.concatenate(found)
-
-
-def _free_lines(
-    grid: OccupancyGrid, blocked: BoolArray, positions: FloatArray, pairs: IntArray
-) -> BoolArray:
-    """(len(pairs),) straight lines between two points that touch no blocked cell."""
-    if not len(pairs):
-        return np.zeros(0, dtype=np.bool_)
-    cells = grid.cells_of(positions)
-    starts, ways = cells[pairs[:, 0]], cells[pairs[:, 1]] - cells[pairs[:, 0]]
-    crossed = int(np.ceil(np.abs(ways)).max(axis=0).sum()) + 4
-    size = max(1, _AT_ONCE // crossed)
-    hit = np.zeros(len(pairs), dtype=np.bool_)
-    for first in range(0, len(pairs), size):
-        part = slice(first, first + size)
-        for side in _SIDES:
-            on_the_way = _cells_between(starts[part] + side, ways[part])
-            hit[part] |= _lookup(grid, blocked, on_the_way).any(axis=1)
-    return ~hit
-
-
-def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """(m, k, 2) a point in each cell that lines cross, by where they cross edges of cells.
-
-    Args:
-        starts: (m, 2) where lines begin, in cells.
-        ways: (m, 2) where they end, from there.
-    """
-    shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
-    for axis in (0, 1):
-        begin, way = starts[:, axis, None], ways[:, axis, None]
-        longest = int(np.ceil(np.abs(way).max())) + 1
-        forward = way > 0.0
-        first = np.where(forward, np.floor(begin) + 1.0, np.ceil(begin) - 1.0)
-        edges = first + np.where(forward, 1.0, -1.0) * np.arange(longest)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = (edges - begin) / way
-        shares.append(np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0))
-    at = np.sort(np.concatenate(shares, axis=1), axis=1)
-    middle = 0.5 * (at[:, 1:] + at[:, :-1])
-    return np.asarray(starts[:, None, :] + middle[:, :, None] * ways[:, None, :])
 
 
 def _kept(

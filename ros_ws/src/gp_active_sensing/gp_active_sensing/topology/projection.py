@@ -11,6 +11,7 @@ by 3 in 100 000. Universal Transverse Mercator has neither its middle nor its no
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +28,10 @@ __all__ = [
     "Placed",
     "frame_error",
     "geographic_of",
+    "in_system",
     "local_system",
     "metres_of",
+    "own_origin",
     "place",
     "points_in_metres",
 ]
@@ -177,6 +180,40 @@ def points_in_metres(
         _check_range(given, where, crs)
     lonlat, datum = geographic_of(points, crs, where=where)
     return np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3), datum
+
+
+def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> FloatArray:
+    """Return (n, 2) coordinates in a system of points in local metres.
+
+    Args:
+        points: (n, 2) [m].
+        datum: longitude and latitude of their origin [degree].
+        crs: the system; of longitude and latitude the longitude comes first.
+        where: the file, for messages.
+
+    Raises:
+        MapError: unknown system, or points outside of where it is defined.
+        MissingDependencyError: pyproj is missing.
+    """
+    return _transform(local_system(datum), _system(crs, where), points, where)
+
+
+def own_origin(crs: str, *, where: str) -> Point | None:
+    """Return the longitude and latitude of the origin of a local frame; None for other systems.
+
+    Args:
+        crs: any system; what `local_system` gives is such a frame, in whatever words.
+        where: the file, for messages.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a mapping says less than a system
+        said = _system(crs, where).to_dict()
+    scale = float(said.get("k", said.get("k_0", 1.0)))
+    plain = scale == 1.0 and not said.get("x_0") and not said.get("y_0")
+    metres = said.get("units", "m") == "m" and "WGS84" in (said.get("ellps"), said.get("datum"))
+    if said.get("proj") != "tmerc" or not (plain and metres):
+        return None
+    return float(said.get("lon_0", 0.0)), float(said.get("lat_0", 0.0))
 
 
 def metres_of(position: Point, datum: Point, extent: float) -> Point:

@@ -18,7 +18,7 @@ from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.drafts import fail, number_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
-from gp_active_sensing.topology.projection import LONLAT, points_in_metres
+from gp_active_sensing.topology.projection import LONLAT, in_system, place, points_in_metres
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
 
@@ -27,7 +27,7 @@ __all__ = ["HEIGHTS", "Sites", "is_stations", "load_stations", "read_stations", 
 logger = logging.getLogger(__name__)
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "name": ("name", "station", "site", "id"),
+    "name": ("name", "station", "site", "id", "place"),
     "x": ("x", "x_m", "easting"),
     "y": ("y", "y_m", "northing"),
     "lon": ("lon", "longitude", "lng"),
@@ -80,9 +80,11 @@ def is_stations(path: Path) -> bool:
             titles = {title.lower() for title in table.header}
     except MapError:  # said by the one who reads it
         return False
+    from gp_active_sensing.topology.loaders.table import COLUMNS  # of roads
+
     pairs = ("x", "y"), ("lon", "lat")
     placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
-    return placed and not {"from", "to"} <= titles
+    return placed and not all(titles.intersection(COLUMNS[key]) for key in ("from", "to"))
 
 
 def load_stations(
@@ -190,8 +192,9 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
         msg = f"{path}: {len(rows)} places are more than {MOST_CELLS}"
         raise MapError(msg)
     problems: list[str] = []
-    pair = ("x", "y") if "x" in columns else ("lon", "lat")
-    keys = [*pair, *(["z"] if "z" in columns else [])]
+    both = {"x", "lon"} <= columns.keys()
+    pair = ("lon", "lat") if "lon" in columns else ("x", "y")
+    keys = [*pair, *(["z"] if "z" in columns else []), *(["x", "y"] if both else [])]
     found = np.array([_coordinates(line, row, keys, columns, problems) for line, row in rows])
     names = _names(rows, columns.get("name"), problems)
     if problems:
@@ -201,7 +204,11 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
     datum = None
     if pair == ("lon", "lat"):
         degrees = [(x, y) for x, y in found[:, :2].tolist()]
-        found[:, :2], datum = points_in_metres(degrees, LONLAT, where=str(path))
+        metres, datum = points_in_metres(degrees, LONLAT, where=str(path))
+        if both:
+            datum = _origin_of(found[:, -2:], metres, degrees, datum, path)
+            metres, found = found[:, -2:], found[:, :-2]
+        found[:, :2] = metres
     elif np.abs(found[:, :2]).max() <= 180.0 and 0.0 < np.ptp(found[:, :2], axis=0).max() < 1.0:
         logger.warning(
             "%s: all places lie within a metre; longitudes and latitudes are to be in columns "
@@ -211,6 +218,50 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
     used = {at for at, _ in columns.values()}
     numbers = _numbers(table.header, rows, used, path)
     return Sites(name or path.name.removesuffix(".csv"), names, found, datum, numbers)
+
+
+_SAME = 0.05
+"""Metres and degrees of a place that differ by more are not of one place [m]."""
+
+
+def _origin_of(
+    given: FloatArray,
+    metres: FloatArray,
+    degrees: Sequence[tuple[float, float]],
+    middle: tuple[float, float],
+    path: Path,
+) -> tuple[float, float]:
+    """Return the origin of x and y where longitudes and latitudes are given, too.
+
+    A table that `export` wrote has both. Positions stay as they were, in the frame that they
+    were in.
+
+    Args:
+        given: (n, 2) x and y [m].
+        metres: (n, 2) the same places about the middle of the table [m].
+        degrees: (n,) longitude and latitude of each.
+        middle: longitude and latitude of the middle.
+        path: for messages.
+
+    Raises:
+        MapError: the two are not of the same places.
+    """
+    shift = np.mean(metres - given, axis=0, keepdims=True)
+    exact = in_system(shift, middle, LONLAT, where=str(path))[0]
+    off = math.inf
+    for decimals in (6, 9):  # an origin is mostly one of six decimals
+        origin = round(float(exact[0]), decimals), round(float(exact[1]), decimals)
+        lines = [[point] for point in degrees]
+        made = place(lines, LONLAT, where=str(path), datum=origin)
+        off = float(np.hypot(*(np.array([line[0] for line in made.lines]) - given).T).max())
+        if off <= _SAME:
+            return origin
+    msg = (
+        f"{path}: has x and y and longitude and latitude, and they are not of the same places: "
+        f"they differ by up to {off:.3g} m, wherever x and y begin; keep one pair, of which "
+        "the positions are made"
+    )
+    raise MapError(msg)
 
 
 _Rows = Sequence[tuple[int, Sequence[str]]]
@@ -232,12 +283,6 @@ def _columns_of(table: Table) -> dict[str, tuple[int, str]]:
         )
         raise MapError(msg)
     pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]
-    if all(pairs):
-        msg = (
-            f"{table.path}: has x and y and longitude and latitude; keep one pair, of which the "
-            "positions are made"
-        )
-        raise MapError(msg)
     if not any(pairs):
         hint = suggest("longitude" if "lat" in found else "x", table.header)
         msg = (
@@ -245,7 +290,7 @@ def _columns_of(table: Table) -> dict[str, tuple[int, str]]:
             f"[degree], got {listed(table.header)}.{hint}"
         )
         raise MapError(msg)
-    for half in {"x", "y"} if pairs[1] else {"lon", "lat"}:
+    for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:
         found.pop(half, None)
     return found
 

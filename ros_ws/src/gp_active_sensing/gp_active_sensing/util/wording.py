@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Turns", "brief", "distance", "fixed", "moment", "promised", "shown", "tells"]
+__all__ = ["Turns", "brief", "distance", "fixed", "moment", "promised", "shown", "symbol", "tells"]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
@@ -40,6 +40,14 @@ def shown(value: object, unit: str = "") -> str:
     if isinstance(value, Sequence | set | frozenset | np.ndarray):
         return ", ".join(shown(item, unit) for item in value) or "none"
     return str(value)
+
+
+_SYMBOLS = {"degC": "\N{DEGREE SIGN}C", "degF": "\N{DEGREE SIGN}F", "deg": "\N{DEGREE SIGN}"}
+
+
+def symbol(unit: str) -> str:
+    """Return a unit as a page shows it: degC is easier to type, °C easier to read."""
+    return _SYMBOLS.get(unit, unit)
 
 
 def brief(value: float) -> str:

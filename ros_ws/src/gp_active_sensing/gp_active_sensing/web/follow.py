@@ -14,7 +14,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.records.events import Event, JournalGap, MapChanged
+from gp_active_sensing.records.events import JournalGap, MapChanged
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import (
     CONFIG,
@@ -24,6 +24,7 @@ from gp_active_sensing.records.run_directory import (
     TRUTH,
     RunDirectory,
 )
+from gp_active_sensing.report.facts import Tally
 from gp_active_sensing.report.growing import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
 from gp_active_sensing.report.track import GrowingTracks
@@ -48,19 +49,22 @@ class Followed:
     data: RunData
     growing: GrowingReconstruction
     mission: MissionState
+    lines: int = 0
+    """Of the journal that were taken in."""
     damaged: int = 0
     tracks: GrowingTracks | None = None
     """Where the robots drove; None of a simulation, whose ways are those planned."""
-    ends: tuple[Event, ...] = ()
-    """The first and the last event that say when they were."""
+    tally: Tally = dataclasses.field(default_factory=Tally)
+    """Of its events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 class RunFollower:
     """Takes in what is new in a run directory, step by step.
 
-    Where the mission in it is replaced by another one, or its journal was repaired, it is followed
-    from the beginning again: `number` then grows.
+    Where the mission in it is replaced by another one, its journal was repaired, or its map has
+    grown, it is followed from the beginning again: `number` then grows. With a map that has grown
+    `found` stays what it was until as much of the journal is read again, of all places there are.
 
     Args:
         path: the directory, which need not exist yet; None = it is said later.
@@ -75,7 +79,11 @@ class RunFollower:
         self.problem = ""
         """Why there is nothing to follow; "" = there is."""
         self.number = 0
-        """How often following was begun."""
+        """Grows with each `found`."""
+        self._reading: Followed | None = None
+        """What is taken in: `found`, or what takes its place."""
+        self._goal = 0
+        """Lines of the journal that have to be taken in before it does."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
@@ -95,11 +103,18 @@ class RunFollower:
         path, problem = self._wanted
         if path is None:
             changed = self.problem != problem or self.found is not None
-            self.found, self._config, self.path, self.problem = None, None, None, problem
+            self._forget()
+            self.path, self.problem = None, problem
             return changed
         if path != self.path:
-            self.path, self.found, self._config = path, None, None
+            self._forget()
+            self.path = path
         return False
+
+    def _forget(self, goal: int = 0) -> None:
+        """Follow nothing; what is followed next is found with so many lines of its journal."""
+        self.found = self._reading = self._config = None
+        self._goal = goal
 
     def go_on(self, seconds: float) -> bool:
         """Take in what is new, for about so long; say whether anything changed."""
@@ -110,7 +125,7 @@ class RunFollower:
         try:
             changed = self._go_on(self.path, self._clock() + seconds)
         except ActiveSensingError as error:
-            self.found, self._config = None, None
+            self._forget(0 if self._reading is None else self._reading.lines)
             self.problem = str(error)
             return self.problem != before
         self.problem = "" if self.found is not None else self.problem
@@ -120,18 +135,22 @@ class RunFollower:
         config = stamp_of(path / CONFIG)
         if config is None:
             changed = self.found is not None
-            self.found, self._config = None, None
+            self._forget()
             self.problem = f"waiting for a mission: {path} has no {CONFIG} yet"
             return changed
-        changed = False
-        if config != self._config or self.found is None or self._outgrown:
-            self._begin(path, config)
-            changed = True
-        records = self._take_records()
-        changed = self._take_events(until) or changed or records
-        return self._take_summary() or changed
+        reading, changed = self._reading, False
+        if reading is None or config != self._config or self._outgrown:
+            if reading is not None:
+                self._goal = reading.lines if self._outgrown else 0
+            reading = self._begin(path, config)
+            changed = reading is self.found
+        records = self._take_records(reading)
+        changed = self._take_events(reading, until) or changed or records
+        changed = self._take_summary() or changed
+        return changed and self._reading is self.found
 
-    def _begin(self, path: Path, config: Stamp | None) -> None:
+    def _begin(self, path: Path, config: Stamp | None) -> Followed:
+        """Begin to take in a journal."""
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
@@ -139,30 +158,46 @@ class RunFollower:
         self._summary = None
         self._truth = stamp_of(path / TRUTH)
         mission = MissionState.of_config(data.config)
-        self.found = Followed(data, GrowingReconstruction(data), mission)
-        self.number += 1
+        self._reading = Followed(data, GrowingReconstruction(data), mission)
+        self._find(self._reading)
+        return self._reading
 
-    def _take_events(self, until: float) -> bool:
+    def _find(self, reading: Followed, *, whole: bool = False) -> bool:
+        """Let what is taken in be found, once it is as far as what was; say whether it now is.
+
+        Args:
+            reading: what is taken in.
+            whole: there is no more of it.
+        """
+        if reading is self.found or not (whole or reading.lines >= self._goal):
+            return False
+        self.found, self._goal = reading, 0
+        self.number += 1
+        return True
+
+    def _take_events(self, reading: Followed, until: float) -> bool:
         """Take in events until the time is over; say whether there were any."""
         changed = False
-        found = self.found
-        assert found is not None  # as long as there is a configuration
         while self._clock() < until or not changed:
             if not self._lines:
                 again, lines = self._journal.read()
                 if again:  # from its beginning, the next time
-                    self._begin(found.data.path, self._config)
+                    self._goal = 0
+                    self._begin(reading.data.path, self._config)
                     return True
                 if not lines:
+                    changed = self._find(reading, whole=True) or changed
                     break
                 self._lines.extend(lines)
-            self._take_line(found, self._lines.popleft())
+            self._take_line(reading, self._lines.popleft())
             if self._outgrown:  # what follows is of places that are not known here
                 return True
+            self._find(reading)
             changed = True
         return changed
 
     def _take_line(self, found: Followed, line: bytes) -> None:
+        found.lines += 1
         unsealed = unseal(line)
         if unsealed is None:
             found.damaged += 1
@@ -181,18 +216,23 @@ class RunFollower:
         if isinstance(event, JournalGap):
             found.damaged += event.failures
         if isinstance(event, MapChanged) and event.places > found.data.topology.n:
+            if found is not self.found:  # of the newest map that is kept
+                msg = (
+                    f"{found.data.path}: the journal says that map {event.number} has "
+                    f"{event.places} places, and the newest that is kept has "
+                    f"{found.data.topology.n}; put the missing files map-{event.number}.yaml and "
+                    f"map-{event.number}.pgm there"
+                )
+                raise RunError(msg)
             self._outgrown = True
-        if event.time_ns > 0:
-            found.ends = (*found.ends[:1], event)
+        found.tally.take(event)
         if found.tracks is not None:
             found.tracks.take(event)
         found.mission.apply(event)
         found.growing.take([event])
 
-    def _take_records(self) -> bool:
+    def _take_records(self, found: Followed) -> bool:
         changed = False
-        found = self.found
-        assert found is not None  # as long as there is a configuration
         for again, lines in self._records.blocks():
             new = [item for line in lines if (item := _object(line)) is not None]
             if again:
@@ -217,7 +257,7 @@ class RunFollower:
         found.data = dataclasses.replace(found.data, truth=truth)
 
     def _take_summary(self) -> bool:
-        found = self.found
+        found = self._reading
         assert found is not None  # as long as there is a configuration
         stamp = stamp_of(found.data.path / SUMMARY)
         if stamp == self._summary:

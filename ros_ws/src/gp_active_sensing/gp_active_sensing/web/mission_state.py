@@ -83,6 +83,11 @@ class MissionState:
             return cls()
         return cls(found.budget(), found.aim())
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or was stopped: nothing more is read for now."""
+        return self.state in ("ended", "stopped")
+
     def apply(self, event: Event) -> None:
         """Take in an event."""
         where = getattr(event, "where", None)

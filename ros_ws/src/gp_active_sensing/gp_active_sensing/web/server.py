@@ -22,7 +22,7 @@ from gp_active_sensing.web.access import Access, is_loopback, state_folder, toke
 from gp_active_sensing.web.board import Board, as_text
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.options import COMMANDS, Command, CommandAnswer, WatchOptions
-from gp_active_sensing.web.view import LiveView
+from gp_active_sensing.web.view import TABLES, LiveView
 
 __all__ = ["WatchServer"]
 
@@ -38,8 +38,8 @@ SLOW_SECONDS = 60.0
 """A viewer who does not take a message within so long is dropped [s]."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
 NO_TOKEN = (
-    "you may look and not command: open the address with the token, which was printed when this "
-    "server was started (its file is readable by the owner only)"
+    "you may look and not command: that takes the address with the token, which was printed when "
+    "this server was started"
 )
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
 
@@ -52,6 +52,8 @@ class _Shared:
     access: Access
     options: WatchOptions
     view: LiveView
+    pool: concurrent.futures.Executor
+    """The one thread that follows the run."""
     command: Command | None
     page: str
     policy: str
@@ -130,15 +132,15 @@ class WatchServer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
-        board = Board()
+        board, pool = Board(), concurrent.futures.ThreadPoolExecutor(1, "follow")
         page, policy = _page()
         shared = _Shared(
-            board, self.access, self.options, self._view, self._command, page, policy,
+            board, self.access, self.options, self._view, pool, self._command, page, policy,
             cookie=f"watch-{self.port}",
         )  # fmt: skip
         routes = [
-            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello), (r"/stages", _Stages),
-            (r"/do/([a-z]+)", _Do), (r".*", _NotFound),
+            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello),
+            (rf"/({'|'.join(TABLES)})", _Table), (r"/do/([a-z]+)", _Do), (r".*", _NotFound),
         ]  # fmt: skip
         handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
         application = web.Application(handlers, log_function=_quiet)
@@ -146,7 +148,6 @@ class WatchServer:
             application, max_body_size=4096, max_header_size=16384, idle_connection_timeout=60.0
         )
         server.add_sockets([self._socket])
-        pool = concurrent.futures.ThreadPoolExecutor(1, "follow")
         following = asyncio.ensure_future(self._follow(board, pool))
         stopping = asyncio.ensure_future(stop.wait())
         try:
@@ -172,12 +173,13 @@ class WatchServer:
                 await board.put(parts)
             took = time.monotonic() - began
             # A belief that takes long to look at leaves the processor to the mission meanwhile.
-            await asyncio.sleep(max(POLL_SECONDS, took if parts is not None else 0.0))
+            await asyncio.sleep(max(POLL_SECONDS, took))
 
     def _look(self) -> dict[str, str] | None:
         """Return the parts of the page where they may have changed."""
         try:
-            return self._view.parts() if self.follower.go_on(SLICE_SECONDS) else None
+            news = self.follower.go_on(SLICE_SECONDS)
+            return self._view.parts() if news or self._view.due else None
         except Exception:  # the page has to stay: what failed is said, and tried again
             logger.exception("the page of %s cannot be brought up to date", self.follower.path)
             return None
@@ -203,7 +205,7 @@ def _page() -> tuple[str, str]:
         notes=_asset("live.html"),
         tiles="",
         stages='<details id="stages" hidden><summary>Stages</summary><div></div></details>',
-        facts="",
+        facts='<details id="mission" hidden><summary>Mission</summary><div></div></details>',
         config='<span id="config"></span>',
     )  # fmt: skip
     policy = html.unescape(text.partition('http-equiv="Content-Security-Policy" content="')[2])
@@ -298,12 +300,14 @@ class _Hello(_Handler):
         self.finish(as_text(self.hello()))
 
 
-class _Stages(_Handler):
-    """The table of the stages, which grows long and is seldom looked at."""
+class _Table(_Handler):
+    """A table that grows long and is seldom looked at; the page asks for it while it is open."""
 
-    def get(self) -> None:
+    async def get(self, name: str) -> None:
+        shared, loop = self.shared, asyncio.get_running_loop()
+        table = await loop.run_in_executor(shared.pool, shared.view.table, name)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(self.shared.view.stages)
+        self.finish(table)
 
 
 class _Events(_Handler):

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gp_active_sensing.report.facts import headline
 from gp_active_sensing.report.growing import GrowingStep
-from gp_active_sensing.report.page import slots
+from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
 from gp_active_sensing.report.payload import (
     describe,
-    describe_steps,
+    describe_step,
+    floor_of,
+    groups_of,
+    kept_of,
     pack,
     pack_tracks,
     places_of,
+    quality_of,
     ranges_of,
 )
-from gp_active_sensing.report.reconstruction import Reconstruction
+from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep, number_of
+from gp_active_sensing.report.source import RunData
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.board import as_text
 from gp_active_sensing.web.follow import Followed, RunFollower
+from gp_active_sensing.web.paced import Paced
 
-__all__ = ["LiveView"]
+__all__ = ["TABLES", "LiveView"]
 
+TABLES = ("stages", "facts")
+"""Tables that grow long and are seldom looked at: they are made for those who ask for them."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 """How a state is said; the others are said as they are."""
@@ -33,86 +42,137 @@ _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 class LiveView:
     """Makes the parts of the page, and remembers those that do not change.
 
+    What an update costs grows with the number of steps and of places, and not with a power of
+    them: a step is described again where it changed, and what costs more (the floor of the error,
+    and each place predicted from all others) is `Paced`.
+
     Args:
         follower: of the run.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, follower: RunFollower) -> None:
-        self._follower = follower
+    def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:
+        self._follower, self._clock = follower, clock
         self._number = -1
-        self._places = ""
+        self._fixed: dict[str, str] = {}
+        """Parts that stay as they are as long as the same mission is followed."""
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
         """Of each step with a map: of which look at the belief it is, and as JSON."""
-        self.stages = ""
-        """The table of the stages as HTML, which is sent to those who ask for it."""
+        self._told: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
+        """Of each step: what was described, in what terms, and as JSON."""
+        self._floor: Paced[tuple[float, int] | None] = Paced(clock)
+        self._quality: Paced[dict[str, Any] | None] = Paced(clock)
+        self._tables: dict[str, str] = {}
+        """Those that were asked for since the last change."""
+
+    @property
+    def due(self) -> bool:
+        """Whether parts wait for no more than that they are made again."""
+        return self._number >= 0 and (self._floor.due or self._quality.due)
 
     def parts(self) -> dict[str, str]:
         """Return all parts by name."""
         follower, found = self._follower, self._follower.found
+        self._tables = {}
         if found is None:
-            self._number, self.stages = -1, ""
-            return {"run": as_text({"problem": follower.problem, "path": str(follower.path or "")})}
+            self._number = -1
+            return {"run": as_text({"problem": follower.problem})}
         if follower.number != self._number:
-            self._number, self._rows = follower.number, {}
-            self._places = as_text(places_of(found.data.topology))
+            self._begin(found)
         done = found.growing.now()
-        head = describe(found.data, done)
-        parts = {
-            "run": as_text(
-                {"problem": "", "path": str(follower.path or ""), "number": self._number}
-            ),
-            "places": self._places,
+        head = {**describe(found.data, done), "floor": self._least(found, done)}
+        return {
+            **self._fixed,
+            "run": as_text({"problem": "", "number": self._number}),
             "head": as_text(head),
             "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),
+            "quality": as_text(self._how_good(found, done)),
             "mission": as_text(self._mission(found, done)),
             "robots": as_text(found.mission.robots()),
             "tracks": as_text(_tracks(found, done)),
             **self._steps(found, done),
+            **{f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()},
+            **self._maps(found),
         }
-        parts |= {f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()}
-        return parts | self._maps(found)
+
+    def table(self, name: str) -> str:
+        """Return one of `TABLES` as HTML, "" where there is nothing in it.
+
+        To be called by the thread that calls `parts`.
+        """
+        found = self._follower.found
+        if found is None:
+            return ""
+        if name not in self._tables:
+            data = found.data
+            made = stages_table(data) if name == "stages" else facts_table(data, found.tally)
+            self._tables[name] = made
+        return self._tables[name]
+
+    def _begin(self, found: Followed) -> None:
+        """Forget the mission that was followed before."""
+        self._number, self._rows, self._told = self._follower.number, {}, {}
+        self._floor, self._quality = Paced(self._clock), Paced(self._clock)
+        self._fixed = {
+            "places": as_text(places_of(found.data.topology)),
+            "page.config": as_text(config_text(found.data)),
+        }
+
+    # -- what costs much -----------------------------------------------------------------------
+
+    def _least(self, found: Followed, done: Reconstruction) -> tuple[float, int] | None:
+        """Return what nobody could promise less than; None while that is of fewer places."""
+        data = found.data
+        said = "least_error" in data.summary  # the mission has worked it out
+        key, last = (found.growing.looks, said), found.mission.over or said
+        floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
+        old = not said and floor is not None and floor[1] < done.steps[-1].observed
+        return None if old else floor  # beside today's promise it would be taken for today's
+
+    def _how_good(self, found: Followed, done: Reconstruction) -> dict[str, Any] | None:
+        """Return what the places say of each other, as of now or a while ago."""
+        key, last = found.growing.looks, found.mission.over or bool(found.data.summary)
+        return self._quality.get(key, lambda: quality_of(found.data, done), last=last)
+
+    # -- the rest ------------------------------------------------------------------------------
 
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
         data = found.data
-        told = found.mission.told(done, data.topology, data.summary, unit=data.unit)
-        return {**told, "unit": data.unit}
+        told = found.mission.told(done, data.topology, data.summary, unit=data.symbol)
+        return {**told, "unit": data.symbol, "records": len(data.records)}
 
     def _steps(self, found: Followed, done: Reconstruction) -> dict[str, str]:
         """Return each step with its readings."""
-        parts = {}
-        for number, step in enumerate(describe_steps(found.data, done)):
-            readings = [list(reading) for reading in done.steps[number].readings]
-            parts[f"step.{number}"] = as_text({**step, "readings": readings})
-        return parts
+        groups, kept = groups_of(done), kept_of(len(done.steps))
+        told = {}
+        for number, step in enumerate(done.steps):
+            before = self._told.get(number)
+            if before is None or before[0] != step or before[1] != (groups, kept):
+                row = describe_step(found.data, step, groups, kept)
+                row["readings"] = [list(reading) for reading in step.readings]
+                before = step, (groups, kept), as_text(row)
+            told[number] = before
+        self._told = told
+        return {f"step.{number}": text for number, (_, _, text) in told.items()}
 
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
     ) -> dict[str, str]:
-        """Return the texts around the maps; those of a mission under way cost little."""
-        data = found.data
-        if not data.summary:  # what was found out for the newest record need not be again
-            with_it = (r for r in reversed(data.records) if "explained" in r)
-            newest: Mapping[str, Any] = next(with_it, {})
-            least = {"least_error": None, "least_places": None}
-            data = dataclasses.replace(
-                data, summary={"explained": newest.get("explained"), **least}
-            )
-        notes = data.notes
+        """Return the texts above the maps; those of a mission under way cost little."""
+        data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:
-            notes += (f"{found.damaged} lines of the journal cannot be read and are left out",)
-        data = dataclasses.replace(data, notes=notes)
+            said = f"{found.damaged} lines of the journal cannot be read and are left out"
+            data = dataclasses.replace(data, notes=(*data.notes, said))
         payload: Mapping[str, Any] = {
             **head,
             "maps": {"steps": done.shown, "all": len(done.steps)},
         }
-        told = slots(data, done, payload, found.ends)
-        del told["facts"]  # the head of the page says what is known of it by now
-        self.stages = told.pop("stages")
+        goes_on = not found.data.summary and not found.mission.over
+        told = slots(data, done, payload, found.tally, goes_on=goes_on)
         if not found.data.summary:
             state = _WORDS.get(found.mission.state, found.mission.state)
-            versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
-            said = (f"Run {state}", headline(data, found.ends), versions)
-            told["status"] = html.escape(". ".join(filter(None, said)))
+            said = ". ".join(filter(None, (f"Run {state}", headline(data, found.tally))))
+            told["status"] = html.escape(said)
         return told
 
     def _maps(self, found: Followed) -> dict[str, str]:
@@ -134,6 +194,25 @@ class LiveView:
         if still and (truth := found.growing.parts[0].truth) is not None:
             parts["truth"] = as_text(_packed(truth))
         return parts
+
+
+def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
+    """Return a run under way with a summary of what is known of it, which then costs nothing.
+
+    Args:
+        data: the run.
+        floor: that nobody could promise less than.
+        stage: newest one that was taken in; records may be ahead of a long journal.
+    """
+    if data.summary:
+        return data
+    records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)
+    newest: Mapping[str, Any] = next((r for r in reversed(records) if "explained" in r), {})
+    least, places = floor or (None, None)
+    known = {
+        "explained": newest.get("explained"), "least_error": least, "least_places": places,
+    }  # fmt: skip
+    return dataclasses.replace(data, summary=known, records=records)
 
 
 def _tracks(found: Followed, done: Reconstruction) -> list[dict[str, Any]]:

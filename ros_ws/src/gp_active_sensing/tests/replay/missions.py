@@ -21,6 +21,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.input_log import InputLog
+from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
@@ -153,7 +154,8 @@ class Recorder:
         self._contingent: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)
-        first = self.maps.get(0.0)
+        began = self.maps.get(0.0)
+        first = None if began is None else FirstMap.of(self.settings.map, began)
         self.parts = build_parts(self.settings, None, clock=self._clock, first=first)
         self.mission = self.parts.mission
         trace = InputLog(self._publish, self._clock)
@@ -161,13 +163,19 @@ class Recorder:
         self.parts.recorder.listener = trace.event
         names = self.probes or ("",)
         topics = {n: {k: self._topic(n, k) for k in ("reading", "pose")} for n in names}
-        said = dataclasses.replace(self.settings, belief=self.parts.belief)
+        said = dataclasses.replace(self.settings, belief=self.parts.belief, map=self.parts.map)
         more = {}
         if self.mission.map is not None and first is not None:
             more["map"] = {"topic": "/map", "mark": self.mission.map.places.mark}
-            self.messages.append(("/map", self._now_ns, occupancy(first)))
+            self.messages.append(("/map", self._now_ns, occupancy(first.found)))
         setup = trace.setup(
-            config=to_mapping(said), scenario=None, topics=topics, process="1", earlier=0, **more
+            config=to_mapping(said),
+            scenario=None,
+            topics=topics,
+            process="1",
+            earlier=0,
+            places=self.parts.places,
+            **more,
         )
         self._publish(setup)
         self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.errors import ConfigError, ReplayError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_world, load_scenario
-from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology import MapConfig, grids, live
 from tests.replay.bags import write_bag
 from tests.replay.missions import CONFIG, Recorder, occupancy, odometry, temperature
 from tests.replay.test_again import check_equal, compared
@@ -44,6 +45,35 @@ def test_the_decisions_come_out_again_on_the_maps_that_came(tmp_path: Path) -> N
     check_equal(comparison, least=15)
     assert load_run(tmp_path / "run").topology.names == played.mission.loop.topology.names
     assert sum(e["event"] == "map" for e in RunDirectory.open(tmp_path / "run").events()) == 2
+
+
+def test_places_that_were_worked_out_come_out_again_whatever_the_rule_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unstated = {key: value for key, value in MAP.items() if key != "spacing"}
+    config = {"map": unstated, "policy": {"name": "ie"}}
+    played = Recorder(3, config=config, maps={0.0: ROOM}, seconds=10.0).run()
+    bag = played.bag(tmp_path / "bag")
+    monkeypatch.setattr(grids, "USUAL_PLACES", 20)
+    comparison = compared(bag, tmp_path / "run")
+    check_equal(comparison, least=5)
+    assert load_run(tmp_path / "run").topology.names == played.mission.loop.topology.names
+
+
+def test_a_bag_whose_map_gives_other_places_now_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = Recorder(3, config={"map": MAP}, maps={0.0: ROOM}, seconds=5.0).run()
+    bag = played.bag(tmp_path / "bag")
+    made = live.make_occupancy_map
+
+    def otherwise(*args: Any, **more: Any) -> Any:
+        return made(*args, **{**more, "anchor": (0.5, 0.5)})
+
+    monkeypatch.setattr(live, "make_occupancy_map", otherwise)
+    said = r"bag .*: map 'map': it does not give the places that the run began with: expected \d+"
+    with pytest.raises(RunError, match=said):
+        replay_bag(bag, tmp_path / "run")
 
 
 def test_a_bag_without_the_maps_is_refused(tmp_path: Path) -> None:

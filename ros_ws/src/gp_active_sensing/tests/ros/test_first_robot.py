@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shlex
@@ -17,12 +18,16 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from gp_active_sensing.records.run_directory import RunDirectory
 from tests.pages import REPOSITORY, Step, blocks
 from tests.waiting import LIMIT, wait_until
 
 PAGE = REPOSITORY / "docs" / "first_robot.md"
 if not PAGE.exists():
     pytest.skip("the package lies outside its repository", allow_module_level=True)
+
+STANDIN = Path(__file__).parent / "standin"
+"""A folder with a tf2_ros."""
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
@@ -120,7 +125,8 @@ def newcomer(tmp_path: Path, ros_environment: None) -> Iterator[Newcomer]:
 
 def test_the_page_from_an_empty_folder_to_two_boats(newcomer: Newcomer) -> None:
     for block in blocks(PAGE):
-        newcomer.do(block)
+        if not block.option("needs"):
+            newcomer.do(block)
     newcomer.end_robots()
     runs = newcomer.folder / "runs"
     assert {path.name for path in runs.iterdir()} == {"first", "lag", "nav2", "two"}
@@ -131,6 +137,43 @@ def test_the_page_from_an_empty_folder_to_two_boats(newcomer: Newcomer) -> None:
     journal = (runs / "two" / "journal.jsonl").read_text()
     assert '"boat_1"' in journal
     assert '"boat_2"' in journal
+
+
+def play(newcomer: Newcomer, needs: str) -> int:
+    """Play the section that needs a library, beside the robot; return how many commands it has."""
+    commands = 0
+    for block in blocks(PAGE):
+        if block.option("needs") == needs or block.option("file") == "robot.py":
+            newcomer.do(block)
+            commands += len(block.text.splitlines()) * (block.language == "sh")
+    newcomer.end_robots()
+    return commands
+
+
+def test_the_lake_with_gps(newcomer: Newcomer) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    assert play(newcomer, "pyproj") <= 2 + 4, "two programs of the robot, and four commands"
+    run = RunDirectory.open(newcomer.folder / "runs" / "lake")
+    assert run.summary()["status"] == "finished"
+    assert run.summary()["observed"] >= 8
+    assert content(newcomer.folder) <= 12
+
+
+def test_the_house_with_frames(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("tf2_ros") is None:  # it has no wheel
+        path = os.pathsep.join(filter(None, (str(STANDIN), os.environ.get("PYTHONPATH"))))
+        monkeypatch.setenv("PYTHONPATH", path)
+    assert play(newcomer, "tf2_ros") <= 2 + 3
+    run = RunDirectory.open(newcomer.folder / "runs" / "house")
+    assert run.summary()["status"] == "finished"
+    assert run.summary()["observed"] >= 8
+    assert content(newcomer.folder) <= 12
+
+
+def content(folder: Path) -> int:
+    """Return how many lines of mission.yaml are more than a comment."""
+    lines = (folder / "mission.yaml").read_text().splitlines()
+    return sum(1 for line in lines if line.strip() and not line.strip().startswith("#"))
 
 
 def test_the_robot_can_be_read_at_once() -> None:
@@ -149,7 +192,5 @@ def test_a_first_map_takes_few_commands_and_lines(newcomer: Newcomer) -> None:
         if "export" in block.text:
             break
     newcomer.end_robots()
-    lines = (newcomer.folder / "mission.yaml").read_text().splitlines()
-    content = [line for line in lines if line.strip() and not line.strip().startswith("#")]
     assert commands <= 5
-    assert len(content) <= 12
+    assert content(newcomer.folder) <= 12

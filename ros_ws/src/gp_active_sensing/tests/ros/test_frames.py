@@ -146,6 +146,62 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
     wait_until(lambda: probe.waypoints, "a pose in the map's frame is used all the same")
 
 
+def wait_said(capfd: pytest.CaptureFixture[str], text: str) -> None:
+    """Wait until the log says something: a message is counted first."""
+    log: list[str] = []
+    wait_until(lambda: log.append(capfd.readouterr().err) or text in "".join(log), text)  # type: ignore[func-returns-value]
+
+
+NO_ROTATIONS = [(0.0, 0.0, 0.0, 0.0), (math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.5)]
+
+
+@pytest.mark.parametrize("rotation", NO_ROTATIONS)
+def test_a_pose_is_not_turned_by_a_rotation_that_is_none(
+    ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str],
+    rotation: tuple[float, float, float, float],
+) -> None:  # fmt: skip
+    node = sensing(ros)
+    probe = Sensor(ros).connect()
+    tf.move("odom", 0.0, 0, rotation=rotation)
+    probe.odometry(20.0, frame="odom")
+    wait_until(lambda: node.mission.rejected["wrong_frame"] == 1, "the refusal")
+    x, _, _, w = rotation
+    said = f"({x:g}, 0, 0, {w:g}), expected a quaternion of length 1"
+    assert f"the transform has the rotation {said}" in capfd.readouterr().err
+    tf.move("odom", 0.0, 0)
+    probe.odometry(20.0, frame="odom")
+    wait_until(lambda: probe.waypoints, "a transform that is one is used")
+
+
+@pytest.mark.parametrize("rotation", NO_ROTATIONS)
+def test_nor_is_a_probe_there_whose_own_transform_has_one(
+    ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str],
+    rotation: tuple[float, float, float, float],
+) -> None:  # fmt: skip
+    node = sensing(ros, "pose.type:=tf", "pose.rate:=100.0")
+    probe = Sensor(ros)
+    wait_until(probe.readings.get_subscription_count, "a subscriber of reading")
+    tf.move("base_link", 20.0, 1_000_000_000, rotation=rotation)
+    wait_until(lambda: node.mission.rejected["pose_not_finite"] == 1, "the refusal")
+    wait_said(capfd, "a message of topic /tf has the rotation")
+    assert not probe.waypoints
+    tf.move("base_link", 20.0, probe.now_ns())
+    wait_until(lambda: probe.waypoints, "a transform that is one is used")
+
+
+def test_nor_a_sensor(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
+    node = sensing(ros, "reading.mount_from:=tf")
+    probe = Sensor(ros).connect()
+    now = probe.now_ns()
+    probe.odometry(20.0, t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    tf.move("gas", 0.0, 0, rotation=NO_ROTATIONS[1], parent="base_link")
+    probe.measured(20.0, t=now)
+    wait_until(lambda: node.mission.rejected["no_mount"] == 1, "the reading is refused")
+    wait_said(capfd, "(it has the rotation (nan, 0, 0, 1), expected")
+    assert not observed(node)
+
+
 @pytest.mark.parametrize("use", [True, False])
 def test_the_covariance_of_odometry_widens_a_reading(ros: Ros, use: bool) -> None:
     node = sensing(ros, f"pose.covariance:={'use' if use else 'ignore'}")

@@ -13,12 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from geometry_msgs.msg import PoseStamped
-from nav_msgs.msg import Odometry
+from geometry_msgs.msg import PoseStamped, TransformStamped
+from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.qos import qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import NavSatFix, Temperature
@@ -26,14 +27,16 @@ from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
-from gp_active_sensing.ros import fit
-from gp_active_sensing.ros.fit import has_transforms, pose_misfits
+from gp_active_sensing.ros import fit, qos
+from gp_active_sensing.ros.fit import pose_misfits, tf_problem
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.running_system import Heard
 from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.launched import launched, runner
+from tests.unit.mission.grids import NOTHING_FREE, house
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
@@ -237,7 +240,10 @@ class Terminal:
         while (found := self.seen.find(text, self._at)) < 0:
             assert time.monotonic() < end, f"no {text!r} in {self.seen}"
             if select.select([self.fd], [], [], 0.1)[0]:
-                self.seen += os.read(self.fd, 10_000).decode(errors="replace")
+                try:
+                    self.seen += os.read(self.fd, 10_000).decode(errors="replace")
+                except OSError:  # the command has ended, and its terminal with it
+                    pytest.fail(f"it ended without {text!r}: {self.seen}")
         self._at = found + len(text)
 
     def say(self, text: str) -> None:
@@ -283,20 +289,169 @@ def converse(terminal: Terminal) -> None:
         assert shown in terminal.seen
 
 
+ROOM = house((-1.0, -1.0, 7.0, 3.0))
+STANDIN = Path(__file__).parent / "standin"
+"""A folder with a tf2_ros, which has no wheel."""
+MAP = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
+
+
+def publish_map(ros: Ros, found: GridMap = ROOM, latched: bool = True) -> None:
+    """Publish a map as map_server does: once, for all who come."""
+    profile = qos.latched() if latched else qos.reliable()
+    publisher = ros.node("map_server").create_publisher(OccupancyGrid, "/map", profile)
+    publisher.publish(outputs_of(found))
+
+
+def test_a_map_by_topic(ros: Ros, tmp_path: Path) -> None:
+    publish_map(ros)
+    Boat(ros, frame="map")
+    more = ("--spacing", "2", "--radius", "0.2", "--run-dir", str(tmp_path / "run"))
+    done = init(tmp_path, "--map-topic", "map", *MAP, *more)
+    assert done.returncode == 0, done.stdout
+    assert "map: of map, now: 8 places, 6 × 2 m, frame map" in done.stdout
+    found = written(tmp_path)
+    assert found["map"] == {"topic": "map", "spacing": 2.0, "inflation": 0.2}
+    assert len(content(tmp_path)) <= 12
+    log = tmp_path / "log"
+    with launched(log, *runner("probe", f"params_file:={tmp_path / 'mission.yaml'}")):
+        wait_until(lambda: "the mission begins" in log.read_text(), f"a mission; see {log}")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--map-topic", "mapp"), "map: nobody publishes /mapp. Did you mean '/map'?"),
+        (("--map", "/odom"), "map: /odom is of type nav_msgs/msg/Odometry, not nav_msgs/msg/Occu"),
+        (("--map", "/odom"), "OccupancyGrid: give another topic"),
+        (("--map", "/map", "--frame", "world"), "the map is in frame 'map', and the mission in"),
+        (("--map", "map"), "/odom is in frame 'odom', the map in 'map'"),
+        (("--map", "map"), "since nobody publishes /tf or /tf_static"),
+        (("--map", "map", "--pose", "tf"), "pose: nobody publishes /tf or /tf_static"),
+        (("--map", "map", "--pose", "/fix"), "give --datum LATITUDE,LONGITUDE of its origin"),
+    ],
+)
+def test_a_map_by_topic_that_does_not_fit(
+    ros: Ros, tmp_path: Path, words: tuple[str, ...], problem: str
+) -> None:
+    publish_map(ros)
+    Boat(ros)
+    done = init(tmp_path, *MAP, *words)
+    assert done.returncode == 1, done.stdout
+    assert problem in done.stdout
+    assert written(tmp_path)["map"]["topic"]
+
+
+def test_a_map_that_does_not_come_is_said(ros: Ros, tmp_path: Path) -> None:
+    publish_map(ros, latched=False)
+    Boat(ros)
+    done = init(tmp_path, "--map-topic", "/map", *MAP)
+    assert done.returncode == 1, done.stdout
+    assert "map: no message came on /map in 3 s, though somebody publishes it" in done.stdout
+    assert "is it latched (transient local)" in done.stdout
+    assert "map: the first one that comes on /map" in done.stdout
+
+
+def test_a_map_without_free_ground_is_said(ros: Ros, tmp_path: Path) -> None:
+    publish_map(ros, NOTHING_FREE)
+    Boat(ros, frame="map")
+    done = init(tmp_path, "--map-topic", "/map", *MAP)
+    assert done.returncode == 1, done.stdout
+    assert "map: /map: " in done.stdout
+    assert "has no cell for a place" in done.stdout
+
+
+def test_a_map_by_topic_is_an_answer(ros: Ros, tmp_path: Path) -> None:
+    publish_map(ros)
+    Boat(ros, frame="map")
+    with contextlib.closing(Terminal(tmp_path, *MAP)) as terminal:
+        terminal.read_until("/map (nav_msgs/msg/OccupancyGrid)")
+        terminal.read_until("or a topic such as /map: ")
+        terminal.say("/map")
+        terminal.read_until("places, 7 × 3 m, frame map")
+        terminal.read_until("Field of the value")
+        terminal.say("")
+        terminal.read_until("Folder of the records")
+        terminal.say("")
+        terminal.read_until("Start it:")
+        assert terminal.process.wait(LIMIT) == 0, terminal.seen
+    assert written(tmp_path)["map"] == {"topic": "/map"}
+
+
+class Localisation:
+    """Says how odom lies in map and base_link in odom, one message each (see standin)."""
+
+    def __init__(self, ros: Ros, *, lost: bool = False) -> None:
+        self.node = ros.node("amcl")
+        self.publisher = self.node.create_publisher(TransformStamped, "/tf", 100)
+        self.links = [("odom", "base_link")] if lost else [("map", "odom"), ("odom", "base_link")]
+        self.node.create_timer(0.05, self.say)
+
+    def say(self) -> None:
+        for parent, child in self.links:
+            found = TransformStamped(child_frame_id=child)
+            found.header.frame_id = parent
+            found.header.stamp = self.node.get_clock().now().to_msg()
+            found.transform.translation.x, found.transform.rotation.w = 1.0, 1.0
+            self.publisher.publish(found)
+
+
+@pytest.mark.parametrize("pose", ["/odom", "tf"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_frames_of_nav2(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pose: str, lost: bool
+) -> None:
+    path = os.pathsep.join(filter(None, (str(STANDIN), os.environ.get("PYTHONPATH"))))
+    monkeypatch.setenv("PYTHONPATH", path)
+    publish_map(ros)
+    Boat(ros)
+    Localisation(ros, lost=lost)
+    done = init(tmp_path, "--map-topic", "/map", *MAP, "--pose", pose)
+    assert done.returncode == int(lost), done.stdout
+    if lost:
+        source = "odom" if pose == "/odom" else "base_link"
+        assert f"tf has no transform from '{source}' to the map's frame 'map'" in done.stdout
+        assert "start what publishes it (a localisation or SLAM)" in done.stdout
+
+
+def outputs_of(found: GridMap) -> OccupancyGrid:
+    """Return the message of a map."""
+    grid, message = found.grid, OccupancyGrid()
+    message.header.frame_id = found.frame
+    message.info.height, message.info.width = grid.shape
+    message.info.resolution = grid.resolution
+    message.info.origin.position.x, message.info.origin.position.y = grid.origin
+    message.info.origin.orientation.w = 1.0
+    message.data = grid.values.astype(np.int8).ravel().tolist()
+    return message
+
+
+def can(target: str, source: str) -> str:
+    return ""
+
+
+def cannot(target: str, source: str) -> str:
+    return "there is no tf"
+
+
 def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     places = build_topology(MapConfig("grid", columns=3, rows=3, frame="map"))
     pose = Odometry()
     pose.header.frame_id = "odom"
     heard = Heard("/odom", [pose], [0.0, 0.1])
-    assert "is in frame 'odom', the map in 'map'" in pose_misfits(PoseConfig(), heard, places)[0]
-    assert pose_misfits(PoseConfig(), heard, places, transforms=True) == []
+    (said,) = pose_misfits(PoseConfig(), heard, places, lambda target, source: "of the rain")
+    assert "is in frame 'odom', the map in 'map'" in said
+    assert said.endswith("They are not transformed, since of the rain")
+    assert pose_misfits(PoseConfig(), heard, places, can) == []
+    assert pose_misfits(PoseConfig(), heard, None, cannot) == [], "the map has not come"
     for installed in (True, False):
         found = "a spec" if installed else None
         monkeypatch.setattr(fit, "find_spec", {"tf2_ros": found}.get)
-        assert has_transforms({"/tf": ("tf2_msgs/msg/TFMessage",)}) is installed
-        assert not has_transforms({"/odom": ("nav_msgs/msg/Odometry",)})
+        why = tf_problem({"/tf": ("tf2_msgs/msg/TFMessage",)})
+        assert bool(why) is not installed
+        assert installed or "tf2_ros is not installed" in why
+        assert "nobody publishes /tf" in tf_problem({"/odom": ("nav_msgs/msg/Odometry",)})
     slow = Heard("/odom", [pose], [0.0, 8.0])
-    assert "comes every 8 s, too slowly" in pose_misfits(PoseConfig(), slow, places)[0]
+    assert "comes every 8 s, too slowly" in pose_misfits(PoseConfig(), slow, places, cannot)[0]
     lost = Heard("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
     fix = PoseConfig(type="sensor_msgs/msg/NavSatFix", datum=(52.5, 13.4))
-    assert pose_misfits(fix, lost, places) == ["pose: /fix has no position yet (no fix?)"]
+    assert pose_misfits(fix, lost, places, cannot) == ["pose: /fix has no position yet (no fix?)"]

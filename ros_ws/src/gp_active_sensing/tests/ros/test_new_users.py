@@ -13,28 +13,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from geometry_msgs.msg import PoseStamped, TransformStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import NavSatFix
 
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros
 from tests.ros.robot import Robot
-from tests.ros.test_robot import write_roads
 from tests.waiting import LIMIT
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
 MOST_COMMANDS = 5
 MOST_LINES = 12
-LAKE = (52.5, 13.4)
-"""Where the lake's corner is [degree]."""
+LAKE = (47.000001, 8.000243)
+"""Latitude and longitude of the origin of the lake's map, as `init` says it [degree]."""
 METRES_PER_DEGREE = 111_200.0
+ODOM = (1.0, 0.5)
+"""Where odometry began in the map of the house [m]; it looks north there."""
+STANDIN = Path(__file__).parent / "standin"
+"""A folder with a tf2_ros, which has no wheel."""
 
 
 class User:
@@ -101,49 +105,89 @@ def with_fix(ros: Ros, robot: Robot) -> None:
     node.create_subscription(Odometry, "/odom", on_pose, 100)
 
 
-def write_house(folder: Path) -> None:
-    """Write a map of map_server: two rooms with a door between them, and unknown ground."""
-    pixels = np.full((40, 60), 254, dtype=np.uint8)  # 0.5 m each
-    pixels[[0, -1], :] = pixels[:, [0, -1]] = 0
-    pixels[:16, 30] = pixels[24:, 30] = 0
-    pixels[1:6, 50:59] = 205
-    (folder / "house.pgm").write_bytes(b"P5\n60 40\n255\n" + pixels.tobytes())
-    (folder / "house.yaml").write_text(
-        "image: house.pgm\nresolution: 0.5\norigin: [0.0, 0.0, 0.0]\nnegate: 0\n"
-        "occupied_thresh: 0.65\nfree_thresh: 0.196\n"
-    )
+def with_nav2(ros: Ros) -> None:
+    """Give a robot what Nav2 brings: map → odom → base_link by tf, and goals in the map.
+
+    The transforms are as the stand-in for tf2_ros hears them.
+    """
+    node = ros.node("nav2")
+    transforms = node.create_publisher(TransformStamped, "/tf", 100)
+    goals = node.create_publisher(PoseStamped, "/goal", 10)
+
+    def on_pose(message: Odometry) -> None:
+        at, half = message.pose.pose.position, math.sqrt(0.5)
+        for parent, child, x, y, quarter in (
+            ("map", "odom", *ODOM, True),
+            ("odom", "base_link", at.x, at.y, False),
+        ):
+            found = TransformStamped(child_frame_id=child)
+            found.header.frame_id, found.header.stamp = parent, message.header.stamp
+            found.transform.translation.x, found.transform.translation.y = x, y
+            found.transform.rotation.z = half if quarter else message.pose.pose.orientation.z
+            found.transform.rotation.w = half if quarter else message.pose.pose.orientation.w
+            transforms.publish(found)
+
+    def on_goal(message: PoseStamped) -> None:
+        assert message.header.frame_id == "map"
+        goal, at = PoseStamped(), message.pose.position
+        goal.header.frame_id = "odom"
+        goal.pose.position.x, goal.pose.position.y = at.y - ODOM[1], ODOM[0] - at.x
+        goals.publish(goal)
+
+    node.create_subscription(Odometry, "/odom", on_pose, 100)
+    node.create_subscription(PoseStamped, "/goal_pose", on_goal, 10)
+
+
+def copy(user: User, name: str, new_name: str) -> None:
+    """Put a file into a user's folder that he has from elsewhere."""
+    (user.folder / new_name).write_bytes(find_resource("maps", name).read_bytes())
 
 
 def boat(ros: Ros, user: User) -> int:
-    """A boat on an open lake, with a satellite receiver."""
-    with_fix(ros, ros.add(Robot(times=20.0, frame_id="gps")))
-    said = user.init("--map", "60x40", "--pose", "/fix", "--budget", "80 m")
-    assert "425 places, 60 × 40 m" in said
-    return 15
+    """A boat on an open lake with an island, drawn in Google Earth, and a satellite receiver."""
+    pytest.importorskip("pyproj", reason="maps in degrees need the extra [maps]")
+    copy(user, "lake.kml", "my_lake.kml")
+    with_fix(ros, ros.add(Robot(times=20.0, frame_id="gps", x=-127.0, y=52.0)))
+    said = user.init("--map", "my_lake.kml", "--pose", "/fix", "--budget", "200 m")
+    assert "417 places, 465 × 285 m, frame map" in said
+    assert "origin at latitude {:.6f}, longitude {:.6f}".format(*LAKE) in said
+    assert "/fix: heard, " in said
+    return 8
 
 
 def rover(ros: Ros, user: User) -> int:
-    """A rover in a house that Nav2 has a map of."""
-    write_house(user.folder)
-    ros.add(Robot(times=20.0, frame_id="map", x=5.0, y=5.0, speed=1.5))
-    said = user.init("--map", "house.yaml", "--pose", "/odom", "--budget", "60 m")
-    assert "frame map" in said
-    return 10
+    """A rover in a house that Nav2 has a map of, and Nav2's frames."""
+    copy(user, "house.yaml", "my_house.yaml")
+    copy(user, "house.pgm", "house.pgm")
+    with_nav2(ros)
+    ros.add(Robot(times=20.0, frame_id="odom", speed=1.0))
+    said = user.init(
+        *("--map", "my_house.yaml", "--radius", "0.25", "--spacing", "0.6", "--pose", "tf"),
+        *("--waypoint", "/goal_pose", "--budget", "15 m"),
+    )
+    assert "142 places, 11 × 7 m, frame map" in said
+    assert "Does not fit" not in said
+    return 8
 
 
 def car(ros: Ros, user: User) -> int:
-    """A car on a road map."""
-    write_roads(user.folder / "farm.geojson")
-    ros.add(Robot(times=20.0, run_up=60.0, x=30.0, y=0.0, speed=8.0))
-    said = user.init("--map", "farm.geojson", "--pose", "/odom", "--budget", "6")
-    assert "10 places" in said
-    return 6
+    """A car on a road map of a town."""
+    copy(user, "town.geojson", "my_town.geojson")
+    ros.add(Robot(times=20.0, frame_id="map", run_up=60.0, x=414.0, y=106.0, speed=15.0))
+    said = user.init("--map", "my_town.geojson", "--pose", "/odom", "--budget", "1 km")
+    assert "705 places" in said
+    return 4
 
 
 @pytest.mark.parametrize("mission", [boat, rover, car])
 def test_from_an_empty_folder_to_a_map(
-    ros: Ros, tmp_path: Path, mission: Callable[[Ros, User], Any]
+    ros: Ros,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mission: Callable[[Ros, User], Any],
 ) -> None:
+    path = os.pathsep.join(filter(None, (str(STANDIN), os.environ.get("PYTHONPATH"))))
+    monkeypatch.setenv("PYTHONPATH", path)
     user = User(tmp_path)
     least = mission(ros, user)
     user.drive()

@@ -57,12 +57,15 @@ class Tf(types.ModuleType):
         *,
         y: float = 0.0,
         turn: float = 0.0,
+        rotation: tuple[float, float, float, float] | None = None,
         parent: str = "map",
     ) -> None:
-        """Say how a frame lies in another one."""
+        """Say how a frame lies in another one; `rotation` x, y, z, w in place of `turn`."""
         found = TransformStamped(child_frame_id=child)
         found.header.frame_id, found.header.stamp = parent, outputs.time_of(stamp_ns)
-        place, rotation = found.transform.translation, found.transform.rotation
+        place, q = found.transform.translation, found.transform.rotation
         place.x, place.y = x, y
-        rotation.z, rotation.w = math.sin(0.5 * turn), math.cos(0.5 * turn)
+        q.z, q.w = math.sin(0.5 * turn), math.cos(0.5 * turn)
+        if rotation is not None:
+            q.x, q.y, q.z, q.w = rotation
         self.known[parent, child] = found

@@ -37,6 +37,8 @@ def test_what_a_page_names_is_there(page: Path) -> None:
         ("`no_such_word` of the code", "no no_such_word"),
         ("~~~\n`Bal.horizont`\n~~~", ""),
         ("`/home/robot/maps/mine.geojson` of the reader", ""),
+        ("save this as `buoy.py`:\n~~~python file=buoy.py\npass\n~~~", ""),
+        ("save this as `boy.py`:\n~~~python file=buoy.py\npass\n~~~", "no such file"),
     ],
 )
 def test_wrong_names_are_found(text: str, problem: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.config import from_mapping
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.learning.data.readings import (
     SNAP,
@@ -21,6 +21,7 @@ from gp_active_sensing.learning.data.readings import (
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.stored import check_places, stored_map
 from gp_active_sensing.util.yaml_files import apply_overrides
 
 __all__ = ["DataRequest", "RowRequest", "found_map", "load_readings", "refuse"]
@@ -116,8 +117,14 @@ def load_readings(asked: RowRequest) -> DataRequest:
         why = f"a table, and {data} is a scenario or a run: leave it out"
         refuse(asked, ("place", "value", "snap"), why)
         if path.is_dir():
-            run = RunDirectory.open(path).config
-            config, topology = _sections(run, asked.overrides, path)
+            run = RunDirectory.open(path)
+            section = run.config.get("map")
+            kept = dict(run.config)
+            if isinstance(section, Mapping):
+                kept["map"] = to_mapping(stored_map(section, run.start, base_dir=path))
+            config, topology = _sections(kept, asked.overrides, path)
+            if not asked.overrides and not kept["map"]["topic"]:  # which grows
+                check_places(run.start, topology, path)
             return _job(config, topology, read_run(path, topology, held_out=asked.held_out))
         scenario = load_scenario(data, overrides=asked.overrides)
         topology = build_topology(scenario.map)

@@ -37,10 +37,17 @@ class VbksConfig:
     )
     learn_inducing: bool = param(True, help="move the inducing inputs, each kernel its own")
     restarts: int = param(
-        4,
+        8,
         help="starting points of each kernel, the most promising of 64 draws; the best goes on",
         low=1,
         high=64,
+    )
+    race: tuple[float, ...] = param(
+        (0.125, 0.25, 0.5),
+        help="shares of the steps of the starts; at the first estimate after each, the worse half "
+        "of a kernel's starts is dropped; [] = all are optimised to the end",
+        above=0.0,
+        high=1.0,
     )
     noise_floor: float = param(
         1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
@@ -92,6 +99,8 @@ class VbksConfig:
             problems.append(
                 f"stages: expected ascending shares that end with 1, got {list(self.stages)}"
             )
+        if list(self.race) != sorted(set(self.race)):
+            problems.append(f"race: expected ascending shares, got {list(self.race)}")
         if self.dtype == "float32" and self.hyperparameters == "full":
             problems.append(
                 "dtype: float32 has too few digits for the curvature of q(θ); it is for "

@@ -263,6 +263,31 @@ class Restarts:
         self.state = self.state.cut(these)
         self.prepare()
 
+    def race(self, share: float) -> bool:
+        """Drop starts that are behind others of their kernel; return whether there were any.
+
+        Successive halving [Jamieson2016]: of S starts of a kernel ``ceil(S / 2^h)`` stay once h of
+        the shares in `VbksConfig.race` have passed. One that has converged keeps its place.
+
+        Args:
+            share: of the steps of the starts that have been taken.
+        """
+        halvings = sum(share >= at for at in self.config.race)
+        placed: dict[int, list[tuple[float, int]]] = {}
+        for part in (*self._waiting, self.state):
+            for number, best in zip(part.number.tolist(), part.best.tolist(), strict=True):
+                placed.setdefault(self.members[number].kernel, []).append((-best, number))
+        staying: set[int] = set()
+        for kernel, order in placed.items():
+            begun = sum(member.kernel == kernel for member in self.members)
+            left = math.ceil(begun / 2**halvings)
+            staying |= {number for _, number in sorted(order)[:left]}
+        stays = [number in staying for number in self.state.number.tolist()]
+        if all(stays):
+            return False
+        self.keep(torch.tensor(stays, device=self.device))
+        return True
+
     def gather(self) -> None:
         """Bring those that wait back, in their order, each where its bound was best."""
         parts = [*self._waiting, self.state]

@@ -157,7 +157,10 @@ class Training:
             for i in range(population.going):
                 population.member(i).iterations += 1
             if self._step % every == 0 or self._step == limit:
-                if self._estimate(sample):
+                left = self._estimate(sample)
+                if phase == "starts":
+                    left = population.race(self._step / limit) or left
+                if left:
                     etas = self._etas()
                 self._checkpoint()
 

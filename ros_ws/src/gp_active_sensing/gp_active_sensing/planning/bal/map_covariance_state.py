@@ -17,7 +17,7 @@ from gp_active_sensing.planning.bal.tail import AlongRoute, Tails
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.planning.entropy import noise_entropy
-from gp_active_sensing.planning.map_error import MapVariance, targets_of
+from gp_active_sensing.planning.map_error import VAGUE_MEAN, MapVariance, targets_of
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.types import Budget, FloatArray, IntArray
 
@@ -311,7 +311,7 @@ def map_start(
         route: that is gone on with after the last of these readings, where visiting sequences are
             few enough to be enumerated.
     """
-    belief, left = request.belief, request.remaining
+    belief, left = request.belief.with_mean_within(VAGUE_MEAN), request.remaining
     if sequences is None:
         route = ()
     places = np.union1d(locations, np.array(route, dtype=np.int64))

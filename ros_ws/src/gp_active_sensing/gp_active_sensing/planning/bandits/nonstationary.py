@@ -1,4 +1,4 @@
-"""Hot spots that move: GP-UCB that forgets, and SparQ-GP-UCB, which also asks an expert."""
+"""Hot spots that move: GP-UCB that forgets, SparQ-GP-UCB, and what they ask an expert."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ __all__ = [
     "SwGpUcb",
     "TvGpUcb",
     "WGpUcb",
+    "places_to_ask",
     "query_number",
     "recommended_share",
     "recommended_window",
@@ -36,16 +37,49 @@ __all__ = [
 
 _EXACT = 500
 """Places up to which the draw is exact."""
+_EPSILON = 0.01
+"""Total variation distance from the Q-DPP that a draw among more places may have."""
 _JITTER = 1e-6
 """Added to the correlations' diagonal: places next to each other are told apart all the same."""
 
 
+class _AsksOfVisited:
+    """Asks an expert about ``⌈c log^d t⌉`` of the visited places; fields are the policy's."""
+
+    query_factor: float
+    query_power: float
+
+    @property
+    def asks(self) -> bool:
+        """Whether an expert is asked at all."""
+        return self.query_factor > 0.0
+
+    @property
+    def draw_error(self) -> float:
+        """Total variation distance that the draw of places may have."""
+        return _EPSILON
+
+    def queries(
+        self,
+        belief: Belief,
+        topology: Topology,
+        *,
+        rng: np.random.Generator,
+        state: PolicyState,
+        places: Collection[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Return the places that an expert is to be asked about; see `places_to_ask`."""
+        number = query_number(stage_of(state), self.query_factor, self.query_power)
+        return places_to_ask(belief, number, rng, places=places, epsilon=self.draw_error)
+
+
 @dataclass(frozen=True)
-class ForgettingUcb(GpUcb):
+class ForgettingUcb(_AsksOfVisited, GpUcb):
     """GP-UCB that brings a drift of its own to the belief.
 
     The papers count time in steps, one a decision; a probe takes as long as it takes. What is
-    given for a step is one of `step` seconds, or of one second.
+    given for a step is one of `step` seconds, or of one second. With a `query_factor` above 0 an
+    expert is asked before each decision as SparQ-GP-UCB does, and its answers count as readings do.
     """
 
     step: float | None = param(
@@ -55,6 +89,12 @@ class ForgettingUcb(GpUcb):
         unit="s",
         above=0.0,
     )
+    query_factor: float = param(
+        0.0,
+        help="c of the ⌈c log^d t⌉ visited places that an expert is asked about; 0 = none",
+        low=0.0,
+    )
+    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
 
     @abstractmethod
     def drift(self) -> DriftConfig:
@@ -209,6 +249,35 @@ def _entries(
     return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)
 
 
+def places_to_ask(
+    belief: Belief,
+    number: int,
+    rng: np.random.Generator,
+    *,
+    places: Collection[int] | None = None,
+    epsilon: float = _EPSILON,
+) -> tuple[int, ...]:
+    """Return the places that an expert is to be asked about before the next decision.
+
+    Visited places, spread by a Q-DPP; where the expert has places of its own, of these. No more
+    than have been visited.
+
+    Args:
+        belief: over the field, so far.
+        number: Q, see `query_number`.
+        rng: source of randomness.
+        places: where the expert can be asked; None = anywhere.
+        epsilon: see `spread_places`.
+    """
+    known = np.flatnonzero(belief.visited)
+    asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
+    number = min(number, known.size, asked.size)
+    if not number:
+        return ()
+    drawn = spread_places(belief, asked, number, rng, epsilon=epsilon)
+    return tuple(int(place) for place in drawn)
+
+
 def sparq_beta(information: float, delta: float, norm: float) -> float:
     r"""Return the width of the confidence bound, in standard deviations.
 
@@ -225,7 +294,7 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 
 
 @dataclass(frozen=True)
-class SparqGpUcb(Bandit):
+class SparqGpUcb(_AsksOfVisited, Bandit):
     """Upper confidence bound on recent readings and an expert's fresh values.
 
     A reading of age a (in steps) has the noise variance ``σ² (a² + 1)``; those beyond ``σ² log t``
@@ -239,10 +308,13 @@ class SparqGpUcb(Bandit):
         0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
     )
     norm: float = param(1.0, help="bound on the norm ‖f‖_k of the field about its mean", low=0.0)
+    scale: float = param(
+        1.0, help="divides β_t²; the theory needs 1, experiments do well with 5", above=0.0
+    )
     query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
     query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
     epsilon: float = param(
-        0.01,
+        _EPSILON,
         help="total variation distance from the Q-DPP that the draw among more than 500 places may "
         "have",
         above=0.0,
@@ -263,31 +335,10 @@ class SparqGpUcb(Bandit):
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ + β_t σ`` [unit of the readings]."""
         information = float(belief.weights @ belief.information)
-        return view.mean + sparq_beta(information, self.delta, self.norm) * view.std
+        width = sparq_beta(information, self.delta, self.norm) / math.sqrt(self.scale)
+        return view.mean + width * view.std
 
-    def queries(
-        self,
-        belief: Belief,
-        topology: Topology,
-        *,
-        rng: np.random.Generator,
-        state: PolicyState,
-        places: Collection[int] | None = None,
-    ) -> tuple[int, ...]:
-        """Return the places that an expert is to be asked about before the next decision.
-
-        Args:
-            belief: over the field, so far.
-            topology: where the probe may go.
-            rng: source of randomness.
-            state: of the policy.
-            places: where the expert can be asked; None = anywhere.
-        """
-        known = np.flatnonzero(belief.visited)
-        number = query_number(stage_of(state), self.query_factor, self.query_power)
-        asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
-        number = min(number, known.size, asked.size)
-        if not number:
-            return ()
-        drawn = spread_places(belief, asked, number, rng, epsilon=self.epsilon)
-        return tuple(int(place) for place in drawn)
+    @property
+    def draw_error(self) -> float:
+        """Total variation distance that the draw of places may have."""
+        return self.epsilon

@@ -7,8 +7,9 @@ whole map within the least part of the budget after which the map is expected to
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -34,6 +35,7 @@ __all__ = [
     "RoutePolicy",
     "least_of",
     "next_pass",
+    "parts_only",
     "pass_of",
 ]
 
@@ -97,11 +99,18 @@ def pass_of(
     def more() -> bool:
         return not spent() and (most is None or driver.evaluated < most)
 
-    return next_pass(driver, belief, request.aim, _CANDIDATES, more)
+    return next_pass(driver, belief, request.aim, _CANDIDATES, more, elsewhere=request.pending)
 
 
 def next_pass(
-    driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, more: Callable[[], bool]
+    driver: RouteDriver,
+    belief: Belief,
+    aim: Aim,
+    candidates: int,
+    more: Callable[[], bool],
+    *,
+    elsewhere: Collection[int] = (),
+    probes: int = 1,
 ) -> Pass:
     """Return what the next pass takes of a driver's budget.
 
@@ -121,6 +130,8 @@ def next_pass(
         candidates: most λ, as of the driver's field.
         more: asked before each tour but the first whether there is room for it; without any it is
             the largest tour so far.
+        elsewhere: places that other probes are going to read.
+        probes: that have no route yet, this one among them: each takes the parts nearest to it.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)
@@ -130,7 +141,8 @@ def next_pass(
     unknown = not belief.settled or read < FEWEST
     which, shares = representatives(belief, candidates)
     forecast = AimForecast(aim, belief, driver.topology.weights, which, shares)
-    parts = _middles(driver, not_seen(belief, driver.topology))[:most]
+    parts = _middles(driver, _open_parts(driver, belief, elsewhere))
+    parts = _nearest(driver, parts, min(most, math.ceil(len(parts) / probes)))
     order = parts if parts else _design(driver, parts, FEWEST)
 
     def enough(route: Driven) -> bool:
@@ -167,6 +179,42 @@ def next_pass(
     if met is not None:
         return Pass(driver.needs(met))
     return Pass(whole if low >= high and low < most else driver.needs(short))
+
+
+def parts_only(
+    driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, elsewhere: Collection[int]
+) -> bool:
+    """Return whether a map is good enough but for parts where nothing was read nor will be.
+
+    Args:
+        driver: knows the map.
+        belief: what is known.
+        aim: error of the map with which the mission is over.
+        candidates: most λ.
+        elsewhere: places that other probes are going to read.
+    """
+    if np.count_nonzero(belief.readings) < FEWEST or not belief.settled:
+        return False
+    if not _open_parts(driver, belief, elsewhere):
+        return False
+    which, shares = representatives(belief, candidates)
+    forecast = AimForecast(aim, belief, driver.topology.weights, which, shares)
+    return forecast.met(np.ones(len(shares)))
+
+
+def _open_parts(driver: RouteDriver, belief: Belief, elsewhere: Collection[int]) -> list[IntArray]:
+    """Return the parts of the map where nothing was read, and where no other probe will read."""
+    others = np.fromiter(elsewhere, dtype=np.int64)
+    found = not_seen(belief, driver.topology)
+    return [part for part in found if not np.isin(others, part).any()]
+
+
+def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
+    """Return `count` of some places, those nearest to where the probe stands."""
+    if driver.at is None or count >= len(places):
+        return places[:count]
+    away = driver.distances.row(driver.at)[places]
+    return [places[i] for i in sorted(np.argsort(away, kind="stable")[:count].tolist())]
 
 
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:

@@ -6,8 +6,11 @@
   const FONT = '11px system-ui, "Liberation Sans", sans-serif';
   const FAR = 5000; // metres from which on kilometres are shown
 
-  /** Room around a map of some width, in pixels: left for the y axis, below for x and the scale. */
-  GPAS.room = (width) => ({ left: width < 260 ? 34 : 44, bottom: 40 });
+  /**
+   * Room around a map of some width, in pixels: left for the y axis, below for x and the scale.
+   * Layers side by side have no axes: one position is in each of them.
+   */
+  GPAS.room = (width, layers) => (layers ? { left: 0, bottom: 24 } : { left: width < 260 ? 34 : 44, bottom: 40 });
 
   /** The longest round length that is not longer than some metres. */
   function round(metres) {
@@ -20,7 +23,7 @@
   }
 
   /**
-   * Draw them. `where` is the layout of the map: `box` (left, top, right, bottom of the map in
+   * Draw the axes and what is below them. `where` is the layout of the map: `box` (left, top, right, bottom of the map in
    * pixels), `low` and `high` (its corners in metres) and `factor` (pixels a metre).
    */
   GPAS.axes = (pen, where, north) => {
@@ -63,8 +66,21 @@
       tick(box.left - 4, y(value), box.left - 1, y(value));
       if (y(value) > box.top + (tall > 30 ? 18 : 4)) pen.fillText(label, box.left - 6, y(value));
     }
+    pen.restore();
+    GPAS.scale(pen, where, north, 30);
+  };
+
+  /** Draw the scale bar, and north where it is known, so many pixels below the map. */
+  GPAS.scale = (pen, where, north, below) => {
+    const { box, factor } = where;
+    pen.save();
+    pen.font = FONT;
+    pen.setLineDash([]);
+    pen.lineCap = 'butt';
+    pen.lineJoin = 'miter';
+    pen.textBaseline = 'middle';
     const length = round(Math.min(120, 0.4 * (box.right - box.left)) / factor);
-    const [at, level] = [box.left, box.bottom + 30];
+    const [at, level] = [box.left, box.bottom + below];
     pen.strokeStyle = GPAS.variable('--ink');
     pen.fillStyle = GPAS.variable('--ink');
     pen.lineWidth = 2;

@@ -35,7 +35,8 @@
     const margin = 0.06 * span;
     const share = (v) => (v - low + margin) / (span + 2 * margin);
     const decimals = Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(span))));
-    const text = (v) => v.toFixed(decimals).replace('-', '−');
+    const large = first.some((c) => Math.abs(c[2]) >= 1e6);
+    const text = (v) => (large ? GPAS.number(v, 5) : v.toFixed(decimals).replace('-', '−'));
     const exact = first.every((c) => c[2] - c[1] < 1e-9);
     const rows = element('div', 'rows', null, host);
     for (const [place, lower, upper] of first) {

@@ -27,11 +27,15 @@
     if (value === null || value === undefined || Number.isNaN(value)) return '–';
     const size = Math.abs(value);
     const plain = size === 0 || (size >= 1e-4 && size < 1e7);
-    const text = plain ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
-    return text.replace('-', '−');
+    const short = Number(value.toPrecision(digits));
+    const text = plain ? String(short) : short.toExponential().replace('e+', 'e');
+    return text.replaceAll('-', '−');
   };
 
   GPAS.withUnit = (value, unit, digits) => GPAS.number(value, digits) + (unit ? ` ${unit}` : '');
+
+  /** A large number as a label: 2e5. */
+  const exponential = (value) => (value === 0 ? '0' : Number(value.toPrecision(3)).toExponential().replace('e+', 'e').replaceAll('-', '−'));
 
   /** Round values between two ends, about `count` of them, with their labels. */
   GPAS.ticks = (low, high, count, whole = false) => {
@@ -45,8 +49,8 @@
     const found = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * span; i += 1) {
       const value = i * step;
-      const large = Math.abs(value) >= 1e6 || decimals > 6;
-      const label = large ? GPAS.number(value, 3) : value.toFixed(decimals).replace('-', '−');
+      const large = Math.abs(value) >= 1e6 || span >= 1e5 || decimals > 6;
+      const label = large ? exponential(value) : value.toFixed(decimals).replace('-', '−');
       found.push({ value, label: Number(label) === 0 ? '0' : label });
     }
     return found;

@@ -77,7 +77,7 @@
     const known = Boolean(places.georeference);
     const header = {
       schema: 1, name: run.name, crs: known ? 'EPSG:4326' : 'local', frame: run.frame,
-      units: known ? 'degree' : 'metre', quantity: run.quantity, unit: run.unit,
+      units: known ? 'degree' : 'metre', quantity: run.quantity, unit: run.unitSaid,
     };
     const features = rows(run, at).map((properties, i) => ({ type: 'Feature', id: properties.place, properties, geometry: geometry(i) }));
     return JSON.stringify({ type: 'FeatureCollection', gp_active_sensing: header, features });

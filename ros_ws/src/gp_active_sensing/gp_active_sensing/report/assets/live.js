@@ -67,6 +67,7 @@
       hello = JSON.parse(event.data);
       fine();
       buttons();
+      tables();
     });
     source.addEventListener('ping', heard);
     let queue = Promise.resolve();
@@ -114,10 +115,11 @@
       else if (name === 'truth') jobs.push(GPAS.unpack(part).then((found) => (truth = found.row(0))));
       else if (name.startsWith('map.')) jobs.push(row(part).then((found) => maps.set(Number(name.slice(4)), found)));
       else parts.set(name, part);
-      drawn = drawn || /^(head|maps|places|truth|step\.|map\.)/.test(name);
+      drawn = drawn || /^(head|maps|places|quality|truth|step\.|map\.)/.test(name);
     }
     await Promise.all(jobs);
     words();
+    tables();
     if (drawn) draw();
     else if (shown && ('robots' in change.parts || 'tracks' in change.parts)) {
       shown.robots.splice(0, Infinity, ...parts.get('robots'));
@@ -147,6 +149,8 @@
     else if (rows.every((found) => found.truth)) real = layer('truth');
     return {
       ...parts.get('head'),
+      goesOn: !['ended', 'stopped'].includes((parts.get('mission') || {}).state),
+      quality: parts.get('quality'),
       places,
       steps,
       maps: { ...info, mean: layer('mean'), std: layer('std'), truth: real },
@@ -166,7 +170,6 @@
     shown = assemble();
     if (load) load(shown);
     else load = GPAS.start(shown);
-    stages();
   }
 
   // -- words ------------------------------------------------------------------------------------
@@ -251,21 +254,36 @@
     for (const [why, count] of mission.refused) element('li', '', `${count}: ${why}`, list);
   }
 
-  /** The table of the stages, asked for while it is open. */
-  async function stages() {
-    const host = byId('stages');
-    host.hidden = shown.kind !== 'stages' || shown.steps.length < 2;
+  const TABLES = { mission: 'facts', stages: 'stages' }; // place in the page -> name at the server
+
+  /** The tables below the maps: each is asked for while it is open. */
+  function tables() {
+    const mission = parts.get('mission');
+    byId('mission').hidden = !mission;
+    byId('stages').hidden = !mission || !mission.records;
+    Object.keys(TABLES).forEach(table);
+  }
+
+  async function table(id) {
+    const host = byId(id);
     if (!host.open || host.hidden) return;
-    const answer = await fetch('stages').catch(() => null);
-    if (!answer || !answer.ok) return;
+    const number = String(Number(host.dataset.asked || 0) + 1);
+    host.dataset.asked = number;
+    const answer = await fetch(TABLES[id]).catch(() => null);
+    const text = answer && answer.ok ? await answer.text().catch(() => null) : null;
+    if (host.dataset.asked !== number) return; // it was asked for again meanwhile
+    const said = host.querySelector('.soft');
+    if (said) said.remove();
+    if (text === null) element('p', 'soft', 'The connection is lost: this is as it was.', host);
+    if (text === null || host.dataset.text === text) return;
+    host.dataset.text = text;
     const made = document.createElement('div');
-    made.innerHTML = await answer.text();
-    const table = made.querySelector('.scroll');
-    if (!table) return;
-    host.querySelector('summary').textContent = made.querySelector('summary').textContent;
-    const left = host.lastElementChild.scrollLeft;
-    host.lastElementChild.replaceWith(table);
-    table.scrollLeft = left;
+    made.innerHTML = text; // made by the server, with all that comes from the run escaped
+    const found = made.querySelector('details');
+    if (!found) return;
+    const scrolled = [...host.querySelectorAll('.scroll')].map((box) => [box.scrollLeft, box.scrollTop]);
+    host.replaceChildren(...found.childNodes);
+    host.querySelectorAll('.scroll').forEach((box, i) => box.scrollTo(...(scrolled[i] || [0, 0])));
   }
 
   // -- commands ---------------------------------------------------------------------------------
@@ -330,9 +348,7 @@
     const button = event.target.closest('button');
     if (button) command(button);
   });
-  byId('stages').addEventListener('toggle', () => {
-    if (shown) stages();
-  });
+  for (const id of Object.keys(TABLES)) byId(id).addEventListener('toggle', () => table(id));
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && dirty) draw();
   });

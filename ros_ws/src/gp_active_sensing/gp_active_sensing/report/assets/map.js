@@ -13,7 +13,7 @@
     const [least, most] = layers ? [layers.low, layers.high] : [places.low, places.high];
     const [low, high] = [least.map((v) => v - side), most.map((v) => v + side)];
     const margin = places.shape === 'cells' ? 2 : 8;
-    const room = GPAS.room(width);
+    const room = GPAS.room(width, layers);
     const [wide, tall] = [Math.max(high[0] - low[0], 1e-9), Math.max(high[1] - low[1], 1e-9)];
     const inner = width - room.left - 2 * margin;
     const factor = Math.min(inner / wide, (inner * TALLEST) / tall);
@@ -138,7 +138,10 @@
       const pen = canvas.getContext('2d');
       pen.clearRect(0, 0, where.width, where.height);
       pen.drawImage(below, 0, 0, where.width, where.height);
-      if (places.layers) heights(pen, where, places.layers);
+      if (places.layers) {
+        heights(pen, where, places.layers);
+        GPAS.scale(pen, where, places.north, 14);
+      }
       else GPAS.axes(pen, where, places.north);
       over(pen, where, trace);
     }
@@ -193,7 +196,8 @@
       for (const tick of GPAS.ticks(low, high, 6)) {
         const share = (tick.value - low) / (high - low || 1);
         const text = GPAS.element('span', '', tick.label, scale);
-        text.style.left = `${Math.min(98, Math.max(2, 100 * share))}%`;
+        text.style.left = `${100 * share}%`;
+        text.style.transform = `translateX(${-100 * Math.min(1, Math.max(0, share < 0.06 ? 0 : share > 0.94 ? 1 : 0.5))}%)`;
       }
     };
     mark(range);

@@ -26,18 +26,22 @@
       heading: (i) => `${word} ${steps[i].n}`,
     };
     const add = (spec) => made.push(GPAS.chart(host, { ...shared, ...spec }));
-    /** A range without the first values where they are far above the rest, which they would flatten. */
-    function settled(values, fromZero) {
+    /**
+     * A range without the first values where they are far above the rest, which they would flatten:
+     * what is not known at all before the first readings may be any number.
+     */
+    function settled(values, fromZero, colour = 'var(--accent)') {
       for (const [count, times] of [[1, 1.4], [2, 3], [3, 3]]) {
         const first = values.slice(0, count).filter((v) => v !== null);
         const rest = values.slice(count).filter((v) => v !== null);
-        if (rest.length < Math.max(3, 5 * (count - 1)) || !first.length) return {};
+        if (rest.length < Math.max(3, 5 * (count - 1))) return {};
+        if (!first.length) continue; // before the first stage nothing was decided
         const [low, high, top] = [Math.min(...rest), Math.max(...rest), Math.max(...first)];
         const floor = fromZero ? 0 : low - 0.08 * (high - low);
         if (!(high > floor && top - floor > times * (high - floor))) continue;
         const at = steps[values.indexOf(top)].n;
         const name = `${word} ${at}: ${GPAS.number(top, 3)}, above this chart`;
-        return { range: [floor, high + 0.08 * (high - floor)], legend: [{ name, colour: 'var(--accent)', mark: 'stroke' }] };
+        return { range: [floor, high + 0.08 * (high - floor)], legend: [{ name, colour, mark: 'stroke' }] };
       }
       return {};
     }
@@ -55,7 +59,7 @@
         const least = steps.map(() => run.floor[0]);
         series.push(line(`nobody could promise less with ${run.floor[1]} places`, least, 'var(--soft)', { dash: '5 4', width: 1.2 }));
       }
-      const view = settled(promised, true);
+      const view = settled(promised, true, 'var(--second)');
       if (view.legend && run.floor) view.legend.push({ name: series[1].name, colour: 'var(--soft)', mark: 'dashed' });
       add({ title, unit, fromZero: true, ...view, series });
     }
@@ -76,11 +80,14 @@
     if (has(lower)) {
       const gap = steps.map((_, i) => (lower[i] === null ? null : Math.max(0, upper[i] - lower[i])));
       const same = gap.every((g) => g === null || g < 1e-9);
-      add({
-        title: (same ? 'Value of the decision' : 'Bounds on the decision’s value') + bracket, unit: run.valueUnit,
-        series: same ? [line('value', lower, 'var(--second)')] : [line('upper', upper, 'var(--ink)', { width: 1.2 }), line('lower', lower, 'var(--second)')],
-      });
-      if (!same) add({ title: `Gap between the bounds${bracket}`, unit: run.valueUnit, fromZero: true, series: [line('gap', gap, 'var(--third)')] });
+      const bounds = same ? [line('value', lower, 'var(--second)')] : [line('upper', upper, 'var(--ink)', { width: 1.2 }), line('lower', lower, 'var(--second)')];
+      const view = settled(upper, false, bounds[0].colour);
+      if (view.legend && !same) {
+        view.range = [Math.min(view.range[0], ...lower.filter((v) => v !== null)), view.range[1]];
+        view.legend = [{ name: `upper (${view.legend[0].name})`, colour: bounds[0].colour, mark: 'stroke' }, { name: 'lower', colour: bounds[1].colour, mark: 'stroke' }];
+      }
+      add({ title: (same ? 'Value of the decision' : 'Bounds on the decision’s value') + bracket, unit: run.valueUnit, ...view, series: bounds });
+      if (!same) add({ title: `Gap between the bounds${bracket}`, unit: run.valueUnit, fromZero: true, ...settled(gap, true, 'var(--third)'), series: [line('gap', gap, 'var(--third)')] });
     }
     let seconds = column('planSeconds');
     if (has(seconds)) {
@@ -130,10 +137,13 @@
       const text = (i) => `${(100 * steps[i][key][k]).toFixed(0)} %`;
       return { kind: 'band', name, low, high, colour: shades[k], opacity: 1, text };
     });
-    return {
-      title, series, range: [0, 1.0001],
-      legend: series.map((s) => ({ name: s.name, colour: s.colour })),
-    };
+    const entries = series.map((s) => ({ name: s.name, colour: s.colour }));
+    const long = entries.reduce((sum, entry) => sum + entry.name.length, 0) > 150;
+    const newest = steps[steps.length - 1][key];
+    const counts = long ? entries.filter((_, k) => newest[k] >= 0.02) : entries;
+    const rest = entries.length - counts.length;
+    if (rest) counts.push({ name: `and ${rest} of less than 2 %`, colour: 'transparent' });
+    return { title, series, range: [0, 1.0001], legend: counts };
   }
 
   function readout(run, step, s) {
@@ -142,13 +152,15 @@
     const parts = [];
     if (step.probe) parts.push([step.probe, '']);
     if (step.place !== undefined) {
-      const read = step.value === null ? 'no reading' : `read ${GPAS.withUnit(step.value, run.unit)}`;
+      const going = run.goesOn && s === run.steps.length - 1; // to the place, which is not read yet
+      const none = going ? 'is where it goes' : 'no reading';
+      const read = step.value === null ? none : `read ${GPAS.withUnit(step.value, run.unit)}`;
       parts.push([run.places.names[step.place], read]);
     } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is where the mission had to end']);
     else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
     parts.push([`${step.observed} of ${run.places.n}`, 'places observed']);
-    if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit), 'promised']);
-    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit), 'RMSPE']);
+    if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'error promised']);
+    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'prediction error']);
     if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];
     if (shown !== s) parts.push([`maps of ${run.kind === 'stages' ? 'stage' : 'reading'} ${run.steps[shown].n}`, '(not every step has its own)']);
@@ -166,10 +178,10 @@
     const slider = byId('slider');
     let run, steps, scales, kernels, staged, last, past, field, made, shades, tints, map;
     let now = null;
+    let asks = null; // the number of the step that was gone to; null = the newest, whichever that is
     let timer = null;
 
     function load(next) {
-      const stands = now === null || now === last ? null : steps[now].n;
       const section = byId('run');
       section.style.minHeight = `${section.offsetHeight}px`; // the window keeps its place
       run = next;
@@ -194,7 +206,7 @@
       slider.max = last;
       byId('larger').hidden = run.places.shape === 'line';
       document.querySelector('.bar').hidden = last === 0;
-      now = stands === null ? last : Math.max(0, steps.findLastIndex((step) => step.n <= stands));
+      now = asks === null ? last : Math.max(0, steps.findLastIndex((step) => step.n <= asks));
       show();
       section.style.minHeight = '';
     }
@@ -225,6 +237,7 @@
     function go(s, keep = false) {
       if (!keep) pause();
       now = Math.min(last, Math.max(0, s));
+      asks = now === last ? null : steps[now].n;
       show();
       if (!keep) history.replaceState(null, '', `#${staged ? 'stage' : 'reading'}=${steps[now].n}`);
     }

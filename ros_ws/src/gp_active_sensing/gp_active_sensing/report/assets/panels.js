@@ -124,14 +124,20 @@
       pen.font = '600 11px system-ui, "Liberation Sans", sans-serif';
       pen.lineWidth = 3;
       pen.strokeStyle = GPAS.variable('--card');
-      for (const { place, n } of past.numbered(at.s)) {
+      const said = []; // a number that would lie on a newer one is left out
+      for (const { place, n } of past.numbered(at.s).reverse()) {
         const [x, y] = [where.middle[2 * place], where.middle[2 * place + 1]];
         dot(pen, x, y, 3, GPAS.variable('--ink'));
         pen.lineWidth = 3;
         pen.strokeStyle = GPAS.variable('--card');
         const right = x + 4 + pen.measureText(n).width < where.width;
         pen.textAlign = right ? 'left' : 'right';
-        const [tx, ty] = [right ? x + 4 : x - 4, Math.max(10, y - 4)];
+        const low = places.layers ? 13 : -4; // above a place may be the label of its layer
+        const [tx, ty] = [right ? x + 4 : x - 4, Math.max(10, y + low)];
+        const wide = pen.measureText(n).width;
+        const [from, to] = right ? [tx, tx + wide] : [tx - wide, tx];
+        if (said.some(([first, end, sy]) => from < end + 5 && to > first - 5 && Math.abs(sy - ty) < 11)) continue;
+        said.push([from, to, ty]);
         pen.strokeText(n, tx, ty);
         pen.fillStyle = GPAS.variable('--ink');
         pen.fillText(n, tx, ty);

@@ -34,7 +34,7 @@
       title: 'Calibration: places within an interval [%]', x: quality.shares, xLabel: 'probability of the interval [%]', unit: '%', range: [0, 102],
       heading: (i) => `${quality.shares[i]} % interval`,
       series: [
-        { kind: 'line', name: 'right', values: quality.shares, colour: 'var(--soft)', dash: '5 4', width: 1.2 },
+        { kind: 'line', name: 'as it should be', values: quality.shares, colour: 'var(--soft)', dash: '5 4', width: 1.2 },
         { kind: 'line', name: 'found', values: quality.inside, colour: 'var(--accent)' },
       ],
     });

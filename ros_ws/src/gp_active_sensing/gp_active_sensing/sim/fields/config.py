@@ -160,9 +160,10 @@ class FieldConfig:
         low=-HUGE,
         high=HUGE,
     )
-    cell: float | None = param(
+    cell: float | tuple[float, float] | None = param(
         None,
-        help="size of a cell (raster); null = what the .asc or .tif file says, arrays need it",
+        help="size of a cell, or [along x, along y] (raster); null = what the .asc or .tif file "
+        "says, arrays need it",
         unit="m",
         above=0.0,
     )
@@ -227,6 +228,11 @@ class FieldConfig:
                 )
         if problems:
             raise ConfigError(problems)
+
+    @property
+    def cell_size(self) -> tuple[float, float] | None:
+        """Width and height of a cell [m]; None = as the file says."""
+        return (self.cell, self.cell) if isinstance(self.cell, float) else self.cell
 
     def _layer_problems(self) -> list[str]:
         if self.kind != "raster":

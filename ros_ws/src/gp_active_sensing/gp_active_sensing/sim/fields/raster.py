@@ -1,45 +1,30 @@
 """The values of a field from a raster: an ESRI ASCII grid, a GeoTIFF, or a NumPy array.
 
 A value of a raster stands at the centre of its cell. Between the centres of four cells values are
-bilinear; beyond the outermost centres the nearest values hold. An ESRI ASCII grid looks like this:
-
-    ncols 3
-    nrows 2
-    xllcorner 0.0
-    yllcorner 0.0
-    cellsize 10.0
-    NODATA_value -9999
-    1 2 3
-    4 5 -9999
-
-Its rows run from north to south. ``xllcenter`` and ``yllcenter`` may stand for the corners (the
-centre of the south-west cell), and ``dx`` and ``dy`` for ``cellsize``. A row may go over several
-lines.
+bilinear; beyond the outermost centres the nearest values hold. What an ESRI ASCII grid looks like
+is said in `topology.loaders.ascii_grid`.
 """
 
 from __future__ import annotations
 
-import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import MapError, brief_repr, listed, suggest
+from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.drafts import number_of
+from gp_active_sensing.topology.loaders.ascii_grid import MAX_CELLS, read_ascii_grid
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["MAX_CELLS", "Raster", "raster_truth", "read_ascii_grid", "read_rasters"]
+__all__ = ["Raster", "raster_truth", "read_rasters"]
 
 _SHOWN = 5
 _ARRAYS = (".npy", ".npz")
@@ -209,22 +194,20 @@ def read_rasters(
             )
             raise MapError(msg)
     values, origin, cell = read_ascii_grid(path)
-    cell = cell if config.cell is None else (config.cell, config.cell)
-    return [Raster(values[::-1], config.origin or origin, cell)]
+    return [Raster(values[::-1], config.origin or origin, config.cell_size or cell)]
 
 
 def _from_geotiff(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None
 ) -> list[Raster]:
-    from gp_active_sensing.sim.fields.geotiff import read_geotiff
+    from gp_active_sensing.topology.loaders.geotiff import read_geotiff
 
     if config.row_order != "north_first":
         msg = "field.row_order: is for .npy and .npz, a GeoTIFF says itself how its rows run"
         raise MapError(msg)
     bands = None if config.layers == "all" else (config.layer or 0,)
     values, origin, cell = read_geotiff(path, bands, datum, MAX_CELLS)
-    cell = cell if config.cell is None else (config.cell, config.cell)
-    return [Raster(layer, config.origin or origin, cell) for layer in values]
+    return [Raster(layer, config.origin or origin, config.cell_size or cell) for layer in values]
 
 
 def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
@@ -248,8 +231,7 @@ def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
     if config.row_order == "north_first":
         values = values[:, ::-1]
     x, y = config.origin or (0.0, 0.0)
-    size = config.cell or 1.0
-    return [Raster(layer, (x, y), (size, size)) for layer in values]
+    return [Raster(layer, (x, y), config.cell_size or (1.0, 1.0)) for layer in values]
 
 
 def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:
@@ -317,135 +299,3 @@ def _check_sizes(path: Path) -> None:
                     f"than {MAX_CELLS} cells need; cut it down to the area of the map"
                 )
                 raise MapError(msg)
-
-
-MAX_CELLS = 25_000_000
-"""Largest raster that is read (5000 × 5000, 200 MB in memory)."""
-
-_CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
-_KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
-
-
-def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    """Read an ESRI ASCII grid.
-
-    Returns:
-        (rows, columns) values from north to south, NaN = no data; and in the file's unit the
-        south-west corner of the south-west cell, and width and height of a cell.
-
-    Raises:
-        MapError: a file that is none; the message says the line.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as stream:
-            lines = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
-            header, first = _header(path, lines)
-            shape = _shape(path, header)
-            values = _values(path, shape, chain(first, lines))
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read as an ESRI ASCII grid: {error}"
-        raise MapError(msg) from error
-    keys = ("dx", "dy") if "cellsize" not in header and "dx" in header else ("cellsize", "cellsize")
-    width, height = (_number(path, header, key, "a number above 0", 0.0) for key in keys)
-    origin = _edge(path, header, "x", width), _edge(path, header, "y", height)
-    values[values == header.get("nodata_value", math.nan)] = np.nan
-    return values, origin, (width, height)
-
-
-_Lines = Iterator[tuple[int, list[str]]]
-
-
-def _header(path: Path, lines: _Lines) -> tuple[dict[str, float], list[tuple[int, list[str]]]]:
-    """Return the keys, and the first line after them, if there is one."""
-    header: dict[str, float] = {}
-    for number, words in lines:
-        key, where = words[0].lower(), f"{path}, line {number}"
-        if key not in _KEYS:
-            if number_of(key) is not None:
-                return header, [(number, words)]
-            msg = (
-                f"{where}: expected a key of an ESRI ASCII grid or a number, got "
-                f"{brief_repr(words[0])}.{suggest(key, _KEYS)} The header has ncols, nrows, "
-                "xllcorner, yllcorner, cellsize and perhaps NODATA_value"
-            )
-            raise MapError(msg)
-        if len(words) != 2 or number_of(words[1]) is None:
-            msg = f"{where}: expected one number after {words[0]}, got {words[1:]}"
-            raise MapError(msg)
-        if key in header:
-            msg = f"{where}: {words[0]} is there twice"
-            raise MapError(msg)
-        header[key] = float(words[1])
-    return header, []
-
-
-def _number(
-    path: Path,
-    header: Mapping[str, float],
-    key: str,
-    what: str,
-    above: float = -math.inf,
-    *,
-    whole: bool = False,
-) -> float:
-    """Return the finite number of a key. Raises MapError where there is none."""
-    if key not in header:
-        found = ", ".join(header) or "none"
-        msg = f"{path}: the header of an ESRI ASCII grid needs {key}; it has: {found}"
-        raise MapError(msg)
-    if not above < header[key] < math.inf or (whole and header[key] % 1.0):
-        msg = f"{path}: {key}: expected {what}, got {header[key]:g}"
-        raise MapError(msg)
-    return header[key]
-
-
-def _shape(path: Path, header: Mapping[str, float]) -> tuple[int, int]:
-    """Return the numbers of rows and columns."""
-    what = "a whole number of 1 or more"
-    found = (_number(path, header, key, what, 0.0, whole=True) for key in ("nrows", "ncols"))
-    rows, columns = map(int, found)
-    if rows * columns > MAX_CELLS:
-        msg = (
-            f"{path}: {columns} × {rows} cells are more than {MAX_CELLS}; cut it down to the area "
-            "of the map, or make its cells larger (gdal_translate -projwin, -tr)"
-        )
-        raise MapError(msg)
-    return rows, columns
-
-
-def _edge(path: Path, header: Mapping[str, float], axis: str, size: float) -> float:
-    """Return the western or southern edge."""
-    corner, centre = f"{axis}llcorner", f"{axis}llcenter"
-    if corner in header and centre in header:
-        msg = f"{path}: has both {corner} and {centre}; keep the one that is meant"
-        raise MapError(msg)
-    if centre in header:
-        return _number(path, header, centre, "a finite number") - 0.5 * size
-    return _number(path, header, corner, "a finite number")
-
-
-def _values(path: Path, shape: tuple[int, int], lines: _Lines) -> FloatArray:
-    """Return the values (rows, columns)."""
-    values = np.empty(shape[0] * shape[1])
-    size, done = f"{shape[1]} × {shape[0]} cells", 0
-    for number, words in lines:
-        where = f"{path}, line {number}"
-        if done + len(words) > values.size:
-            msg = f"{where}: more than the {values.size} values of {size}"
-            raise MapError(msg)
-        try:
-            row = np.array(words, dtype=np.float64)
-        except ValueError:
-            bad = next(word for word in words if number_of(word) is None)
-            hint = "; decimals take a point" if "," in bad else ""
-            msg = f"{where}: expected a number, got {brief_repr(bad)}{hint}"
-            raise MapError(msg) from None
-        if np.isinf(row).any():
-            msg = f"{where}: expected finite numbers, got infinity"
-            raise MapError(msg)
-        values[done : done + row.size] = row
-        done += row.size
-    if done < values.size:
-        msg = f"{path}: ends after {done} of {values.size} values ({size})"
-        raise MapError(msg)
-    return values.reshape(shape)

@@ -56,9 +56,11 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
     name = path.name.lower()
     ends = [end for end in loaders if name.endswith(end)]
     if not ends:
+        from gp_active_sensing.topology.map_kinds import ends_in_words
+
         msg = (
-            f"{path}: expected a map file ending in {', '.join(loaders)}, "
-            f"got {''.join(path.suffixes[-2:])!r}"
+            f"{path}: expected a file of a map ({ends_in_words()}), got one that ends in "
+            f"{''.join(path.suffixes[-2:])!r}"
         )
         raise MapError(msg)
     end = max(ends, key=len)

@@ -1,4 +1,4 @@
-"""The polygons of a file, in its own coordinates: KML, KMZ, plans of QGroundControl, GeoJSON."""
+"""The areas of a file, in its own coordinates: KML, KMZ, plans of QGroundControl, GeoJSON."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ __all__ = ["AREA_ENDS", "AreaFile", "Shape", "read_shapes"]
 
 @dataclass(frozen=True)
 class Shape:
-    """A polygon, or a circle.
+    """A polygon, a circle or a corridor.
 
     Args:
         where: for messages.
-        shell: corners; of a circle its middle.
+        shell: corners; of a circle its middle, of a corridor the points of its middle line.
         name: of the file's author, "" if none.
         holes: corners of each.
         role: "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its
             weight); "" = not said.
         weight: of a region.
         radius: of a circle [m].
+        width: of a corridor, half of it on either side of the line [m].
     """
 
     where: str
@@ -43,6 +44,7 @@ class Shape:
     role: str = ""
     weight: float | None = None
     radius: float = 0.0
+    width: float = 0.0
 
 
 @dataclass
@@ -54,12 +56,14 @@ class AreaFile:
         shapes: in the order of the file.
         others: how many there are of what is no polygon, by its name.
         home: where a mission begins.
+        notes: what was taken for an area though it is drawn as something else, a sentence each.
     """
 
     crs: str = LONLAT
     shapes: list[Shape] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     home: Point | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def read_shapes(path: Path) -> AreaFile:
@@ -100,8 +104,13 @@ def _role(said: Sequence[str], weight: float | None) -> str:
 # -- KML -------------------------------------------------------------------------------------------
 
 
+_MEET = 1e-6
+"""Ends of a path that are no farther apart meet, about 0.1 m [degree]."""
+
+
 def _kml(path: Path) -> AreaFile:
     found = AreaFile()
+    closed: list[Shape] = []
     for number, mark in enumerate(elements(path, {"Placemark"}, root="kml"), 1):
         named = next((e.text or "" for e in mark if tag_of(e) == "name"), "").strip()
         where = f"placemark {number}" + (f" ({named!r})" if named else "")
@@ -109,18 +118,44 @@ def _kml(path: Path) -> AreaFile:
         weight = number_of(extra.get("weight"))
         roles = [extra.get("role", ""), extra.get("type", ""), named]
         role = _role(roles, _checked_weight(weight, where, path))
+        sides = {id(e) for whole in mark.iter() if tag_of(whole) == "Polygon" for e in whole.iter()}
         for element in mark.iter():
             kind = tag_of(element)
             if kind == "Polygon":
                 shell, holes = _kml_rings(element, where, path)
                 found.shapes.append(Shape(where, shell, named, holes, role, weight))
-            elif kind in ("LineString", "Point", "Track"):
-                found.others[_PLAIN[kind]] += 1
+            elif kind in _PLAIN and id(element) not in sides:
+                if corners := _closed(element, where, path):
+                    closed.append(Shape(where, corners, named, role=role, weight=weight))
+                else:
+                    found.others[_PLAIN[kind]] += 1
+    _take_closed(found, closed)
     return found
+
+
+def _closed(line: ET.Element, where: str, path: Path) -> tuple[Point, ...]:
+    """Return the corners that a path goes round, none where its ends do not meet."""
+    if tag_of(line) not in ("LineString", "LinearRing"):
+        return ()
+    text = next((e.text or "" for e in line if tag_of(e) == "coordinates"), "")
+    points = _kml_points(text, where, path)
+    if len(points) < 2 or math.dist(points[0], points[-1]) > _MEET:
+        return ()
+    return points[:-1] if len(set(points[:-1])) >= 3 else ()  # to and fro is no outline
+
+
+def _take_closed(found: AreaFile, closed: Sequence[Shape]) -> None:
+    """Add closed paths to the areas of a file; beside polygons a path without a role is a track."""
+    taken = [shape for shape in closed if shape.role] if found.shapes else closed
+    found.shapes += taken
+    found.notes += [f"{s.where}: a path whose ends meet was taken as an area" for s in taken]
+    if len(taken) < len(closed):
+        found.others["closed paths beside polygons"] = len(closed) - len(taken)
 
 
 _PLAIN = {
     "LineString": "lines",
+    "LinearRing": "lines",
     "MultiLineString": "lines",
     "Point": "points",
     "MultiPoint": "points",
@@ -152,7 +187,7 @@ def _kml_rings(
     for side in polygon:
         for element in side.iter():
             if tag_of(element) == "coordinates":
-                ring = _kml_points(element.text or "", where, path)
+                ring = _opened(_kml_points(element.text or "", where, path))
                 (shells if tag_of(side) == "outerBoundaryIs" else holes).append(ring)
     if len(shells) != 1:
         msg = f"{path}: {where}: expected one outerBoundaryIs with coordinates, got {len(shells)}"
@@ -171,7 +206,7 @@ def _kml_points(text: str, where: str, path: Path) -> tuple[Point, ...]:
             )
             raise MapError(msg)
         points.append((float(numbers[0] or 0.0), float(numbers[1] or 0.0)))
-    return _opened(points)
+    return tuple(points)
 
 
 def _opened(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -184,7 +219,7 @@ def _opened(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _plan(path: Path) -> AreaFile:
-    """Read a plan: the polygons of surveys, the geofence, the planned home.
+    """Read a plan: surveys, structures and corridors to scan, the geofence, the planned home.
 
     Its positions are latitude and longitude, in this order.
     """
@@ -197,26 +232,17 @@ def _plan(path: Path) -> AreaFile:
     fence, mission = _object(whole, "geoFence"), _object(whole, "mission")
     for number, item in enumerate(_list(fence, "polygons"), 1):
         where = f"geofence polygon {number}"
-        ring = _plan_ring(item.get("polygon"), where, path)
+        ring = _opened(_plan_points(item.get("polygon"), "corners", where, path))
         found.shapes.append(Shape(where, ring, where, role=_fence_role(item)))
     for number, item in enumerate(_list(fence, "circles"), 1):
         where = f"geofence circle {number}"
         circle = _object(item, "circle")
-        radius = circle.get("radius")
-        if not is_number(radius) or not 0.0 < float(radius) < 1e6:  # type: ignore[arg-type]
-            msg = f"{path}: {where}: radius: expected metres above 0, got {shown(radius)}"
-            raise MapError(msg)
+        radius = _metres(circle, "radius", where, path)
         middle = _plan_point(circle.get("center"), where, path)
         role = _fence_role(item)
-        found.shapes.append(Shape(where, (middle,), where, role=role, radius=float(radius)))  # type: ignore[arg-type]
+        found.shapes.append(Shape(where, (middle,), where, role=role, radius=radius))
     for number, item in enumerate(_list(mission, "items"), 1):
-        kind = item.get("complexItemType")
-        if kind == "survey":
-            where = f"survey {number}"
-            ring = _plan_ring(item.get("polygon"), where, path)
-            found.shapes.append(Shape(where, ring, where, role="outline"))
-        else:
-            found.others["waypoints and other items"] += 1
+        _plan_item(item, number, found, path)
     rally = len(_list(_object(whole, "rallyPoints"), "points", of=list))
     if rally:
         found.others["rally points"] += rally
@@ -224,6 +250,34 @@ def _plan(path: Path) -> AreaFile:
     if home is not None:
         found.home = _plan_point(home, "plannedHomePosition", path)
     return found
+
+
+def _plan_item(item: Mapping[str, Any], number: int, found: AreaFile, path: Path) -> None:
+    kind = str(item.get("complexItemType") or "")
+    if kind in _SCANS:
+        where = f"{_SCANS[kind]} {number}"
+        ring = _opened(_plan_points(item.get("polygon"), "corners", where, path))
+        found.shapes.append(Shape(where, ring, where, role="outline"))
+        if kind == "StructureScan":
+            found.notes.append(f"{where}: the ground of the structure was taken as an area")
+    elif kind == "CorridorScan":
+        where = f"corridor scan {number}"
+        line = _plan_points(item.get("polyline"), "points", where, path)
+        width = _metres(item, "CorridorWidth", where, path)
+        found.shapes.append(Shape(where, line, where, role="outline", width=width))
+    else:
+        found.others["waypoints and other items"] += 1
+
+
+_SCANS = {"survey": "survey", "StructureScan": "structure scan"}
+
+
+def _metres(data: Mapping[str, Any], key: str, where: str, path: Path) -> float:
+    value = data.get(key)
+    if not is_number(value) or not 0.0 < float(value) < 1e6:  # type: ignore[arg-type]
+        msg = f"{path}: {where}: {key}: expected metres above 0, got {shown(value)}"
+        raise MapError(msg)
+    return float(value)  # type: ignore[arg-type]
 
 
 def _fence_role(item: Mapping[str, Any]) -> str:
@@ -240,11 +294,11 @@ def _list(data: Mapping[str, Any], key: str, of: type = dict) -> list[Any]:
     return [item for item in value if isinstance(item, of)] if isinstance(value, list) else []
 
 
-def _plan_ring(value: Any, where: str, path: Path) -> tuple[Point, ...]:
+def _plan_points(value: Any, what: str, where: str, path: Path) -> tuple[Point, ...]:
     if not isinstance(value, list):
-        msg = f"{path}: {where}: expected a list of corners, got {shown(value)}"
+        msg = f"{path}: {where}: expected a list of {what}, got {shown(value)}"
         raise MapError(msg)
-    return _opened([_plan_point(corner, where, path) for corner in value])
+    return tuple(_plan_point(point, where, path) for point in value)
 
 
 def _plan_point(value: Any, where: str, path: Path) -> Point:

@@ -26,7 +26,7 @@ __all__ = ["AREA_ENDS", "Areas", "holds_areas", "name_problems", "read_areas"]
 _FAR = 500e3
 """Areas farther from the origin of the map are those of another place [m]."""
 _CIRCLE = 16
-"""Sides of a quarter of a circle."""
+"""Sides of a quarter of a circle, and of the bend of a corridor."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def read_areas(path: Path, *, datum: Point | None = None) -> Areas:
     problems = [p for shape in found.shapes if (p := _problem(shape))]
     fail(path, problems)
     located = _placed(found, path, datum)
-    notes = [*located.notes]
+    notes = [*located.notes, *found.notes]
     if found.others:
         has = ", ".join(f"{count} {what}" for what, count in found.others.items())
         notes.append(f"left out: {has}")
@@ -135,6 +135,9 @@ def _problem(shape: Shape) -> str:
 
     if shape.radius:
         return ""
+    if shape.width:
+        count = len(set(shape.shell))
+        return "" if count > 1 else f"{shape.where}: expected 2 points or more, got {count}"
     for ring in (shape.shell, *shape.holes):
         if len(set(ring)) < 3:
             return f"{shape.where}: expected 3 corners or more, got {len(set(ring))}"
@@ -166,6 +169,13 @@ def _placed(found: AreaFile, path: Path, datum: Point | None) -> _Located:
         shell, *holes = ([next(firsts) for _ in ring] for ring in (shape.shell, *shape.holes))
         if shape.radius:
             shapes.append(shapely.Point(shell[0]).buffer(shape.radius, quad_segs=_CIRCLE))
+        elif shape.width:
+            middle = shapely.LineString(shell)
+            band = middle.buffer(shape.width / 2.0, quad_segs=_CIRCLE, cap_style="flat")
+            if band.is_empty:
+                msg = f"{path}: {shape.where}: expected a line of some metres, got one of 0 m"
+                raise MapError(msg)
+            shapes.append(band)
         else:
             shapes.append(shapely.Polygon(shell, holes))
     home = next(firsts) if found.home is not None else None

@@ -11,6 +11,7 @@ from gp_active_sensing.cli import cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.replay.options import parameters_of
+from gp_active_sensing.topology import build_topology
 
 ALL = {"map": "60x40", "reading": "temperature", "pose": "odom", "budget": "300 m"}
 
@@ -113,4 +114,36 @@ def test_a_mission_among_stations(folder: Path) -> None:
     done = init(**{**ALL, "map": "stations.csv"})
     assert done.exit_code == 0, done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
-    assert (config.map.kind, config.map.file) == ("points", "stations.csv")
+    assert (config.map.kind, config.map.file) == (None, "stations.csv")
+    assert build_topology(config.map, base_dir=folder).names == ("north", "south")
+    done = init("--spacing", "5", "--force", **{**ALL, "map": "stations.csv"})
+    assert done.exit_code == 1
+    assert "spacing: has no meaning for kind 'roads' or 'points'; remove it" in done.output
+
+
+def test_a_map_by_topic_without_a_system(folder: Path) -> None:
+    rest = {key: ALL[key] for key in ("reading", "pose", "budget")}
+    done = init("--map-topic", "/map", "--radius", "0.3", **rest)
+    assert done.exit_code == 0, done.output
+    assert "map: the first one that comes on /map" in done.output
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert (config.map.topic, config.map.inflation, config.map.spacing) == ("/map", 0.3, 0.0)
+    done = init("--map-topic", "/map", "--force", **ALL)
+    assert done.exit_code == 2
+    assert "--map and --map-topic are both given" in done.output
+    done = init("--map-topic", "/map", "--radius", "-1", "--force", **rest)
+    assert done.exit_code == 1
+    assert "map.inflation: must be 0 or more [m], got -1" in done.output
+
+
+def test_a_path_that_is_no_file_is_no_topic(folder: Path) -> None:
+    done = init(**{**ALL, "map": "/no/such/map"})
+    assert done.exit_code == 1
+    assert "/no/such/map" in " ".join(done.output.split())
+    assert "the first one that comes on" not in done.output
+
+
+def test_the_radius_of_the_robot(folder: Path) -> None:
+    assert init("--radius", "0.25", **{**ALL, "map": "house"}).exit_code == 0
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert config.map.inflation == 0.25

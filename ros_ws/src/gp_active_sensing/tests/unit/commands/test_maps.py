@@ -141,6 +141,51 @@ def test_show(tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "expected a name that ends in .svg or .png, got 'map.gif'" in done.output
 
 
+def test_show_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("show", "house", "--set", "spacing=0.6", "--set", "inflation=0.25")
+    assert (done.exit_code, done.output.strip()) == (0, "house.svg")
+    drawn = (tmp_path / "house.svg").read_text("utf-8")
+    assert "house: 142 places, 0.6 m apart" in drawn
+    assert ">occupied<" in drawn
+    assert ">unknown<" in drawn
+    (tmp_path / "stations.csv").write_text(STATIONS)
+    (tmp_path / "ways.csv").write_text("from,to,metres\nnorth,south,70\nsouth,bay,60\n")
+    done = call("show", "stations.csv", "--set", "distances=ways.csv")
+    assert (done.exit_code, done.output.strip()) == (0, "stations.svg"), done.output
+    drawn = (tmp_path / "stations.svg").read_text("utf-8")
+    for words in ("stations: 3 places", ">north<", ">move<"):
+        assert words in drawn
+    done = call("inspect", "stations.csv", "--set", "distances=ways.csv")
+    assert "ways           4, of a table" in done.output
+    assert "straight, from each place to each" in call("inspect", "stations.csv").output
+
+
+def test_show_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    monkeypatch.chdir(tmp_path)
+    done = call("show", "lake.kml")
+    assert (done.exit_code, done.output.strip()) == (0, "lake.svg"), done.output
+    assert "lake: 417 places, 15 m apart" in (tmp_path / "lake.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", ["inspect", "show", "validate"])
+def test_a_lake_is_no_table(command: str) -> None:
+    done = call(command, "lake.kml", "--set", "kind=points")
+    assert done.exit_code == 1
+    assert "is a map of kind 'grid', not 'points'; leave kind out" in done.output
+    assert "<?xml" not in done.output
+
+
+def test_a_file_that_is_no_map_names_all_formats(tmp_path: Path) -> None:
+    (tmp_path / "map.txt").write_text("")
+    for command in ("inspect", "show", "validate"):
+        done = call(command, tmp_path / "map.txt")
+        assert done.exit_code == 1
+        for end in (".kml", ".yaml", ".osm.pbf", "points: .csv"):
+            assert end in done.output
+
+
 def test_show_a_png(tmp_path: Path, split: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
     done = call("show", split, "--out", tmp_path / "map.png")
@@ -163,10 +208,9 @@ def test_a_grid_from_map_server() -> None:
 
 
 def test_what_a_grid_is_not(tmp_path: Path) -> None:
-    for words in (("show", "house"), ("import", "house", tmp_path / "out.geojson")):
-        done = call(*words)
-        assert done.exit_code == 1
-        assert "is a grid, which has no roads; `maps inspect`" in done.output
+    done = call("import", "house", tmp_path / "out.geojson")
+    assert done.exit_code == 1
+    assert "is a grid, which has no roads; `maps inspect`" in done.output
     done = call("inspect", "house", "--crs", "local")
     assert done.exit_code == 2
     assert "--crs is for road maps" in done.output
@@ -193,10 +237,9 @@ def test_a_table_of_stations(tmp_path: Path) -> None:
     data = json.loads(call("inspect", file, "--json").stdout)
     assert (data["places"], data["low"], data["high"]) == (3, [0, 0, -11], [30, 40, -2])
     assert "stations.csv: valid, 3 places" in call("validate", file).output
-    for words in (("show", file), ("import", file, tmp_path / "out.geojson")):
-        done = call(*words)
-        assert done.exit_code == 1
-        assert "is a table of places (map.kind: points), which has no roads" in done.output
+    done = call("import", file, tmp_path / "out.geojson")
+    assert done.exit_code == 1
+    assert "is a table of places (map.kind: points), which has no roads" in done.output
     done = call("inspect", file, "--crs", "local")
     assert done.exit_code == 2
     assert "is a table of places" in done.output

@@ -118,3 +118,14 @@ def test_numbers_of_readings_far_apart_are_shown_by_factors(
     assert [text.get_text() for text in panel.get_xticklabels()] == [str(x) for x in columns]
     for x, first in zip(columns, panel.lines[0].get_xdata(), strict=True):
         assert 0.5 * x < first < x, "beside its number, and never at another one"
+
+
+def test_fourteen_policies_can_be_told_apart() -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    panel = figure.subplots()
+    names = [f"policy {i}" for i in range(14)]
+    rows = [PolicyRow("default", n, (Estimate(1.0, 0.1),) * 2, (4, 4)) for n in names]
+    _draw(panel, MetricTable("RMSPE", "rmspe", "", (5, 10), tuple(rows)), rows, names)
+    lines = [container.lines[0] for container in panel.containers]
+    looks = {(x.get_color(), x.get_marker(), x.get_markerfacecolor()) for x in lines}
+    assert len(looks) == len({(x.get_color(), x.get_linestyle()) for x in lines}) == 14

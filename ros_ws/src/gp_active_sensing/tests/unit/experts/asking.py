@@ -23,6 +23,10 @@ class Asking(MaxEntropy):
 
     wanted: int = param(3, help="places asked for before each decision", low=0)
 
+    @property
+    def asks(self) -> bool:
+        return self.wanted > 0
+
     def queries(
         self,
         belief: Belief,

@@ -17,14 +17,15 @@ from shapely.geometry import Point, shape
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.cli import cli
-from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.errors import MapError, MissingDependencyError, RunError
 from gp_active_sensing.export import FORMATS, FieldMap, export_map, file_names
 from gp_active_sensing.export.lattice import lattice_of
 from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario
-from gp_active_sensing.sim.fields.raster import read_ascii_grid
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.loaders.ascii_grid import read_ascii_grid
+from gp_active_sensing.topology.loaders.map_server import load as read_map_server
 from tests.unit.report.runs import bag_run, node_run
 
 L_SHAPED = [(0.0, 0.0), (6.0, 0.0), (6.0, 2.0), (2.0, 2.0), (2.0, 4.0), (0.0, 4.0)]
@@ -109,6 +110,24 @@ def test_cells_are_squares_about_their_places(lake: FieldMap, tmp_path: Path) ->
     assert data["features"][1]["properties"]["value"] is None
 
 
+def test_a_table_is_read_back_as_the_same_places(lake: FieldMap, tmp_path: Path) -> None:
+    """It has x and y and longitude and latitude: both are of the same places."""
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    lake.topology.datum = DATUM  # type: ignore[misc]
+    [path] = export_map(lake, tmp_path / "lake.csv", "csv")
+    again = build_topology(MapConfig(kind="points", file=str(path)))
+    assert again.names == lake.topology.names
+    np.testing.assert_allclose(again.positions, lake.topology.positions, atol=1e-3)
+    assert again.datum == pytest.approx(DATUM, abs=1e-6)
+    np.testing.assert_array_equal(again.columns(["mean"])[0][:, 0], lake.mean)
+    rows = path.read_text().splitlines()
+    rows[2] = rows[2].replace(",102.0,", ",103.0,", 1)
+    assert rows != path.read_text().splitlines()
+    path.write_text("\n".join(rows))
+    with pytest.raises(MapError, match=r"lake\.csv: has x and y and longitude and latitude, and"):
+        build_topology(MapConfig(kind="points", file=str(path)))
+
+
 def test_geojson_is_in_degrees_where_there_is_a_datum(lake: FieldMap, tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     lake.topology.datum = DATUM  # type: ignore[misc]
@@ -121,6 +140,35 @@ def test_geojson_is_in_degrees_where_there_is_a_datum(lake: FieldMap, tmp_path: 
     for feature in data["features"]:
         area, _ = earth.geometry_area_perimeter(shape(feature["geometry"]))
         assert area == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("datum", [None, DATUM], ids=["metres", "degrees"])
+def test_geojson_is_opened_by_geopandas(
+    lake: FieldMap, tmp_path: Path, datum: tuple[float, float] | None
+) -> None:
+    geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
+    if datum is not None:
+        pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+        lake.topology.datum = datum  # type: ignore[misc]
+    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
+    frame = geopandas.read_file(path)
+    assert len(frame) == lake.topology.n
+    assert set(frame.columns) >= {"place", "mean", "std", "readings", "value", "weight"}
+    assert frame["place"].tolist() == list(lake.topology.names)
+    np.testing.assert_allclose(frame["mean"], lake.mean, rtol=1e-8)
+    np.testing.assert_allclose(frame["std"], lake.std, rtol=1e-8)
+    assert frame["readings"].tolist() == lake.readings.tolist()
+    assert frame["value"].isna().tolist() == (lake.readings == 0).tolist()
+    assert frame.is_valid.all()
+    assert frame.crs == "EPSG:4326"
+    if datum is None:  # a reader of RFC 7946 knows degrees only; docs/export.md says what to do
+        frame = frame.set_crs(None, allow_override=True)
+    else:
+        system = f"+proj=tmerc +lat_0={datum[1]} +lon_0={datum[0]} +ellps=WGS84 +units=m"
+        frame = frame.to_crs(system)
+    np.testing.assert_allclose(frame.area, 4.0, rtol=1e-3)
+    middles = np.column_stack([frame.centroid.x, frame.centroid.y])
+    np.testing.assert_allclose(middles, lake.topology.positions, atol=1e-3)
 
 
 def test_roads_are_lines(tmp_path: Path) -> None:
@@ -233,6 +281,42 @@ def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path, kind: str) -> N
             assert low + step * level == pytest.approx(value, abs=0.51 * step)
         assert (levels == -1).sum() == levels.size - lake.topology.n
         assert levels.max() == 100
+
+
+def test_a_map_of_map_server_has_the_keys_of_nav2_and_is_read_back(
+    lake: FieldMap, tmp_path: Path
+) -> None:
+    """The keys that nav2_map_server documents, and the grid that our reader of its maps gives."""
+    files = [p for p in export_map(lake, tmp_path / "lake", "pgm") if p.suffix == ".yaml"]
+    assert [path.name for path in files] == ["lake_mean.yaml", "lake_std.yaml"]
+    for path, values in zip(files, (lake.mean, lake.std), strict=True):
+        said = yaml.safe_load(path.read_text(encoding="ascii"))
+        assert {key: type(value) for key, value in said.items()} == {
+            "image": str,
+            "mode": str,
+            "resolution": float,
+            "origin": list,
+            "negate": int,
+            "occupied_thresh": float,
+            "free_thresh": float,
+        }
+        assert said["image"] == f"{path.stem}.pgm"
+        assert (tmp_path / said["image"]).is_file()
+        assert said["mode"] in ("trinary", "scale", "raw")
+        assert said["negate"] in (0, 1)
+        assert 0.0 <= said["free_thresh"] < said["occupied_thresh"] <= 1.0
+        assert [type(value) for value in said["origin"]] == [float] * 3
+        grid, notes = read_map_server(path)
+        assert not notes
+        assert (grid.resolution, grid.origin, grid.yaw) == (2.0, (99.0, 49.0), 0.0)
+        levels, _ = map_server(path)
+        np.testing.assert_array_equal(grid.values, levels)
+        low, step = scale_of(path.read_text(encoding="utf-8"))
+        found = [
+            grid.values[int((y - 49) / 2), int((x - 99) / 2)] for x, y in lake.topology.positions
+        ]
+        np.testing.assert_allclose(low + step * np.array(found), values, atol=0.51 * step)
+        assert (grid.values == -1).sum() == grid.values.size - lake.topology.n
 
 
 def test_cells_that_are_no_squares(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.topology.occupancy import OccupancyGrid
+from tests.unit.mission.missions import Drive
 
 RESOLUTION = 0.5
 LIVE: dict[str, Any] = {"kind": "grid", "topic": "map", "spacing": 2.0, "patience": 3.0}
@@ -36,3 +38,23 @@ def house(
 
 
 NOTHING_FREE = GridMap(OccupancyGrid(np.full((20, 20), -1, dtype=np.int8), RESOLUTION), "map")
+ROOM = house((-1.0, -1.0, 7.0, 7.0))
+LARGER = house((-1.0, -1.0, 15.0, 7.0))
+LARGEST = house((-9.0, -1.0, 15.0, 11.0))
+
+
+def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) -> Drive:
+    drive = Drive(run_dir, **{"map": LIVE, "budget": {"readings": 30}, **config})
+    drive.first = first
+    return drive
+
+
+def take(drive: Drive, found: GridMap) -> bool:
+    mission = drive.built.mission
+    assert mission.map is not None
+    return mission.map.take(mission, found)
+
+
+def steps(drive: Drive, count: int) -> None:
+    for _ in range(count):
+        drive.step()

@@ -12,6 +12,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
 from gp_active_sensing.topology.kept_maps import GridMap
@@ -72,7 +73,8 @@ class Drive:
     def start(self) -> None:
         """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
-        self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns, first=self.first)
+        first = None if self.first is None else FirstMap.of(config.map, self.first)
+        self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns, first=first)
         mission = self.parts.mission
         if mission.state == "idle":
             mission.start()

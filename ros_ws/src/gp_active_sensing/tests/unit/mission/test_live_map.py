@@ -13,7 +13,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, RunError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
-from gp_active_sensing.mission.live_map import NoMapYet
+from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
 from gp_active_sensing.mission.mission import GROWS
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.reconstruction import replay
@@ -21,30 +21,20 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.kept_maps import GridMap, kept_map
 from gp_active_sensing.topology.live import mark_of
-from tests.unit.mission.grids import LIVE, NOTHING_FREE, house
+from tests.unit.mission.grids import (
+    LARGER,
+    LARGEST,
+    LIVE,
+    NOTHING_FREE,
+    ROOM,
+    drive_on,
+    house,
+    steps,
+    take,
+)
 from tests.unit.mission.missions import CONFIG, Drive
 
-ROOM = house((-1.0, -1.0, 7.0, 7.0))
-LARGER = house((-1.0, -1.0, 15.0, 7.0))
-LARGEST = house((-9.0, -1.0, 15.0, 11.0))
 SHELF = house((-1.0, -1.0, 15.0, 7.0), taken=((1.0, 1.0, 3.0, 7.0),))
-
-
-def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) -> Drive:
-    drive = Drive(run_dir, **{"map": LIVE, "budget": {"readings": 30}, **config})
-    drive.first = first
-    return drive
-
-
-def take(drive: Drive, found: GridMap) -> bool:
-    mission = drive.built.mission
-    assert mission.map is not None
-    return mission.map.take(mission, found)
-
-
-def steps(drive: Drive, count: int) -> None:
-    for _ in range(count):
-        drive.step()
 
 
 def kinds(run_dir: Path) -> list[str]:
@@ -320,9 +310,8 @@ def test_a_report_shows_all_the_places_there_were(tmp_path: Path) -> None:
 
 def test_two_probes_share_the_map() -> None:
     config = {**CONFIG, "map": LIVE, "probes": ["a", "b"], "budget": {"readings": 30}}
-    parts = build_parts(
-        from_mapping(ActiveSensingConfig, config), None, clock=lambda: 0.0, first=ROOM
-    )
+    whole = from_mapping(ActiveSensingConfig, config)
+    parts = build_parts(whole, None, clock=lambda: 0.0, first=FirstMap.of(whole.map, ROOM))
     mission = parts.mission
     assert mission.map is not None
     assert mission.map.take(mission, LARGER)
@@ -337,7 +326,7 @@ def test_two_probes_share_the_map() -> None:
     ("given", "said"),
     [
         ({"topic": "map", "file": "house.yaml"}, "file: has no meaning with a topic"),
-        ({"topic": "map", "columns": 4}, "columns: has no meaning with a topic"),
+        ({"topic": "map", "columns": 4}, "columns: has no effect with a topic"),
         ({"topic": "map", "geofence": [[0, 0], [9, 9]]}, "geofence: has no meaning with a topic"),
         ({"topic": "map", "outline": "lake.kml"}, "with a topic give corners, not a file"),
         ({"kind": "roads", "topic": "map"}, "topic: has no meaning for kind 'roads'"),

@@ -137,7 +137,7 @@ def test_a_table_of_stations_is_a_map(tmp_path: Path) -> None:
     file = tmp_path / "stations.csv"
     file.write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
     found = read_map(str(file))
-    assert found.section == {"kind": "points", "file": str(file)}
+    assert found.section == {"file": str(file)}
     assert found.places.names == ("north", "south")
     file.write_text("name,x,y\nnorth,0,0\nnorth,30,40\n")
     with pytest.raises(ActiveSensingError, match="both places are called 'north'"):

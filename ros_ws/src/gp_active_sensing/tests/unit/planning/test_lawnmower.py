@@ -135,3 +135,29 @@ def test_roads_are_refused() -> None:
         Lawnmower().check(plain_belief(town), town)
     assert crosses(Lawnmower())
     assert not crosses(object())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"inset": 6.0}, "policy.inset: expected at most 3.5 m"),
+        ({"inset": 3.0, "direction": 90.0}, ""),
+        ({"spacing": 30.0}, "policy.spacing: expected at most 11 m"),
+        ({"spacing": 9.0}, ""),
+    ],
+)
+def test_rows_that_the_map_has_no_room_for(given: dict[str, float], said: str) -> None:
+    topology = make_grid(12, 8, 1.0)
+    request = PlanRequest(
+        plain_belief(topology),
+        topology,
+        0,
+        rng=np.random.default_rng(0),
+        remaining=Budget(metres=60.0),
+    )
+    policy = Lawnmower(**given)
+    if said:
+        with pytest.raises(PlanningError, match=said):
+            policy.plan(request)
+    else:
+        assert policy.plan(request)[0].waypoints

@@ -265,3 +265,81 @@ def test_exchanges_make_a_bad_set_about_as_good_as_a_greedy_one() -> None:
         improved = field.value(exchange(field, bad, np.ones(14, dtype=bool), lambda: True))
         found.append(improved / field.value(greedy_design(field, 4)))
     assert np.mean(found) > 0.97
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+@pytest.mark.parametrize("known", [False, True])
+def test_before_the_mean_is_known_values_are_no_rounding(known: bool, mean: str) -> None:
+    topology, rng = grid(14, 12), np.random.default_rng(0)
+    settings: dict[str, object] = {"mean": mean}
+    if known:
+        settings |= {"length_scales": (1.0, 2.0), "signal_std": (1.0,), "noise_std": (0.2,)}
+    belief = belief_on(from_mapping(BeliefConfig, settings), topology)
+    places, chosen = np.arange(topology.n), np.arange(0, topology.n, 3)
+    truth = 0.1 * topology.positions[:, 0]
+    for place in (3, 75, 160):  # (of three coefficients, one reading each)
+        field = map_error_of(belief, topology, places, candidates=4)
+        total = float(field.weights @ field.total)
+        left = [total - field.value(rng.permutation(chosen)) for _ in range(4)]
+        assert 0.0 < min(left) < min(1.0, total)
+        assert max(left) - min(left) < 1e-5
+        given = float(field.weights @ field.given(chosen).total)
+        assert given == pytest.approx(left[0], abs=1e-5)
+        gains = field.weights @ field.gains()
+        assert (gains > 0.0).all()
+        assert gains.max() < total
+        eigenvalues = np.linalg.eigvalsh(field.covariance)
+        assert (eigenvalues > -1e-6 * eigenvalues[:, -1:]).all()
+        weights, alone = map_error_gains(belief, topology, places, candidates=4)
+        np.testing.assert_allclose(weights @ alone, gains, rtol=1e-4)
+        belief.observe(place, float(truth[place]))
+
+
+def test_a_place_that_will_have_been_read_first_counts_as_one_that_was() -> None:
+    topology = grid(14, 12)
+    belief = belief_on(BeliefConfig(), topology)
+    places = np.arange(1, topology.n)
+    pending = map_error_of(belief, topology, places, pending=[0], candidates=100)
+    belief.observe(0, 0.3)
+    read = map_error_of(belief, topology, places, candidates=100)
+    chosen = np.arange(1, 160, 3)
+    assert 0.0 < pending.value(chosen) < float(pending.weights @ pending.total) < 4.0
+    assert 0.0 < read.value(chosen) < float(read.weights @ read.total) < 4.0
+
+
+def test_a_belief_that_knows_its_mean_is_left_as_it_is() -> None:
+    topology = grid()
+    belief = belief_on(BeliefConfig(), topology)
+    vague = belief.with_mean_within(1e3)
+    assert vague is not belief
+    every = np.arange(topology.n)
+    which = np.arange(len(belief.weights))
+    assert (
+        vague.between(every, every, which).max() < 1e5 < belief.between(every, every, which).max()
+    )
+    belief.observe(0, 0.3)
+    assert belief.with_mean_within(1e3) is belief
+    told = belief_on(
+        BeliefConfig((1.0,), signal_std=(1.0,), noise_std=(0.1,), mean_value=0.0, mean_std=0.0),
+        topology,
+    )
+    assert told.with_mean_within(1e3) is told
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3])
+def test_the_first_decision_of_the_tree_has_bounds_that_are_ordered(horizon: int) -> None:
+    topology = grid(5, 4)
+    belief = belief_on(BeliefConfig(), topology)
+    policy = build_policy({"name": "bal", "objective": "map_error", "horizon": horizon})
+    for pending in ([], [7]):
+        request = PlanRequest(
+            belief, topology, 12, rng=np.random.default_rng(0), pending=pending,
+            limit=PlanLimit(expansions=200),
+        )  # fmt: skip
+        plan, _ = policy.plan(request)
+        everything = map_error_of(belief, topology, np.arange(topology.n), pending=pending)
+        most = float(everything.weights @ everything.total)
+        assert plan.lower is not None
+        assert plan.upper is not None
+        assert 0.0 < plan.lower <= plan.upper * (1.0 + 1e-9)
+        assert plan.lower < most

@@ -279,3 +279,38 @@ def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
         )
         lengths.append(plan.upper)
     assert lengths[0] < lengths[1] <= lengths[2] * 1.02
+
+
+@pytest.mark.parametrize("more", [{}, {"metres": 1e5}, {"metres": 1e5, "seconds": 1e6}])
+def test_new_routes_are_looked_for_when_a_tenth_of_any_limit_is_gone(more: dict[str, Any]) -> None:
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0), readings=2)
+    policy = build_policy({"name": "tour", "trials": 0})
+    budget, at, state = Budget(readings=40, **more), 0, None
+    looked: list[list[Any]] = []
+    for _ in range(14):
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget), state
+        )
+        state = json.loads(json.dumps(state))
+        if not looked or state["renewed"] != looked[-1]:
+            looked.append(state["renewed"])
+        at = plan.waypoints[0]
+        belief.observe(at, 0.0)
+        budget = budget.minus(readings=1, cost=plan.cost)
+    assert [readings for _, _, readings in looked][:3] == [40, 36, 32]
+
+
+def test_a_state_of_an_earlier_version_goes_on() -> None:
+    topology = grid(8, 8)
+    belief = believed(topology, np.random.default_rng(0), readings=2)
+    policy = build_policy({"name": "tour"})
+    request = PlanRequest(
+        belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(metres=20.0)
+    )
+    plan, state = policy.plan(request)
+    assert state["renewed"] == [20.0, None, None]
+    again, new = policy.plan(request, state | {"renewed": 20.0})
+    assert again.waypoints
+    assert new["renewed"] == [20.0, None, None]
+    assert plan.waypoints

@@ -15,7 +15,7 @@ COLUMN = make_grid(4, 3, 10.0, heights=[0, -2, -5, -10])
 def test_layers_lie_side_by_side_the_highest_first() -> None:
     found = layers_of(COLUMN, 10.0)
     assert found is not None
-    assert found["labels"] == ["z 0 m", "z -2 m", "z -5 m", "z -10 m"]
+    assert found["labels"] == ["z 0 m", "z −2 m", "z −5 m", "z −10 m"]
     layer = np.array(found["of"])
     assert [int((layer == k).sum()) for k in range(4)] == [12] * 4
     assert COLUMN.heights is not None

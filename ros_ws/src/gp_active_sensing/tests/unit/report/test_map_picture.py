@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
-from gp_active_sensing.report.map_picture import draw_png, svg_of
-from gp_active_sensing.topology import RoadMap, load_roads
+from gp_active_sensing.report.map_picture import Picture, draw_png, svg_of
+from gp_active_sensing.report.place_picture import DrawnGround, ground_of, place_picture
+from gp_active_sensing.report.road_picture import road_picture
+from gp_active_sensing.topology import (
+    OccupancyGrid,
+    RoadMap,
+    load_roads,
+    make_grid,
+    make_occupancy_map,
+)
 from gp_active_sensing.topology.inspection import survey
+from gp_active_sensing.util.resources import find_resource
 from tests.unit.topology.road_maps import segment, street, write
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -22,8 +33,12 @@ def load(tmp_path: Path, *features: object) -> RoadMap:
     return load_roads(write(tmp_path / "map.geojson", [*features, *street()]))
 
 
+def picture_of(road_map: RoadMap) -> Picture:
+    return road_picture(road_map, survey(road_map))
+
+
 def drawn(road_map: RoadMap) -> tuple[ET.Element, list[ET.Element]]:
-    root = ET.fromstring(svg_of(road_map, survey(road_map)))
+    root = ET.fromstring(svg_of(picture_of(road_map)))
     return root, [path for path in root.iter(f"{SVG}path") if path.get("stroke")]
 
 
@@ -67,7 +82,7 @@ def test_arrows_and_legend(tmp_path: Path) -> None:
 def test_png(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
     road_map = load(tmp_path)
-    draw_png(road_map, survey(road_map), tmp_path / "map.png")
+    draw_png(picture_of(road_map), tmp_path / "map.png")
     data = (tmp_path / "map.png").read_bytes()
     assert data.startswith(b"\x89PNG")
     width = int.from_bytes(data[16:20], "big")
@@ -81,4 +96,81 @@ def test_without_matplotlib_the_extra_is_named(
         monkeypatch.setitem(sys.modules, name, None)
     road_map = load(tmp_path)
     with pytest.raises(MissingDependencyError, match=r"\.svg needs nothing"):
-        draw_png(road_map, survey(road_map), tmp_path / "map.png")
+        draw_png(picture_of(road_map), tmp_path / "map.png")
+
+
+def marks(picture: Picture) -> tuple[dict[str, str], list[str]]:
+    """Return the data of strokes by colour, and the words of the legend."""
+    root = ET.fromstring(svg_of(picture))
+    strokes = {
+        str(path.get("stroke")): str(path.get("d"))
+        for path in root.iter(f"{SVG}path")
+        if path.get("stroke")
+    }
+    return strokes, [str(text.text) for text in root.iter(f"{SVG}text")]
+
+
+def test_places_moves_and_what_is_cut_off() -> None:
+    shore = [(0, 0), (20, 0), (20, 4), (60, 4), (60, 0), (100, 0), (100, 20), (60, 20), (60, 6)]
+    pond = make_grid(spacing=10, outline=[*shore, (20, 6), (20, 20), (0, 20)])
+    assert pond.components.weak == 2
+    strokes, words = marks(place_picture(pond, DrawnGround((tuple(shore),)), "pond"))
+    assert strokes["#2f7d9f"].count("M") == len(pond.components.largest)
+    assert strokes["#d1242f"].count("M") == pond.n - len(pond.components.largest)
+    assert strokes["#b9d3dd"].count("M") == sum(map(len, pond.moves)) // 2
+    assert "#1f2328" in strokes, "the shore"
+    assert words[0] == "pond"
+    assert "outside the largest part (9)" in words
+    assert "c0r0" in words, "few places have their names"
+
+
+def test_walls_and_unknown_ground_lie_below() -> None:
+    values = np.zeros((40, 60), dtype=np.int8)
+    values[[0, -1]] = values[:, [0, -1]] = 100
+    values[5:15, 10:20] = -1
+    grid = OccupancyGrid(values, 0.5)
+    places = make_occupancy_map(grid, 1.0)
+    picture = place_picture(places, DrawnGround(cells=grid), "room")
+    walls, unknown = picture.ground["#57606a"], picture.ground["#eaeef2"]
+    scale = 1000.0 / 30.0
+    assert sum(w * h for _, _, w, h in walls) == pytest.approx(196 * 0.25 * scale**2)
+    assert sum(w * h for _, _, w, h in unknown) == pytest.approx(100 * 0.25 * scale**2)
+    assert min(x for x, *_ in unknown) == pytest.approx(24.0 + 5.0 * scale)
+    assert svg_of(picture).index('fill="#57606a"') < svg_of(picture).index('stroke="#2f7d9f"')
+    turned = OccupancyGrid(values, 0.5, yaw=0.3)
+    drawn_turned = place_picture(
+        make_occupancy_map(turned, 1.0), DrawnGround(cells=turned), "turned"
+    )
+    assert len(drawn_turned.ground["#eaeef2"]) == 100
+
+
+def test_a_large_grid_is_drawn_in_blocks() -> None:
+    values = np.zeros((1200, 1200), dtype=np.int8)
+    values[::7, ::5] = 100
+    grid = OccupancyGrid(values, 0.05)
+    wall = place_picture(make_grid(9, 9, 5.0), DrawnGround(cells=grid), "").ground["#57606a"]
+    assert 400 <= len(wall) <= 400 * 400
+    assert all(w > 0.0 and h > 0.0 for _, _, w, h in wall)
+
+
+def test_the_ground_of_a_file() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    lake = find_resource("maps", "lake.plan")
+    places = make_grid(3, 3, 1.0).located((8.000243, 47.000001))
+    ground = ground_of(lake, places, 65)
+    assert len(ground.outlines) == 3, "the shore, an island, a circle"
+    assert all(np.abs(ring).max() < 500.0 for ring in ground.outlines), "metres"
+    assert ground_of(find_resource("maps", "terrain.asc"), places, 65) == DrawnGround()
+
+
+def test_places_as_png(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
+    house = find_resource("maps", "house.yaml")
+    places = make_grid(9, 7, 1.0)
+    draw_png(place_picture(places, ground_of(house, places, 65), "house"), tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_place_alone_is_drawn() -> None:
+    text = svg_of(place_picture(make_grid(1, 1, 1.0), DrawnGround(), "one"))
+    assert not re.search("nan|inf", text)

@@ -23,7 +23,7 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.facts import facts_of, gated_of, headline
+from gp_active_sensing.report.facts import Tally, facts_of, headline
 from gp_active_sensing.report.georeference import POWERS, georeference
 from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
@@ -77,7 +77,7 @@ def mission(path: Path, *more: Event, **config: Any) -> Path:
 
 
 def test_the_calibration_is_that_of_leaving_each_place_out() -> None:
-    """By conditioning anew without each place, which takes other ways through the code."""
+    """By conditioning again without each place, which takes other ways through the code."""
     grid = make_grid(6, 5, 10.0)
     config = BeliefConfig(
         length_scales=(20.0, 60.0), mean=10.0, signal_std=(3.0,), noise_std=(0.5,)
@@ -182,8 +182,8 @@ def test_without_decisions_steps_end_with_their_readings() -> None:
 
 def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
     data = load_run(mission(tmp_path / "run"))
-    events = tuple(parse_events(data.events))
-    known = dict(facts_of(data, events))
+    tally = Tally.of(parse_events(data.events))
+    known = dict(facts_of(data, tally))
     assert known["date"] == "2026-11-23 12:00 to 12:02 UTC"
     assert known["duration"] == "2 min"
     assert known["sensor"] == (
@@ -192,13 +192,16 @@ def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
     assert known["poses"] == "/odom (nav_msgs/msg/Odometry)"
     assert known["readings used"] == "2"
     assert known["readings set aside"] == "1; the wildest was 99, 8.2 standard deviations off"
-    assert headline(data, events).startswith("2026-11-23 12:00 to 12:02 UTC · 2 min · /water")
+    assert headline(data, tally).startswith("2026-11-23 12:00 to 12:02 UTC · 2 min · /water")
 
 
 def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:
     reading = Reading(NOON, 0, 99.0)
     back = ReadingUsed(reading=reading, taken_back="agrees with others")
-    assert gated_of([ReadingGated(reading=reading, off=7.0), back]) == []
+    gated = ReadingGated(reading=reading, off=7.0)
+    assert Tally.of([gated]).wildest(9) == [gated]
+    assert Tally.of([gated, back]).wildest(9) == []
+    assert Tally.of([gated, back]).set_aside == 0
 
 
 def test_the_page_has_all_of_it(tmp_path: Path) -> None:

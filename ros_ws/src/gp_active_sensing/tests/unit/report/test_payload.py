@@ -66,7 +66,7 @@ def test_shapes_of_maps(tmp_path: Path) -> None:
 def test_length_scales_that_read_alike_are_one(tmp_path: Path) -> None:
     scales = [10.0, 33.1391, 33.1409, 60.0]
     found = built(tmp_path / "run", belief={"length_scales": scales})["scales"]
-    assert found["labels"] == ["10 m", "33.14 m", "60 m"]
+    assert found["labels"] == ["10 m", "33.1 m", "60 m"]
     assert found["prior"] == pytest.approx([0.25, 0.5, 0.25])
 
 
@@ -139,6 +139,8 @@ def test_readings_add_up(tmp_path: Path) -> None:
 def test_labels_of_length_scales() -> None:
     assert scale_labels("m", [(5.0, 5.0), (5.0, 2.5)]) == ["5 m", "5 × 2.5 m"]
     assert scale_labels("", [(0.25,)]) == ["0.25"]
+    assert scale_labels("m", [(754.83,), (1092.4,)]) == ["755 m", "1092 m"]
+    assert scale_labels("m", [(346.41, 346.41, 6.4952)]) == ["346 across, 6.5 m up"]
 
 
 def test_values_come_back_to_half_a_level() -> None:

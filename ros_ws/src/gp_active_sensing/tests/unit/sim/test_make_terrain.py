@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from gp_active_sensing.sim.fields.raster import read_ascii_grid
+from gp_active_sensing.topology.loaders.ascii_grid import read_ascii_grid
 from gp_active_sensing.util.resources import find_resource
 
 

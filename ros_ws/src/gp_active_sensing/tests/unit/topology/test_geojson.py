@@ -80,7 +80,7 @@ def test_junctions_may_be_listed(tmp_path: Path) -> None:
 
 
 def test_unknown_suffix(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r"ending in \.csv, \.geojson, .*, got '\.net\.shp'"):
+    with pytest.raises(MapError, match=r"roads: \.csv, \.geojson, .*ends in '\.net\.shp'"):
         load_roads(tmp_path / "town.net.shp")
     assert {".geojson", ".json", ".csv", ".osm", ".net.xml.gz"} <= set(loaders.names())
 

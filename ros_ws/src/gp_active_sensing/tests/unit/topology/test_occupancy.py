@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology import MapConfig, build_topology, grids, live
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.kept_maps import GridMap, keep_map
+from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 
 
@@ -278,3 +283,79 @@ def test_names_that_cannot_be_kept() -> None:
         make_occupancy_map(grid_of("..."), 1.0, keep=["c0r0", "dock"])
     with pytest.raises(ConfigError, match="keep: c0r0 is there more than once"):
         make_occupancy_map(grid_of("..."), 1.0, keep=["c0r0", "c0r0"])
+
+
+def room(rows: int, columns: int, resolution: float) -> OccupancyGrid:
+    values = np.zeros((rows, columns), dtype=np.int8)
+    values[[0, -1], :] = values[:, [0, -1]] = 100
+    return OccupancyGrid(values, resolution)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "resolution", "inflation"),
+    [(200, 260, 0.05, 0.25), (100, 120, 0.6, 0.0), (60, 60, 0.6, 1.0), (900, 700, 0.05, 0.4)],
+)
+def test_a_spacing_that_nobody_states_gives_about_400_places(
+    rows: int, columns: int, resolution: float, inflation: float
+) -> None:
+    config = MapConfig("grid", topic="map", inflation=inflation)
+    found = LivePlaces.of(config, room(rows, columns, resolution), "map")
+    assert 250 <= found.topology.n <= 600, found.config.spacing
+
+
+def test_a_spacing_that_nobody_states_is_no_finer_than_the_cells() -> None:
+    found = LivePlaces.of(MapConfig("grid", topic="map"), room(12, 12, 0.6), "map")
+    assert found.config.spacing == 0.6, "a third of a metre would be about 400 places"
+
+
+def test_a_map_whose_spacing_nobody_states_is_made_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is costly on a large grid is how far each cell is from a wall."""
+    import scipy.ndimage
+
+    measured: list[tuple[int, ...]] = []
+    made: list[float] = []
+    of_all = scipy.ndimage.distance_transform_edt
+
+    def counted(taken: np.ndarray) -> np.ndarray:
+        measured.append(taken.shape)
+        return of_all(taken)
+
+    def making(grid: OccupancyGrid, spacing: float, **more: Any) -> Any:
+        made.append(spacing)
+        return make_occupancy_map(grid, spacing, **more)
+
+    monkeypatch.setattr(scipy.ndimage, "distance_transform_edt", counted)
+    for module in (grids, live):
+        monkeypatch.setattr(module, "make_occupancy_map", making)
+    hall = room(200, 260, 0.05)
+    found = LivePlaces.of(MapConfig("grid", topic="map", inflation=0.25), hall, "map")
+    assert measured == [(200, 260)]
+    assert len(made) == len(set(made)) > 1
+    assert found.config.spacing in made
+    keep_map(tmp_path, 1, GridMap(hall, "map"))
+    measured.clear()
+    made.clear()
+    config = MapConfig("grid", file=str(tmp_path / "map-1.yaml"), inflation=0.25)
+    assert build_topology(config).names == found.topology.names
+    assert measured == [(200, 260)]
+    assert len(made) == len(set(made))
+
+
+def test_what_is_blocked_is_kept_only_for_what_was_asked_last() -> None:
+    grid = room(20, 20, 0.1)
+    bare, wide = grid.blocked(), grid.blocked(inflation=0.3)
+    assert wide.sum() > bare.sum()
+    assert grid.blocked(inflation=0.3) is wide
+    np.testing.assert_array_equal(grid.blocked(), bare)
+    assert grid.blocked(occupied=100).sum() == bare.sum()
+    with pytest.raises(ValueError, match="read-only"):
+        wide[0, 0] = False
+
+
+def test_walls_count_when_a_spacing_is_chosen() -> None:
+    values = np.zeros((200, 200), dtype=np.int8)
+    values[:, ::5] = 100  # corridors of 0.2 m, which a lattice of 0.5 m mostly misses
+    found = LivePlaces.of(MapConfig("grid", topic="map"), OccupancyGrid(values, 0.05), "map")
+    assert found.topology.n > 1

@@ -100,7 +100,10 @@ def test_a_gap_counts_only_where_the_number_is_used(tmp_path: Path) -> None:
         ("name,x,y\na,0,inf\n", "line 2, column 'y': expected a finite number, got 'inf'"),
         ("name,x,y\n,0,1\n", "line 2, column 'name': the name is missing"),
         ("name,lat\na,50\n", "expected columns x and y [m], or longitude and latitude"),
-        ("x,y,lon,lat\n0,0,1,1\n", "x and y and longitude and latitude; keep one pair"),
+        (
+            "x,y,lon,lat\n0,0,1,1\n5,5,2,2\n",
+            "x and y and longitude and latitude, and they are not of the same",
+        ),
         ("x,y,depth,z\n0,0,1,-1\n", "'depth' and 'z' both say how high"),
         ("name,x,y\n", "expected a row for each place below the header, found none"),
         ("lon,lat\n54,100\n", "latitude and longitude may have changed places"),

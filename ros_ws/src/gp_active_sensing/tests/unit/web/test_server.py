@@ -321,6 +321,7 @@ def test_who_takes_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyP
             lazy.sendall(f"GET /events HTTP/1.1\r\n{host}".encode())
             wait_until(lambda: ask(server, "/hello")[0] == 503, "the viewer")
             wait_until(lambda: ask(server, "/hello")[0] == 200, "his end")
+        monkeypatch.setattr(server_module, "SLOW_SECONDS", LIMIT)
         with Viewer(server) as viewer:
             viewer.until(lambda parts: "mission" in parts)
 

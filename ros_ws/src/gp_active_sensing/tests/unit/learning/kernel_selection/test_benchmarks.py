@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[4] / "benchmarks"
-NAMES = ("synthetic", "real", "cost", "million", "probe")
+NAMES = ("synthetic", "evidence", "real", "cost", "million", "probe")
 
 pytestmark = pytest.mark.heavy("learn")
 

@@ -16,13 +16,14 @@ from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.nonstationary import (
     SparqGpUcb,
     TvGpUcb,
+    places_to_ask,
     query_number,
     recommended_share,
     recommended_window,
     sparq_beta,
     spread_places,
 )
-from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.planning.base import asks_expert, drift_of
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Reading
 
@@ -96,6 +97,9 @@ def test_the_forgetting_kernel_is_that_of_the_paper() -> None:
         ({"name": "r_gp_ucb", "step": 0}, r"policy\.step: must be more than 0 \[s\]"),
         ({"name": "sparq_gp_ucb", "delta": 0}, r"policy\.delta: must be more than 0"),
         ({"name": "sparq_gp_ucb", "norm": -1}, r"policy\.norm: must be 0 or more"),
+        ({"name": "sparq_gp_ucb", "scale": 0}, r"policy\.scale: must be more than 0"),
+        ({"name": "tv_gp_ucb", "query_factor": -1}, r"policy\.query_factor: must be 0 or more"),
+        ({"name": "w_gp_ucb", "query_power": 9}, r"policy\.query_power: must be 6 or less"),
         ({"name": "sw_gp_ucb", "windw": 3}, r"Did you mean 'window'"),
     ],
 )
@@ -161,7 +165,7 @@ CONFIG = BeliefConfig(
 SECOND = 10**9
 
 
-def loop_with(policy: SparqGpUcb, **options) -> SensingLoop:
+def loop_with(policy, **options) -> SensingLoop:
     return SensingLoop(LONG_LINE, belief_on(CONFIG, LONG_LINE, drift_of(policy)), policy, **options)
 
 
@@ -232,6 +236,51 @@ def loop_with_seed(loop: SensingLoop, seed: int, **options) -> SensingLoop:
     if options:
         other.policy = SparqGpUcb(**options)
     return other
+
+
+def test_scale_divides_the_square_of_the_width() -> None:
+    belief = belief_on(CONFIG, LONG_LINE, drift_of(SparqGpUcb()))
+    belief.observe(17, 0.3, 0.01, seconds=0.0)
+    view = view_of(belief, np.arange(40), stage=3)
+    rng = np.random.default_rng(0)
+    wide, narrow = (SparqGpUcb(scale=s).scores(view, belief, rng) - view.mean for s in (1.0, 5.0))
+    np.testing.assert_allclose(wide, np.sqrt(5.0) * narrow, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", FORGETTING)
+def test_every_policy_that_forgets_may_ask_as_sparq_does(name: str) -> None:
+    """Not unless it is told to; then about as many places, of the same draw."""
+    given = {"name": name, **FORGETTING[name][0]}
+    silent = loop_with(build_policy(given), seed=4)
+    asking = loop_with(build_policy({**given, "query_factor": 2.0}), seed=4)
+    sparq = loop_with(SparqGpUcb(query_factor=2.0), seed=4)
+    for second, place in enumerate([5, 6, 7, 8, 20, 21, 35, 36]):
+        for loop in (silent, asking, sparq):
+            loop.tell([Reading(second * SECOND, place, 0.1)])
+            loop.ask(place, now_ns=second * SECOND)
+    assert not asks_expert(silent.policy)
+    assert silent.queries() == ()
+    assert asks_expert(asking.policy)
+    assert len(asking.queries()) == math.ceil(2.0 * math.log(9))
+    assert asking.queries() == sparq.queries()
+    assert set(asking.queries(places=(3, 30))) == {3, 30}
+
+
+def test_who_asks_an_expert() -> None:
+    assert asks_expert(SparqGpUcb())
+    assert not asks_expert(SparqGpUcb(query_factor=0.0))
+    assert not asks_expert(build_policy({"name": "gp_ucb"}))
+
+
+def test_places_to_ask_are_no_more_than_were_visited() -> None:
+    belief = belief_on(CONFIG, LONG_LINE, drift_of(SparqGpUcb()))
+    rng = np.random.default_rng(0)
+    assert places_to_ask(belief, 9, rng) == (), "nothing has been visited"
+    for place in (2, 30):
+        belief.observe(place, 0.1, seconds=1.0)
+    assert places_to_ask(belief, 9, rng) == (2, 30)
+    assert places_to_ask(belief, 0, rng) == ()
+    assert len(places_to_ask(belief, 9, rng, places=range(10, 20))) == 2
 
 
 def test_stations_are_asked_at_their_own_places() -> None:

@@ -17,7 +17,13 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
-from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, pass_of
+from gp_active_sensing.planning.routes.base import (
+    Pass,
+    least_of,
+    next_pass,
+    parts_only,
+    pass_of,
+)
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
@@ -176,7 +182,12 @@ def test_the_smaller_of_two_budgets() -> None:
 
 
 def mission(
-    name: str, topology: Topology, budget: Budget, aim: Aim | None, starts: tuple[int, ...] = (0,)
+    name: str,
+    topology: Topology,
+    budget: Budget,
+    aim: Aim | None,
+    starts: tuple[int, ...] = (0,),
+    seed: int = 0,
 ) -> tuple[SensingLoop, list[float], list[int]]:
     """Drive it to its end; return the loop, metres of each probe, and where each ended."""
     loop = SensingLoop(
@@ -187,7 +198,7 @@ def mission(
         limit=PlanLimit(expansions=12),
         aim=aim,
     )
-    truth, rng = truth_on(topology), np.random.default_rng(2)
+    truth, rng = truth_on(topology, seed), np.random.default_rng(2)
     at, metres = list(starts), [0.0] * len(starts)
     going = set(range(len(starts)))
     while going:
@@ -258,3 +269,51 @@ def test_a_pass_of_a_request_without_an_aim_is_all_that_is_left() -> None:
     assert pass_of(request, reach, unread, lambda: False) == Pass(budget)
     aimed = replace(request, aim=Aim(0.1), remaining=Budget())
     assert pass_of(aimed, reach, unread, lambda: False).budget.readings is not None
+
+
+def test_what_other_probes_will_read_is_left_to_them() -> None:
+    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
+    belief = belief_on(BeliefConfig(), topology)
+    driver = driver_of(belief, topology, budget)
+    whole = next_pass(driver, belief, Aim(0.01), 4, lambda: True)
+    half = next_pass(driver, belief, Aim(0.01), 4, lambda: True, probes=2)
+    middles = spread_over(topology)
+    rest = next_pass(driver, belief, Aim(0.01), 4, lambda: True, elsewhere=middles[2:])
+    taken = [found.budget.metres or 0.0 for found in (rest, half, whole)]
+    assert taken == sorted(taken)
+    assert taken[1] < 0.7 * taken[2]
+
+
+def test_where_only_parts_are_missing_the_next_pass_goes_there() -> None:
+    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
+    belief = belief_on(BeliefConfig(), topology)
+    driver = driver_of(belief, topology, budget)
+    parts = parts_that_count(topology, FEWEST)
+    assert not parts_only(driver, belief, Aim(10.0), 4, ())  # fewer readings than count
+    read(belief, topology, [int(p) for part in parts[2:] for p in part[::2]])
+    driver = driver_of(belief, topology, budget)
+    assert parts_only(driver, belief, Aim(10.0), 4, ())
+    assert not parts_only(driver, belief, Aim(0.01), 4, ())  # the error is missing, too
+    both = [int(parts[0][3]), int(parts[1][3])]
+    assert parts_only(driver, belief, Aim(10.0), 4, both[:1])
+    assert not parts_only(driver, belief, Aim(10.0), 4, both)
+    found = next_pass(driver, belief, Aim(10.0), 4, lambda: True)
+    assert len(found.stops) == 2
+    assert {int(np.flatnonzero([stop in part for part in parts])[0]) for stop in found.stops} == {
+        0,
+        1,
+    }
+    read(belief, topology, both)
+    assert not parts_only(driver, belief, Aim(10.0), 4, ())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_probes_do_not_drive_twice_as_far_as_one(seed: int) -> None:
+    topology = make_grid(12, 8, 1.0)
+    loops = [
+        mission("tour", topology, Budget(metres=150.0), Aim(0.5), starts, seed)
+        for starts in ((0,), (0, 95))
+    ]
+    driven = [sum(metres) for _, metres, _ in loops]
+    assert all(loop.good_enough() for loop, _, _ in loops)
+    assert driven[1] < 1.8 * driven[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.sim import FieldConfig, build_truth, load_scenario
 from gp_active_sensing.topology import Topology, make_grid
@@ -88,6 +90,22 @@ def test_the_same_grid_in_other_words(tmp_path: Path, text: str) -> None:
 def test_cells_that_are_not_square(tmp_path: Path) -> None:
     file = ascii_file(tmp_path, GRID.replace("cellsize 10", "dx 10\ndy 20"))
     assert values(file, make_grid(1, 2, 20.0, origin=(105.0, 60.0))).tolist() == [1, 4]
+
+
+def test_the_user_says_that_cells_are_not_square(tmp_path: Path) -> None:
+    grid = make_grid(3, 2, (10.0, 20.0), origin=(5.0, 10.0))
+    given: dict[str, Any] = {"origin": [0.0, 0.0], "cell": [10.0, 20.0], "kind": "raster"}
+    array = tmp_path / "a.npy"
+    np.save(array, [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]])
+    files = [str(array), ascii_file(tmp_path, GRID)]
+    if importlib.util.find_spec("rasterio"):
+        files.append(geotiff(tmp_path / "a.tif", np.load(array)[None]))
+    for file in files:
+        config = from_mapping(FieldConfig, given | {"file": file})
+        assert build_truth(config, grid, 0).at(0.0).tolist() == [1, 2, 3, 4, 5, 6]
+    for cell in ([10.0, 0.0], [10.0, 20.0, 30.0], [10.0, -1.0], "wide"):
+        with pytest.raises(ConfigError, match=r"cell"):
+            from_mapping(FieldConfig, given | {"file": files[0], "cell": cell})
 
 
 def test_a_raster_in_degrees_is_laid_under_the_map(tmp_path: Path) -> None:

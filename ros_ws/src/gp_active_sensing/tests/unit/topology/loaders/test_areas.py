@@ -17,9 +17,9 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.messages.conversions import geodetic_to_local
 from gp_active_sensing.mission.stream_config import PoseConfig
-from gp_active_sensing.topology.config import kind_of_map
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.areas import read_areas
+from gp_active_sensing.topology.map_kinds import kind_of_map
 from gp_active_sensing.topology.weights import weights_of
 
 pytest.importorskip("pyproj")
@@ -62,6 +62,12 @@ def mark(
         f"<name>{name}</name>{more}<Polygon><outerBoundaryIs>{coordinates(corners)}"
         f"</outerBoundaryIs>{inner}</Polygon>"
     )
+
+
+def path_of(corners: list[list[float]], name: str = "", kind: str = "LineString") -> str:
+    """A placemark with a line, as a path drawn in Google Earth is one."""
+    text = " ".join(f"{x!r},{y!r},0" for x, y in corners)
+    return f"<name>{name}</name><{kind}><coordinates>{text}</coordinates></{kind}>"
 
 
 def write(folder: Path, text: str | dict[str, Any], name: str = "lake.kml") -> Path:
@@ -168,6 +174,48 @@ def test_several_lakes_are_several_parts(tmp_path: Path, caplog: pytest.LogCaptu
     assert set(largest.names) < set(places.names)
 
 
+@pytest.mark.parametrize("kind", ["LineString", "LinearRing"])
+def test_a_path_whose_ends_meet_is_an_area(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, kml(path_of(SHORE, "my lake", kind), path_of(ISLAND, "Isla", kind)))
+    areas = read_areas(path)
+    assert areas.outline.area == pytest.approx(200 * 120 - 40 * 40, rel=0.01)
+    assert areas.notes[:2] == (
+        "placemark 1 ('my lake'): a path whose ends meet was taken as an area",
+        "placemark 2 ('Isla'): a path whose ends meet was taken as an area",
+    )
+    assert "taken for holes in the outline" in areas.notes[2]
+    assert 200 < grid(path, spacing=10).n < 300
+
+
+def test_ends_of_a_path_meet_within_a_hand(tmp_path: Path) -> None:
+    """What was rounded when it was written still meets; a gap of a few metres does not."""
+    west, south = SHORE[0]
+    near = [*SHORE[:-1], [west + 0.05 * EAST, south + 0.05 * NORTH]]
+    areas = read_areas(write(tmp_path, kml(path_of(near, "lake"))))
+    assert areas.outline.area == pytest.approx(24_000, rel=0.01)
+    assert len(areas.outline.exterior.coords) == 5
+    apart = [*SHORE[:-1], [west, south + 3 * NORTH]]
+    with pytest.raises(MapError, match=r"has no polygon, but 1 lines;.*not as a path or line"):
+        read_areas(write(tmp_path, kml(path_of(apart, "lake")), "open.kml"))
+    to_and_fro = kml(path_of([SHORE[0], SHORE[1], SHORE[0]], "trip"))
+    with pytest.raises(MapError, match=r"has no polygon, but 1 lines;"):
+        read_areas(write(tmp_path, to_and_fro, "trip.kml"))
+    open_beside = kml(path_of(SHORE, "lake"), path_of(SHORE[:3], "jetty"))
+    areas = read_areas(write(tmp_path, open_beside, "beside.kml"))
+    assert areas.outline.area == pytest.approx(24_000, rel=0.01)
+    assert "left out: 1 lines" in areas.notes
+
+
+def test_a_closed_path_beside_polygons_counts_where_its_name_says_so(tmp_path: Path) -> None:
+    """A track that ends where it began is no hole in the lake that was drawn beside it."""
+    marks = [mark(SHORE, "Lake"), path_of(ISLAND, "Tuesday"), path_of(POND, "rock")]
+    areas = read_areas(write(tmp_path, kml(*marks)))
+    assert areas.outline.area == pytest.approx(24_000, rel=0.01)
+    assert [round(rock.area) for rock in areas.obstacles] == [256]
+    assert "placemark 3 ('rock'): a path whose ends meet was taken as an area" in areas.notes
+    assert "left out: 1 closed paths beside polygons" in areas.notes
+
+
 def test_kmz(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "lake.kmz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("files/icon.png", b"")
@@ -205,6 +253,61 @@ def test_a_survey_within_the_fence(tmp_path: Path) -> None:
     path = write(tmp_path, plan(mission={"items": items}), "far.plan")
     with pytest.raises(MapError, match="survey and the geofence have nothing in common"):
         read_areas(path)
+
+
+def latlon(corners: list[list[float]]) -> list[list[float]]:
+    return [[y, x] for x, y in corners]
+
+
+def at(*points: tuple[float, float]) -> list[list[float]]:
+    """Return latitude and longitude of points in metres from the middle."""
+    return [[LAT + y * NORTH, LON + x * EAST] for x, y in points]
+
+
+def mission(*items: dict[str, Any]) -> dict[str, Any]:
+    """A plan without a fence."""
+    every = [{"type": "ComplexItem", **item} for item in items]
+    return plan(geoFence={}, mission={"items": every}, rallyPoints={})
+
+
+def corridor(*points: tuple[float, float], width: object = 20) -> dict[str, Any]:
+    return {"complexItemType": "CorridorScan", "CorridorWidth": width, "polyline": at(*points)}
+
+
+def test_a_corridor_of_a_plan_is_as_wide_as_it_says(tmp_path: Path) -> None:
+    """Half the width on either side, with flat ends: nothing lies beyond its first point."""
+    straight = write(tmp_path, mission(corridor((-100, 0), (100, 0))), "river.plan")
+    areas = read_areas(straight, datum=(LON, LAT))
+    assert areas.outline.area == pytest.approx(200 * 20, rel=0.01)
+    assert areas.outline.bounds == pytest.approx((-100, -10, 100, 10), abs=0.5)
+    assert not areas.notes
+    places = grid(straight, spacing=5)
+    assert places.n == pytest.approx(200 / 5 * 20 / 5, rel=0.3)
+    assert np.ptp(places.positions[:, 1]) <= 20.0
+    bent = write(tmp_path, mission(corridor((0, 0), (100, 0), (100, 100))), "bend.plan")
+    outline = read_areas(bent, datum=(LON, LAT)).outline
+    assert outline.area == pytest.approx(2 * 100 * 20 - 100 + np.pi * 100 / 4, rel=0.01)
+    assert outline.covers(shapely.Point(105, -5))  # round the bend
+    assert not outline.covers(shapely.Point(109.5, -9.5))
+    round_way = corridor((0, 0), (100, 0), (100, 100), (0, 100), (0, 0))
+    ringed = read_areas(write(tmp_path, mission(round_way), "ring.plan"), datum=(LON, LAT)).outline
+    assert ringed.area == pytest.approx(120 * 120 - 80 * 80, rel=0.03)
+    assert not ringed.covers(shapely.Point(50, 50))
+    shut = plan(mission={"items": [corridor((-300, 0), (0, 0))]}, rallyPoints={})
+    within = read_areas(write(tmp_path, shut, "shut.plan"), datum=(LON, LAT))
+    assert within.outline.bounds == pytest.approx((-100, -10, 0, 10), abs=0.5)
+
+
+def test_surveys_structures_and_corridors_are_one_outline(tmp_path: Path) -> None:
+    survey = {"complexItemType": "survey", "polygon": latlon(ring(-100, -60, 0, 60)[:-1])}
+    tower = {"complexItemType": "StructureScan", "polygon": latlon(ring(40, 40, 60, 60)[:-1])}
+    way = {"type": "SimpleItem", "command": 16}
+    items = mission(survey, way, tower, corridor((0, 0), (100, 0)))
+    areas = read_areas(write(tmp_path, items, "all.plan"))
+    assert areas.outline.geom_type == "MultiPolygon"
+    assert areas.outline.area == pytest.approx(100 * 120 + 20 * 20 + 100 * 20, rel=0.01)
+    assert "structure scan 3: the ground of the structure was taken as an area" in areas.notes
+    assert "left out: 1 waypoints and other items" in areas.notes
 
 
 def test_geojson_in_metres_and_in_degrees(tmp_path: Path) -> None:
@@ -348,6 +451,42 @@ def test_a_receiver_needs_no_datum_of_its_own(caplog: pytest.LogCaptureFixture) 
         ("a.plan", "{", "is not valid JSON"),
         ("a.plan", {"fileType": "Fence"}, "expected a plan of QGroundControl .*'Fence'"),
         ("a.plan", plan(geoFence={}), "has no polygon, but 1 rally points"),
+        (
+            "a.kml",
+            kml(path_of(CROSSED, "knot")),
+            r"placemark 1 \('knot'\): its edges cross .* at \(8,",
+        ),
+        (
+            "a.plan",
+            mission(corridor((0, 0), (9, 0), width=0)),
+            "corridor scan 1: CorridorWidth: expected metres above 0, got 0",
+        ),
+        (
+            "a.plan",
+            mission({"complexItemType": "CorridorScan", "polyline": at((0, 0), (9, 0))}),
+            "corridor scan 1: CorridorWidth: expected metres above 0, got None",
+        ),
+        (
+            "a.plan",
+            mission(corridor((0, 0), (0, 0))),
+            "corridor scan 1: expected 2 points or more, got 1",
+        ),
+        (
+            "a.plan",
+            mission(corridor((0, 0), (0, 0.0001))),
+            "corridor scan 1: expected a line of some metres, got one of 0 m",
+        ),
+        ("a.plan", mission(corridor()), "corridor scan 1: expected 2 points or more, got 0"),
+        (
+            "a.plan",
+            mission({"complexItemType": "CorridorScan", "CorridorWidth": 5}),
+            "corridor scan 1: expected a list of points, got None",
+        ),
+        (
+            "a.plan",
+            mission({"complexItemType": "StructureScan"}),
+            "structure scan 1: expected a list of corners, got None",
+        ),
         ("a.geojson", collection(feature(CROSSED)), r"feature 0: its edges cross"),
         ("a.geojson", collection(feature([[0, "x"]])), "two coordinates of a corner"),
         ("a.geojson", collection(), "has no polygon"),

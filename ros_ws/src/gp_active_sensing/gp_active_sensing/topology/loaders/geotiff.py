@@ -1,7 +1,8 @@
-"""Rasters from GeoTIFF files, laid into the metres of a map. Needs the extra ``[maps]``."""
+"""Rasters from GeoTIFF files, as stored or laid into the metres of a map; needs ``[maps]``."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["read_geotiff"]
+__all__ = ["read_geotiff", "read_stored"]
 
 _STRAIGHT = 1e-9
 """Largest part of a cell by which the axes of a raster may be turned (rounding)."""
@@ -61,6 +62,46 @@ def read_geotiff(
     except rasterio.errors.RasterioError as error:
         msg = f"{path}: cannot be read as a GeoTIFF: {error}"
         raise MapError(msg) from error
+
+
+def read_stored(
+    path: Path, most: int
+) -> tuple[FloatArray, tuple[float, float, float, float, float, float], str, tuple[str, ...]]:
+    """Read the first band of a GeoTIFF as it is stored.
+
+    Args:
+        path: the file.
+        most: cells that are read at most.
+
+    Returns:
+        (rows, columns) values, NaN = no data; the transform a … f from columns and rows to
+        coordinates; their system, "" where the file says none; and notes, a sentence each.
+
+    Raises:
+        MapError: a file that cannot be read, or is too large.
+        MissingDependencyError: rasterio is not installed.
+    """
+    rasterio = _rasterio()
+    notes: list[str] = []
+    try:
+        with warnings.catch_warnings():
+            # A file that does not say where it lies: said below, and its cells are metres.
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            found = rasterio.open(path)
+        with found:
+            _check_size(path, found, most)
+            if found.count > 1:
+                named = f" ({found.descriptions[0]!r})" if found.descriptions[0] else ""
+                notes.append(f"of its {found.count} bands the first{named} counts")
+            read = found.read(1, masked=True)
+            values = np.ma.filled(read.astype(np.float64), np.nan)
+            values[~np.isfinite(values)] = np.nan
+            crs = "" if found.crs is None else found.crs.to_wkt()
+            a, b, c, d, e, f = (float(number) for number in found.transform[:6])
+    except rasterio.errors.RasterioError as error:
+        msg = f"{path}: cannot be read as a GeoTIFF: {error}"
+        raise MapError(msg) from error
+    return values, (a, b, c, d, e, f), crs, tuple(notes)
 
 
 def _read(

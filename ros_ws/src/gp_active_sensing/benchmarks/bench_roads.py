@@ -1,0 +1,136 @@
+"""Experiment 2 of the BAL paper over many fields, and what several starts on one field are worth.
+
+With ``--kept FOLDER`` missions are kept as they end; a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from bench_mapping import append, read
+from common import Section
+from network_data import data_folder
+from road_fields import FIELDS, TITLES, RoadFields
+from road_runs import Task, play
+from road_tables import Missions, error_rows, network_rows, worth_rows
+
+KEPT = "roads.jsonl"
+COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
+MAIN = ("ie", "apgd", "bal N'=3", "random")
+MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
+NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
+"""Fields of each network that has speeds."""
+DRAWS = "draws, as learned"
+
+
+def tasks(*, smoke: bool = False) -> Iterator[Task]:
+    """All missions, the most wanted first."""
+    if smoke:
+        yield from _all("San Jose", range(2), range(2), MAIN)
+        return
+    traffic = {name: count for name, count in NETWORKS.items() if name != "San Jose"}
+    yield from _all("San Jose", range(12), range(2), MAIN)
+    yield from _all(DRAWS, range(40), range(1), MAIN)
+    for name, count in traffic.items():
+        yield from _all(name, range(count), range(1), MAIN)
+    yield from _all("San Jose", range(12), range(2), MORE)
+    yield from _all(DRAWS, range(8), range(1, 3), MAIN)
+    yield from _all(DRAWS, range(40), range(1), MORE)
+    for name, count in traffic.items():
+        yield from _all(name, range(count), range(1), MORE)
+        yield from _all(name, range(count), range(1, 2), (*MAIN, *MORE))
+    yield from _all("draws, clear", range(40), range(1), (*MAIN, *MORE))
+
+
+def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> Iterator[Task]:
+    for field in fields:
+        for start in starts:
+            yield from (Task(name, field, start, policy) for policy in policies)
+
+
+def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]]:
+    """Play what is not kept yet and return the rows that there are."""
+    folder = os.environ.get("GPAS_KEPT")
+    file = None if folder is None else Path(folder) / KEPT
+    kept = {} if file is None else dict(read(file))
+    for number, task in enumerate(wanted, start=1):
+        if task.key in kept or not play_them:
+            continue
+        began = time.monotonic()
+        kept[task.key] = row = play(task)
+        if file is not None:
+            append(file, row)
+        sys.stderr.write(f"{number}/{len(wanted)} {task}: {time.monotonic() - began:.1f} s\n")
+    return [dict(kept[task.key]) for task in wanted if task.key in kept]
+
+
+def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
+    """Play the missions and return their tables.
+
+    Args:
+        smoke: two fields of San Jose only.
+        kept_only: play nothing; the tables are of what ``--kept`` has.
+    """
+    logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
+    section = Section("Experiment 2 over many fields", COMMAND)
+    if data_folder() is None:
+        section.text = "**Not run: GPAS_DATA names no folder.**"
+        return section
+    rows = gather(list(tasks(smoke=smoke)), play_them=not kept_only)
+    parts: list[str] = []
+    networks: dict[str, Missions] = {}
+    worth: list[list[object]] = []
+    for name, make in FIELDS.items():
+        mine = [row for row in rows if row["fields"] == name]
+        if not mine:
+            continue
+        fields = make()
+        missions = Missions(mine, fields.blocks, fields.checkpoints)
+        parts.append(_errors(fields, missions))
+        worth += worth_rows(name, missions, int(fields.readable.max()))
+        if name in NETWORKS:
+            networks[name] = missions
+    if worth:
+        parts.append(_table(WORTH, ("fields", "policy", "readings", *WORTH_COLUMNS), worth))
+    if len(networks) > 1 and (found := network_rows(networks)):
+        title = (
+            "Difference to `ie` in percent of its RMSPE, a network counting once: mean ± standard "
+            f"error over {len(networks)} networks ({', '.join(networks)}), at the four budgets."
+        )
+        parts.append(_table(title, ("policy", "first", "second", "third", "fourth"), found))
+    spent = sum(float(str(row["seconds"])) for row in rows) / 60.0
+    parts.append(f"{len(rows)} missions, {spent:.1f} minutes of one core.")
+    section.text = "\n\n".join(parts)
+    return section
+
+
+WORTH = (
+    "What starts on one field are worth. Places in common: of two starts on the same field, in "
+    "brackets by chance. Correlation: of the difference to `ie`, of two starts on the same field "
+    "(95 % interval). The last column: so many fields with a start each say as much of other "
+    "fields as twenty starts on one."
+)
+WORTH_COLUMNS = ("places in common", "correlation", "20 starts are worth", "fields × starts")
+
+
+def _errors(fields: RoadFields, missions: Missions) -> str:
+    """The table of one set of fields, and again over blocks where fields are neighbours in time."""
+    columns = tuple(f"{n} readings" for n in fields.checkpoints)
+    head = ("fields", "", *columns, "fields / units / missions")
+    make = partial(error_rows, fields.name, missions)
+    tables = [_table(f"{TITLES[fields.name]} RMSPE [{fields.unit}].", head, make(blocks=False))]
+    if 1 < len(set(fields.blocks)) < len(fields.blocks):
+        again = "The same, errors over blocks of three weeks that follow one another."
+        tables.append(_table(again, head, make(blocks=True)))
+    return "\n\n".join(tables)
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (head, *rows)]
+    return "\n".join([title, "", lines[0], "|" + " --- |" * len(head), *lines[1:]])

@@ -1,0 +1,231 @@
+"""Fields on road networks for Experiment 2 of the BAL paper: many draws, weeks, quarter-hours.
+
+A network's belief is learned once from a field that is not driven: `python road_fields.py NAME`
+prints what `BELIEFS` states.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from network_data import KMH, data_folder, rows_of, san_jose, sumo
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.topology import Roads
+from gp_active_sensing.topology.segments import keep_largest
+
+RELATIONAL = {"features": ("relational",)}
+KEY = 0x20AD
+"""Of every random draw here."""
+
+
+@dataclass(frozen=True)
+class RoadFields:
+    """Fields on one map that the same belief is used for.
+
+    Args:
+        name: in the tables.
+        unit: of the values.
+        roads: the map, n segments.
+        values: (fields, n); NaN = a segment without a value, which is driven but never read.
+        noise: standard deviation that the sensor adds to a value.
+        belief: that every policy begins with.
+        blocks: (fields,) fields of one block are neighbours in time, or the same network.
+        checkpoints: readings after which a mission is scored.
+        truth: which candidate λ the fields are drawn from; None = nobody knows.
+    """
+
+    name: str
+    unit: str
+    roads: Roads
+    values: np.ndarray
+    noise: float
+    belief: BeliefConfig
+    blocks: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+    truth: int | None = None
+
+    @property
+    def readable(self) -> np.ndarray:
+        """(fields,) how many segments have a value."""
+        return np.isfinite(self.values).sum(axis=1)
+
+
+# What `learn` found, as in the paper: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, the mean not known.
+_TAMPINES = (0.99, 3.95, 5.93, 7.9, 9.88, 11.9, 13.8)
+BELIEFS: dict[str, dict[str, Any]] = {
+    "tampines": {"length_scales": _TAMPINES, "signal_std": (7.7,), "noise_std": (10.5,)},
+    "san_jose": {
+        "length_scales": (2.83, 11.3, 17.0, 22.6, 28.3, 33.9, 39.6),
+        "signal_std": (14.7,),
+        "noise_std": (11.4,),
+    },
+    "tampines_slot": {
+        "length_scales": (1.07, 4.29, 6.44, 8.59, 10.7, 12.9, 15.0),
+        "signal_std": (7.82,),
+        "noise_std": (10.6,),
+    },
+    "town_slot": {
+        "length_scales": (3.02, 12.1, 18.1, 24.2, 30.2, 36.2, 42.3),
+        "signal_std": (2.04,),
+        "noise_std": (6.74,),
+    },
+    "monaco_slot": {
+        "length_scales": (1.03, 4.1, 6.16, 8.21, 10.3, 12.3, 14.4),
+        "signal_std": (15.4,),
+        "noise_std": (12.2,),
+    },
+}
+PAPER = (60, 120, 180, 240)
+"""Budgets of the paper, of 775 segments."""
+SENSORS = (25, 50, 75, 100)
+"""The same shares of 325 sensors."""
+DRAWS = 40
+REACH = 3000.0
+"""San Jose: sensors within so many metres may be next; on its freeways a next one has no choice."""
+
+
+def belief_of(name: str, **changed: Any) -> BeliefConfig:
+    """Return the stated belief of a network."""
+    common = {"kernel": "se", "mean_value": 0.0, "mean_std": 100.0}
+    return BeliefConfig(**{**common, **BELIEFS[name], **changed})
+
+
+@lru_cache(maxsize=2)
+def traffic(name: str) -> tuple[Roads, np.ndarray]:
+    """The largest part of a SUMO net, and (slots, n) mean speeds of its quarter-hours [km/h]."""
+    folder = _folder()
+    road_map = keep_largest(sumo(folder, name).road_map)
+    rows = {row["id"]: row for row in rows_of(folder / "sumo" / f"{name}.speeds.csv")}
+    slots = [key for key in next(iter(rows.values())) if key[:2] == "v_" and key[2].isdigit()]
+    values = [
+        [float(rows[segment.id][slot] or "nan") for segment in road_map.segments] for slot in slots
+    ]
+    return _quiet(partial(Roads, road_map, **RELATIONAL)), KMH * np.array(values)
+
+
+@lru_cache(maxsize=1)
+def mondays() -> tuple[Roads, np.ndarray]:
+    """San Jose, and (13, n) the speeds of its sensors on Mondays at 17:30 [mph]."""
+    network = san_jose(_folder())
+    roads = _quiet(partial(Roads, network.road_map, reach=REACH, **RELATIONAL))
+    values = np.full((len(network.values), roads.n), np.nan)
+    values[:, network.places] = network.values
+    values[:, sorted(roads.components.outside)] = np.nan
+    return roads, values
+
+
+def draws(name: str, scale: int, noise: float, count: int = DRAWS) -> RoadFields:
+    """Draws of the belief's own Gaussian process on the roads of Tampines.
+
+    Args:
+        name: in the tables.
+        scale: which of Λ they are drawn with.
+        noise: of a reading [km/h].
+        count: fields.
+    """
+    roads, _ = traffic("tampines")
+    belief = belief_of("tampines", noise_std=(noise,))
+    root = _root(scale)
+    signal = BELIEFS["tampines"]["signal_std"][0]
+    white = [np.random.default_rng([KEY, i]).standard_normal(roads.n) for i in range(count)]
+    values = 36.0 + signal * np.array([root @ w for w in white])
+    alone = tuple(range(count))
+    return RoadFields(name, "km/h", roads, values, noise, belief, alone, PAPER, scale)
+
+
+@lru_cache(maxsize=2)
+def _root(scale: int) -> np.ndarray:
+    """Symmetric root of the correlation on the roads of Tampines. O(n³)."""
+    features = traffic("tampines")[0].features
+    lengths = np.array([BELIEFS["tampines"]["length_scales"][scale]])
+    values, vectors = np.linalg.eigh(build_kernel("se").correlation(features, features, lengths))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
+
+
+def weeks() -> RoadFields:
+    """Twelve Mondays of San Jose; the first one is what the belief was learned from."""
+    roads, values = mondays()
+    count = len(values) - 1
+    blocks = tuple(i // 3 for i in range(count))
+    belief = belief_of("san_jose")
+    return RoadFields("San Jose", "mph", roads, values[1:], 0.0, belief, blocks, SENSORS)
+
+
+def quarters(name: str, title: str) -> RoadFields:
+    """Quarter-hours of simulated traffic after the first one, which the belief was learned from."""
+    roads, values = traffic(name)
+    blocks = (0,) * (len(values) - 1)
+    belief = belief_of(f"{name}_slot")
+    return RoadFields(title, "km/h", roads, values[1:], 0.0, belief, blocks, PAPER)
+
+
+FIELDS: dict[str, Callable[[], RoadFields]] = {
+    "draws, as learned": partial(draws, "draws, as learned", 0, 10.5),
+    "draws, clear": partial(draws, "draws, clear", 1, 2.5),
+    "San Jose": weeks,
+    "Tampines": partial(quarters, "tampines", "Tampines"),
+    "town": partial(quarters, "town", "town"),
+    "Monaco": partial(quarters, "monaco", "Monaco"),
+}
+TITLES = {
+    "draws, as learned": "Draws of the relational Gaussian process on the roads of Tampines with "
+    "ℓ*, signal and noise as learned from its simulated traffic, a field and a start a run.",
+    "draws, clear": "The same with 4ℓ* and a noise of 2.5 km/h.",
+    "San Jose": "San Jose: measured speeds of Mondays at 17:30, weeks 2 to 13; errors over weeks.",
+    "Tampines": "Tampines: simulated traffic, three quarter-hours in a row: one block of time, so "
+    "that the standard errors say how quarter-hours differ and nothing of other days.",
+    "town": "The town: the same of its simulated traffic.",
+    "Monaco": "Monaco: the same, two quarter-hours.",
+}
+
+
+def _folder() -> Path:
+    folder = data_folder()
+    if folder is None:
+        msg = "GPAS_DATA: expected the folder with the road networks, it names none; see README.md"
+        raise ConfigError(msg)
+    return folder
+
+
+def _quiet(make: Callable[[], Roads]) -> Roads:
+    """Make a map; what it says of missing limits and parts is known."""
+    logger = logging.getLogger("gp_active_sensing.topology")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return make()
+    finally:
+        logger.setLevel(before)
+
+
+def learned(name: str) -> dict[str, Any]:
+    """Learn a belief as in the paper from the first field of a network."""
+    from gp_active_sensing.learning import PriorReadings, belief_section, learn
+
+    roads, values = mondays() if name == "san_jose" else traffic(name.removesuffix("_slot"))
+    places = np.flatnonzero(np.isfinite(values[0]))
+    config = BeliefConfig(kernel="se")
+    readings = PriorReadings(places, values[0][places], roads.name)
+    found = learn(config, roads, readings, starts=2)
+    section = belief_section(found, config, "paper")
+    return {
+        "length_scales": section.length_scales,
+        "signal_std": section.signal_std,
+        # What the sensor adds and what each segment has for itself cannot be told apart.
+        "noise_std": (float(f"{found.noise_std:.3g}"),),
+    }
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:]:
+        print(f"{wanted!r}: {learned(wanted)},", flush=True)

@@ -1,0 +1,197 @@
+"""Tables of road missions: a field counts once, however many starts it had.
+
+The difference of a policy to `REFERENCE` is paired by field and start, averaged over the starts of
+a field, and only then over the fields; its standard error is over fields, or over blocks of fields
+that are neighbours in time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from effective_number import Correlation, within_fields
+
+from gp_active_sensing.experiments.one_field import shared_places
+
+REFERENCE = "ie"
+ROUNDING = 1e-9
+"""Differences below it are none."""
+STARTS = 20
+"""On one field: what earlier tables had."""
+Row = Mapping[str, Any]
+Pair = tuple[int, int]
+
+
+class Missions:
+    """Rows of one set of fields.
+
+    Args:
+        rows: of `road_runs.play`.
+        blocks: (fields,) which fields belong together.
+        columns: readings after which there are scores.
+    """
+
+    def __init__(self, rows: Sequence[Row], blocks: Sequence[int], columns: Sequence[int]) -> None:
+        self.columns = tuple(columns)
+        self.blocks = tuple(blocks)
+        self._by: dict[str, dict[Pair, Row]] = defaultdict(dict)
+        for row in rows:
+            if len(row["marks"]) == len(columns):
+                self._by[row["policy"]][row["field"], row["start"]] = row
+        self.policies = tuple(self._by)
+
+    def of(self, policy: str) -> dict[Pair, Row]:
+        """By field and start."""
+        return self._by.get(policy, {})
+
+    def fields(self, policy: str) -> list[int]:
+        """Fields on which a policy and the reference both have a mission from the same start."""
+        both = self.of(policy).keys() & self.of(REFERENCE).keys()
+        return sorted({field for field, _ in both})
+
+    def means(self, policy: str, key: str, column: int) -> dict[int, float]:
+        """Field -> mean of a score over its starts."""
+        return _by_field({pair: r["marks"][column][key] for pair, r in self.of(policy).items()})
+
+    def differences(self, policy: str, key: str, column: int) -> dict[int, float]:
+        """Field -> mean of the paired differences to the reference over its starts."""
+        return _by_field(self._pairs(policy, key, column))
+
+    def _pairs(self, policy: str, key: str, column: int) -> dict[Pair, float]:
+        mine, theirs = self.of(policy), self.of(REFERENCE)
+        return {
+            pair: mine[pair]["marks"][column][key] - theirs[pair]["marks"][column][key]
+            for pair in sorted(mine.keys() & theirs.keys())
+        }
+
+    def over_fields(self, policy: str, key: str, column: int) -> tuple[float, float, int]:
+        """Mean of the differences, standard error over fields, how many fields."""
+        found = np.array(list(self.differences(policy, key, column).values()))
+        return (*mean_of(found), found.size)
+
+    def over_blocks(self, policy: str, key: str, column: int) -> tuple[float, float, int]:
+        """The same over the means of blocks of fields."""
+        blocks: dict[int, list[float]] = defaultdict(list)
+        for field, value in self.differences(policy, key, column).items():
+            blocks[self.blocks[field]].append(value)
+        found = np.array([np.mean(values) for values in blocks.values()])
+        return (*mean_of(found), found.size)
+
+    def nested(self, policy: str, key: str, column: int) -> Correlation | None:
+        """What starts on a field have in common; None where nothing can be said of that.
+
+        So it is without fields with several starts, and where the policy is no different from the
+        reference anywhere. Each field counts with as many starts as the one with the fewest.
+        """
+        values: dict[int, list[float]] = defaultdict(list)
+        for (field, _), value in self._pairs(policy, key, column).items():
+            values[field].append(value)
+        counts = [len(v) for v in values.values() if len(v) > 1]
+        if len(counts) < 2:
+            return None
+        least = min(counts)
+        table = np.array([v[:least] for v in values.values() if len(v) > 1])
+        return within_fields(table) if np.ptp(table) > ROUNDING else None
+
+    def in_common(self, policy: str, readings: int) -> float | None:
+        """Share of places that two starts on one field have in common, mean over the fields."""
+        ways: dict[int, list[list[int]]] = defaultdict(list)
+        for (field, _), row in self.of(policy).items():
+            ways[field].append(row["went"][:readings])
+        shares = [shared_places(found) for found in ways.values() if len(found) > 1]
+        return float(np.mean(shares)) if shares else None
+
+
+def _by_field(values: Mapping[Pair, float]) -> dict[int, float]:
+    found: dict[int, list[float]] = defaultdict(list)
+    for (field, _), value in values.items():
+        found[field].append(value)
+    return {field: math.fsum(v) / len(v) for field, v in sorted(found.items())}
+
+
+def mean_of(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard error, NaN where there are too few."""
+    if not values.size:
+        return math.nan, math.nan
+    error = float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan
+    return float(values.mean()), error
+
+
+def shown(mean: float, error: float, digits: int = 2) -> str:
+    """Return a mean with its standard error."""
+    if not math.isfinite(mean):
+        return "–"
+    return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if math.isfinite(error) else "")
+
+
+def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[object]]:
+    """A row a policy: RMSPE of the reference, of the others the difference to it."""
+    rows: list[list[object]] = []
+    for policy in missions.policies:
+        count = len(missions.fields(policy))
+        cells, n = [], count
+        for column in range(len(missions.columns)):
+            if policy == REFERENCE:
+                values = np.array(list(missions.means(policy, "rmspe", column).values()))
+                cells.append(shown(*mean_of(values)))
+                continue
+            over = missions.over_blocks if blocks else missions.over_fields
+            mean, error, n = over(policy, "rmspe", column)
+            cells.append(shown(mean, error))
+        runs = len(missions.of(policy))
+        label = f"{policy}: RMSPE" if policy == REFERENCE else f"{policy} − {REFERENCE}"
+        rows.append([name, label, *cells, f"{count} / {n} / {runs}"])
+    return rows
+
+
+def worth_rows(name: str, missions: Missions, places: int) -> list[list[object]]:
+    """A row a policy and budget: what starts have in common, and what twenty of them are worth."""
+    rows: list[list[object]] = []
+    for policy in missions.policies:
+        for column, readings in enumerate(missions.columns):
+            if policy == REFERENCE:
+                continue
+            found = missions.nested(policy, "rmspe", column)
+            share = missions.in_common(policy, readings)
+            if found is None or share is None:
+                continue
+            value, least, most = found.worth(STARTS)
+            rows.append(
+                [
+                    name,
+                    policy,
+                    readings,
+                    f"{100 * share:.0f} % ({100 * readings / places:.0f} %)",
+                    f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})",
+                    f"{value:.1f} ({least:.1f} to {most:.1f})",
+                    f"{found.fields} × {found.starts}",
+                ]
+            )
+    return rows
+
+
+def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
+    """A row a policy: its difference to the reference in percent, a network counting once."""
+    rows: list[list[object]] = []
+    for policy in dict.fromkeys(p for found in networks.values() for p in found.policies):
+        if policy == REFERENCE or not all(found.fields(policy) for found in networks.values()):
+            continue
+        cells: list[object] = [policy]
+        for column in range(min(len(found.columns) for found in networks.values())):
+            shares = np.array([_percent(one, policy, column) for one in networks.values()])
+            each = ", ".join(f"{share:.1f}" for share in shares)
+            cells.append(f"{shown(*mean_of(shares), digits=1)} ({each})")
+        rows.append(cells)
+    return rows
+
+
+def _percent(missions: Missions, policy: str, column: int) -> float:
+    """Mean difference over the fields, in percent of the reference's error on them."""
+    found = missions.differences(policy, "rmspe", column)
+    theirs = missions.means(REFERENCE, "rmspe", column)
+    base = math.fsum(theirs[field] for field in found) / len(found)
+    return 100.0 * math.fsum(found.values()) / len(found) / base

@@ -1,0 +1,394 @@
+"""A mission of one's own robot as ``init`` makes it: answers, what runs on the robot, the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gp_active_sensing.errors import ActiveSensingError, MapError
+from gp_active_sensing.messages.occupancy import MAP_TYPE
+from gp_active_sensing.messages.occupancy import read_map as read_grid
+
+if TYPE_CHECKING:
+    from gp_active_sensing.mission.config import PoseConfig
+    from gp_active_sensing.mission.mission_file import MissionMap
+    from gp_active_sensing.ros.running_system import Heard, RunningSystem
+
+__all__ = ["MissionDraft"]
+
+T = TypeVar("T")
+_MAP_QUESTION = "Map: a file, a rectangle such as 60x40 [m], or a topic such as /map"
+_TEMPERATURE = "sensor_msgs/msg/Temperature"
+_FIX = "sensor_msgs/msg/NavSatFix"
+_ODOMETRY = "nav_msgs/msg/Odometry"
+_SEVERAL = 2.5
+"""Of the time between two poses: how old one may be, so that one that is lost does not matter."""
+
+
+@dataclass
+class MissionDraft:
+    """What is known of the mission, and what does not fit.
+
+    Args:
+        given: the options of the command.
+        system: the running ROS system, None where there is none to ask.
+        asking: ask for what is not given.
+        told: lines to print: what was found.
+        misfits: what does not fit, a sentence each.
+        notes: by parameter, what to say beside it.
+        topics: of the running system, each with its types.
+        probes: names of several probes.
+        heard: what came on the topics.
+        max_age: of a pose, where they come slowly [s].
+        map_text: what stands for the map.
+    """
+
+    given: dict[str, Any]
+    system: RunningSystem | None
+    asking: bool
+    told: list[str] = field(default_factory=list)
+    misfits: list[str] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+    max_age: float | None = None
+    map_text: str = ""
+
+    def answer(self) -> None:
+        """Ask what is not given, look at what is there, and compare."""
+        from gp_active_sensing.mission.mission_file import read_budget, read_position
+        from gp_active_sensing.mission.names import numbered
+
+        self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
+        if self.system is not None:
+            named = [self.given[key] for key in ("reading", "pose") if self.given[key]]
+            wanted = [name for topic in named for name in self._names(topic.split()[0])]
+            if grid := self.given["map_topic"]:
+                wanted.append(_from_root(grid))
+            self.topics = self.system.topics(wanted if len(named) == 2 else ())
+            if not self.topics:
+                self.told.append("no ROS system is running here: topics are not looked at")
+        self._show_grids()
+        self.map = self._ask("map", _MAP_QUESTION, self._read_map)
+        self._ask_streams()
+        self.budget = self._ask("budget", "Budget: 2 km, 30 min, or 40 (places)", read_budget)
+        self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
+        self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
+        self._look()
+        self._tell()
+
+    def _ask(
+        self, key: str, question: str, read: Callable[[str], T], default: str | None = None
+    ) -> T:
+        """Return what an answer means; ask again where it means nothing."""
+        if self.given[key] or not self.asking:
+            return read(self.given[key] or default or "")
+
+        def value_of(text: str) -> T:
+            try:
+                return read(text)
+            except ActiveSensingError as error:
+                raise click.UsageError(str(error)) from None
+
+        found: T = click.prompt(question, default=default, value_proc=value_of)
+        return found
+
+    def _read_map(self, text: str) -> MissionMap:
+        from gp_active_sensing.mission.mission_file import in_words, read_map
+
+        if topic := self._grid_topic(text):
+            found = self._read_grid(topic)
+        else:
+            found = read_map(text, **self._of_map())
+        self.map_text = text
+        if self.asking and found.places is not None:
+            click.echo(f"  {in_words(found.places)}")
+        return found
+
+    def _of_map(self) -> dict[str, Any]:
+        """Return what the options say of the map."""
+        return {key: self.given[key] for key in ("spacing", "radius", "frame")}
+
+    # -- a map by topic ------------------------------------------------------------------------
+
+    def _grids(self) -> list[str]:
+        """Return the topics of occupancy grids that somebody publishes."""
+        return [name for name, types in self.topics.items() if MAP_TYPE in types]
+
+    def _show_grids(self) -> None:
+        if self.asking and not self.given["map"]:
+            for name in self._grids()[:12]:
+                click.echo(f"  {name} ({MAP_TYPE})")
+
+    def _grid_topic(self, text: str) -> str:
+        """Return the topic that an answer names, "" where it is a file or a rectangle."""
+        if self.given["map_topic"]:
+            return str(self.given["map_topic"])
+        if not self.topics:  # nobody says that it is one
+            return ""
+        is_topic = text.startswith("/") and not Path(text).exists() and not Path(text).suffix
+        return text if is_topic or _from_root(text) in self._grids() else ""
+
+    def _read_grid(self, topic: str) -> MissionMap:
+        """Return the map that comes by a topic: with its places, if one comes now."""
+        from gp_active_sensing.mission.mission_file import live_map
+
+        if self.system is None or not self.topics:
+            return live_map(topic, None, **self._of_map())
+        from gp_active_sensing.ros import fit
+
+        name = _from_root(topic)
+        if misfit := fit.topic_misfit("map", name, MAP_TYPE, self.topics):
+            self._misfit(misfit)
+            return live_map(topic, None, **self._of_map())
+        message = self.system.latched(name, MAP_TYPE)
+        if message is None:
+            self._misfit(fit.silent_map(name))
+            return live_map(topic, None, **self._of_map())
+        try:
+            return live_map(topic, read_grid(message), **self._of_map())
+        except MapError as error:
+            self._misfit(f"map: {name}: {error}")
+            return live_map(topic, None, **self._of_map())
+
+    def _misfit(self, text: str) -> None:
+        """Say what does not fit: at once to who is asked, and at the end."""
+        if self.asking:
+            click.echo(f"  {text}")
+        self.misfits.append(text)
+
+    # -- readings and poses --------------------------------------------------------------------
+
+    def _ask_streams(self) -> None:
+        from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
+
+        poses = {_ODOMETRY, *(_choices(PoseConfig) - {TF})}
+        of_poses = {name for name, types in self.topics.items() if poses & set(types)}
+        others = sorted(set(self.topics) - of_poses)
+        topic, type = self._stream("reading", "Topic of the readings", others, _TEMPERATURE)
+        numbers, likely = self._numbers(type)
+        if self.asking and not self.given["field"] and numbers:
+            click.echo(f"  numbers in {type}: {', '.join(numbers[:20])}")
+        usual = ReadingConfig().field if type == _TEMPERATURE else likely
+        path = self._ask("field", "Field of the value", str, usual or None)
+        self.reading = _checked(ReadingConfig, topic=topic, type=type, field=path or "")
+        topic, type = self._stream("pose", "Topic of the pose, or tf", sorted(of_poses), _ODOMETRY)
+        tf = {"type": TF} if topic == TF else {"topic": topic, "type": type}
+        self.pose = _checked(PoseConfig, **tf)
+
+    def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
+        """Return topic and type of a stream; a type that is not given is the running system's."""
+        if self.asking and not self.given[what] and likely:
+            for name in likely[:12]:
+                click.echo(f"  {name} ({', '.join(self.topics[name])})")
+        one = likely[0] if len(likely) == 1 else None
+        words = self._ask(what, question, str.split, one)
+        if not 1 <= len(words) <= 2:
+            msg = f"--{what}: expected a topic, and its type if nobody publishes it, got {words}"
+            raise click.UsageError(msg)
+        topic, type = words[0], self.given[f"{what}_type"] or "".join(words[1:])
+        found = self.topics.get(self._names(topic)[0], (usual,))
+        return topic, type or found[0]
+
+    def _names(self, topic: str) -> list[str]:
+        """Return the names of a topic from the root, one for each probe."""
+        from gp_active_sensing.mission.names import probe_topic
+
+        return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
+
+    def _numbers(self, type: str) -> tuple[list[str], str]:
+        if self.system is None:
+            return [], ""
+        from gp_active_sensing.messages.fields import number_paths, value_path
+        from gp_active_sensing.ros.to_messages import RosTypes
+
+        try:
+            found = number_paths(type, RosTypes())
+        except ActiveSensingError:  # said among what does not fit
+            return [], ""
+        return found, value_path(found)
+
+    # -- the running system --------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Compare with the running system, and take from it what nobody said."""
+        if self.system is None:
+            self._need_datum()
+            return
+        from gp_active_sensing.ros import fit
+
+        if misfit := fit.field_misfit(self.reading):
+            self.misfits.append(misfit)
+        if not self.topics:
+            self._need_datum()
+            return
+        streams = {"reading": (self.reading.topic, self.reading.type)}
+        streams["pose"] = (self.pose.topic, self.pose.type)
+        if self.pose.type == "tf":
+            del streams["pose"]
+        there: dict[str, str] = {}
+        named = [(w, name, t) for w, (topic, t) in streams.items() for name in self._names(topic)]
+        for what, name, type in named:
+            if problem := fit.topic_misfit(what, name, type, self.topics):
+                self.misfits.append(problem)
+            elif not (what == "reading" and misfit):
+                there[name] = type
+        self.heard = self.system.hear(there)
+        if self.pose.type == "tf":
+            self.misfits += self._tf_misfits()
+        for what, name, _ in named:
+            if name not in there:
+                continue
+            if what == "reading":
+                self.misfits += fit.reading_misfits(self.reading, self.heard[name])
+            else:
+                self._adopt(self.heard[name])
+                pose = _with(self.pose, datum=self.datum)
+                self.misfits += fit.pose_misfits(
+                    pose, self.heard[name], self.map.places, self._why_no_transform
+                )
+
+    def _tf_misfits(self) -> list[str]:
+        """Return what is wrong with poses that are looked up, of each probe."""
+        from gp_active_sensing.mission.names import probe_topic
+
+        target = self.map.frame
+        bodies = [probe_topic(p, self.pose.child_frame.lstrip("/")) for p in self.probes or ("",)]
+        problems = [self._why_no_transform(target, body) for body in bodies] if target else []
+        return [f"pose: {problem}" for problem in problems if problem]
+
+    def _why_no_transform(self, target: str, source: str) -> str:
+        """Return why poses in a frame cannot be had in another one, "" when they can."""
+        from gp_active_sensing.ros import fit
+
+        if self.system is None:
+            return ""
+        return fit.tf_problem(self.topics) or self.system.why_no_transform(target, source)
+
+    def _adopt(self, heard: Heard) -> None:
+        """Take frame, origin and the age of poses from what is heard, where nobody says them."""
+        from gp_active_sensing.mission.mission_file import read_map
+
+        fix = self.pose.type == _FIX
+        if not self.map.from_file and not self.given["frame"] and heard.frame and not fix:
+            self.map = read_map(self.map_text, **{**self._of_map(), "frame": heard.frame})
+        if fix and self.datum is None and not self.map.from_file and heard.messages:
+            message = heard.messages[-1]
+            if message.status.status != -1 and math.isfinite(message.latitude):
+                self.datum = (round(message.latitude, 7), round(message.longitude, 7))
+                self.notes["pose.datum"] = "where the robot was: the rectangle's origin"
+        period = 1.0 / heard.rate
+        if period > 0.8 * self.pose.max_age:
+            self.max_age = round(_SEVERAL * period, 1)
+            self.notes["pose.max_age"] = f"s: poses come every {period:.1f} s"
+
+    def _need_datum(self) -> None:
+        places = self.map.places
+        if self.pose.type == _FIX and self.datum is None and (not places or not places.datum):
+            self.misfits.append(
+                f"pose: {_FIX} is a position on earth, and the map does not say where it is: give "
+                "--datum LATITUDE,LONGITUDE of its origin (x east, y north), or a map in degrees"
+            )
+
+    # -- the file ------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        self.told.append(f"map: {self._map_in_words()}")
+        for heard in self.heard.values():
+            if heard.messages:
+                rate = "" if math.isnan(heard.rate) else f", {heard.rate:.3g} Hz"
+                frame = f", frame {heard.frame}" if heard.frame else ""
+                self.told.append(f"{heard.topic}: heard{rate}{frame}")
+
+    def _map_in_words(self) -> str:
+        from gp_active_sensing.mission.mission_file import in_words
+
+        if self.map.places is None:
+            return f"the first one that comes on {self.map.section['topic']}"
+        now = ", now: " if "topic" in self.map.section else ""
+        return f"{'of ' + self.map.section['topic'] if now else ''}{now}{in_words(self.map.places)}"
+
+    def text(self, start: str) -> str:
+        """Return the file.
+
+        Args:
+            start: the command that starts it.
+        """
+        from gp_active_sensing.mission.mission_file import mission_text
+
+        parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
+        first = next(iter(parameters))
+        self.notes[first] = self._map_in_words()
+        self.notes["map.spacing"] = "m between neighbouring places"
+        parameters |= {
+            "reading.topic": self.reading.topic,
+            "reading.type": self.reading.type,
+            "reading.field": self.reading.field,
+            "reading.unit": "",
+        }
+        if self.given["delay"] is not None:
+            parameters["reading.delay"] = self.given["delay"]
+        if self.pose.type != "tf":
+            parameters["pose.topic"] = self.pose.topic
+        parameters["pose.type"] = self.pose.type
+        if self.datum is not None:
+            parameters["pose.datum"] = list(self.datum)
+        if self.max_age is not None:
+            parameters["pose.max_age"] = self.max_age
+        if self.given["waypoint"]:
+            parameters["waypoint.topic"] = self.given["waypoint"]
+        if self.probes:
+            parameters["probes"] = list(self.probes)
+        parameters |= {f"budget.{key}": amount for key, amount in self.budget.items()}
+        parameters["run_dir"] = self.run_dir
+        if "/clock" in self.topics:
+            parameters["use_sim_time"] = True
+        notes = {**_NOTES, **self.notes}
+        return mission_text(parameters, notes, start=start)
+
+
+_NOTES = {
+    "map.inflation": "m, the radius of the robot",
+    "reading.field": "path of the value in the message",
+    "reading.unit": "such as degC; shown beside every value",
+    "pose.datum": "latitude and longitude of the map's origin",
+    "reading.delay": "s; how much older a reading is than its stamp",
+    "probes": "each has its topics in its namespace",
+    "waypoint.topic": "where to go next: geometry_msgs/msg/PoseStamped",
+    "budget.readings": "places to observe",
+    "budget.metres": "m to drive",
+    "budget.seconds": "s",
+    "run_dir": "journal, records and report; auto: below ~/.ros",
+    "use_sim_time": "/clock is published",
+}
+
+
+def _from_root(topic: str) -> str:
+    return f"/{topic.lstrip('/')}"
+
+
+def _choices(kind: Any) -> set[str]:
+    import dataclasses
+
+    from gp_active_sensing.config import param_of
+
+    (found,) = (param_of(f).choices for f in dataclasses.fields(kind) if f.name == "type")
+    return set(found or ())
+
+
+def _checked(kind: type[T], **values: Any) -> T:
+    from gp_active_sensing.config import from_mapping
+
+    return from_mapping(kind, values, path="reading" if "field" in values else "pose")
+
+
+def _with(pose: PoseConfig, **values: Any) -> PoseConfig:
+    import dataclasses
+
+    return dataclasses.replace(pose, **values)

@@ -1,0 +1,308 @@
+"""Maps of places on a raster: a place is where it has data.
+
+The cells of the raster stay as they are stored. Places lie on a lattice in the metres of the map,
+and each is looked up in the raster's own coordinates, so that a raster in degrees, one of a
+national grid and one that is turned need no resampling.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.cells import free_lines, free_points, lattice_over, neighbouring
+from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
+from gp_active_sensing.topology.geometry import Outline
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.ground import FreeGround
+from gp_active_sensing.topology.legs import Speeds
+from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, own_origin, place
+from gp_active_sensing.topology.segments import Point
+from gp_active_sensing.topology.stations import HEIGHTS
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["RasterCells", "load_raster_cells", "make_raster_map", "usual_step", "value_problems"]
+
+logger = logging.getLogger(__name__)
+
+_ALONG = 16
+"""Points of an edge of a raster: its edges are bent in the map's frame."""
+_BENCH = 1.0
+"""A raster that nothing is said of is in degrees where it has less extent, unless all of it lies so
+near to its origin: there is only sea there."""
+_FINE = 0.01
+"""So are cells that are finer: no sensor is placed to a centimetre."""
+
+
+@dataclass(frozen=True, eq=False)
+class RasterCells:
+    """A raster in the frame of a map.
+
+    Args:
+        where: the file, for messages.
+        raster: as it is stored.
+        crs: system of its coordinates, `LOCAL` for metres of the map.
+        datum: longitude and latitude of the origin of the map's frame; None with `LOCAL`.
+        corners: (m, 2) points of the edge of its data in the map's frame [m].
+        first: centre of its cell in the first column of the last row, mostly the south-west one,
+            in the map's frame [m].
+        notes: what was taken for granted, a sentence each.
+    """
+
+    where: str
+    raster: RasterFile
+    crs: str
+    datum: Point | None
+    corners: FloatArray
+    first: Point
+    notes: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        rows, columns = self.raster.values.shape
+        return rows, columns
+
+    @cached_property
+    def empty(self) -> BoolArray:
+        """(rows, columns) cells without data."""
+        return np.isnan(self.raster.values)
+
+    def cells_of(self, points: FloatArray) -> FloatArray:
+        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        if self.datum is not None:
+            points = in_system(points, self.datum, self.crs, where=self.where)
+        a, b, c, d, e, f = self.raster.transform
+        x, y = points[:, 0] - c, points[:, 1] - f
+        area = a * e - b * d
+        return np.column_stack([e * x - b * y, a * y - d * x]) / area
+
+    @cached_property
+    def cell(self) -> tuple[float, float]:
+        """Width and height of a cell in the middle of the data, in metres of the map."""
+        middle = 0.5 * (self.corners.min(axis=0) + self.corners.max(axis=0))
+        step = 1e-3 * max(float(np.ptp(self.corners, axis=0).max()), 1e-3)
+        at = self.cells_of(middle + step * np.array([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]))
+        # Columns: what a column and what a row is, in metres.
+        sides = np.linalg.inv((at[1:] - at[0]).T / step)
+        width, height = np.hypot(sides[0], sides[1]).tolist()
+        return round(width, 6), round(height, 6)
+
+    def values_at(self, points: FloatArray) -> FloatArray:
+        """(m,) values at points (m, 2) on cells with data: bilinear between four centres.
+
+        Where one of the four has no data, or lies beyond the edge, the value of the cell that the
+        point is in.
+        """
+        rows, columns = self.shape
+        cells = self.cells_of(points)
+        own = np.clip(np.floor(cells).astype(np.int64), 0, (columns - 1, rows - 1))
+        nearest = self.raster.values[own[:, 1], own[:, 0]]
+        low = np.floor(cells - 0.5).astype(np.int64)
+        (tx, ty) = (cells - 0.5 - low).T
+        total = np.zeros(len(points))
+        for right, down, weight in (
+            (0, 0, (1.0 - tx) * (1.0 - ty)),
+            (1, 0, tx * (1.0 - ty)),
+            (0, 1, (1.0 - tx) * ty),
+            (1, 1, tx * ty),
+        ):
+            column, row = np.clip(low + np.array((right, down)), 0, (columns - 1, rows - 1)).T
+            # What has no part in the value, but for rounding, does no harm.
+            part = weight > 1e-6
+            total += np.where(part, weight * self.raster.values[row, column], 0.0)
+        # A point at an edge may be just beyond the data by rounding.
+        return np.asarray(np.where(np.isnan(total), nearest, total))
+
+
+def load_raster_cells(path: Path, datum: Point | None = None) -> RasterCells:
+    """Read a raster and lay it into local metres.
+
+    Args:
+        path: ``.asc``, ``.tif`` or ``.tiff``.
+        datum: longitude and latitude of the origin of the map's frame; None = that of the raster's
+            own frame where it is a local one, as an export of a map has it, else the middle of its
+            data.
+
+    Raises:
+        MapError: a file that cannot be used; an unknown coordinate system.
+        MissingDependencyError: rasterio or pyproj is needed and missing.
+    """
+    raster = read_raster(path)
+    known = ~np.isnan(raster.values)
+    rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
+    box = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+    edge = [_outer(raster, column, row) for column, row in _around(*map(int, box))]
+    first = _outer(raster, 0.5, len(raster.values) - 0.5)
+    crs, said = _system(path, raster, np.array(edge))
+    if datum is None and crs not in (LOCAL, LONLAT):
+        datum = own_origin(crs, where=str(path))
+    pieces = [*pairwise([*edge, edge[0]]), (first,)]
+    # Without a declaration it was decided above; a bench of less than a metre lies at its origin.
+    small = not raster.crs or crs == LOCAL or float(np.abs(edge).max()) <= _BENCH
+    made = place(pieces, crs, where=str(path), datum=datum, allow_small=small)
+    corners = np.array([line[0] for line in made.lines[:-1]])
+    notes = (*raster.notes, *said, *made.notes)
+    return RasterCells(str(path), raster, made.crs, made.datum, corners, made.lines[-1][0], notes)
+
+
+def _system(path: Path, raster: RasterFile, edge: FloatArray) -> tuple[str, tuple[str, ...]]:
+    """Return the system of a raster's coordinates, and notes; what is only a guess is warned of.
+
+    Args:
+        path: of the file.
+        raster: as it is stored.
+        edge: (m, 2) points of the edge of its data, in its coordinates.
+    """
+    if raster.crs:
+        return raster.crs, ()
+    low, high = edge.min(axis=0), edge.max(axis=0)
+    on_earth = bool((np.abs(edge) <= (180.0, 90.0)).all())
+    a, b, _, d, e, _ = raster.transform
+    fine = math.sqrt(abs(a * e - b * d)) < _FINE or float((high - low).max()) < _BENCH
+    bench = float(np.abs(edge).max()) <= _BENCH
+    degrees = on_earth and fine and not bench
+    beside = path.with_suffix(".prj").name
+    if not degrees:
+        note = (
+            f"neither it nor a file {beside} beside it says a coordinate system, so its "
+            "coordinates count as metres of the map's frame"
+        )
+        around = bool((low <= 0.0).all() and (high >= 0.0).all())
+        if not on_earth or bench or (around and high[0] - low[0] <= 180.0):
+            return LOCAL, (note,)
+    taken, other = ("degrees", "metres") if degrees else ("metres of the map's frame", "degrees")
+    logger.warning(
+        "%s: x %g … %g, y %g … %g are taken as %s, and nothing says what they are; if they are %s, "
+        "the map is wrong. Say it in a file %s beside it: EPSG:4326 for degrees, %s for metres",
+        path,
+        *(low[0], high[0], low[1], high[1]),
+        *(taken, other, beside, LOCAL),
+    )
+    return (LONLAT, ()) if degrees else (LOCAL, (note,))
+
+
+def _outer(raster: RasterFile, column: float, row: float) -> Point:
+    a, b, c, d, e, f = raster.transform
+    return a * column + b * row + c, d * column + e * row + f
+
+
+def _around(left: int, top: int, right: int, bottom: int) -> list[Point]:
+    """Return points along the edge of a box of columns and rows."""
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    return [
+        (x0 + (x1 - x0) * k / _ALONG, y0 + (y1 - y0) * k / _ALONG)
+        for (x0, y0), (x1, y1) in pairwise(corners)
+        for k in range(_ALONG)
+    ]
+
+
+def make_raster_map(
+    cells: RasterCells,
+    spacing: float | tuple[float, float],
+    *,
+    value: str = "",
+    neighbours: int = 4,
+    moves: str = "adjacent",
+    outline: Outline | None = None,
+    obstacles: Sequence[Outline] = (),
+    anchor: tuple[float, float] | None = None,
+    speed: float | Speeds = 1.0,
+    reach: float = 0.0,
+    name: str = "grid",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Make a map of places where a raster has data.
+
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) and called
+    "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
+    touches no cell without data.
+
+    Args:
+        cells: the raster.
+        spacing: between neighbouring places, along x and along y [m].
+        value: what the raster's value is: a name of a height, such as "height" or "depth" [m], or
+            another one, under which it is a number of each place; "" = it is not kept.
+        neighbours: 4 or 8.
+        moves: "free" (any place next, straight distance) or "adjacent".
+        outline: places and moves stay inside, too; as for `make_grid`. None = wherever data are.
+        obstacles: as for `make_grid`.
+        anchor: a point of the lattice [m]; None = the centre of the raster's south-west cell.
+        speed: of the probe [m/s], or its speeds along a leg and up and down.
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
+        name: name of the map.
+        frame: metric frame of the positions.
+
+    Raises:
+        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells.
+        MapError: no place on a cell with data.
+    """
+    step = spacings(spacing)
+    base = np.asarray(cells.first if anchor is None else anchor, dtype=np.float64)
+    ground = FreeGround(outline, obstacles)
+    lattice = lattice_over(cells, step, (float(base[0]), float(base[1])), name)
+    points = base + lattice * step
+    kept = free_points(cells, cells.empty, points) & ground.free(points)
+    lattice, points = lattice[kept], points[kept]
+    if not len(lattice):
+        within = " inside the outline" if outline is not None else ""
+        msg = (
+            f"map {name!r}: no place of a lattice of {in_metres(step)} lies where {cells.where} "
+            f"has data{within}; give a smaller spacing, or shift the lattice with origin"
+        )
+        raise MapError(msg)
+    names = [f"c{c}r{r}" for c, r in lattice.tolist()]
+    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    heights: FloatArray | None = None
+    numbers: dict[str, FloatArray] = {}
+    if value.lower() in HEIGHTS:
+        heights = HEIGHTS[value.lower()] * cells.values_at(points)
+    elif value:
+        numbers[value] = cells.values_at(points)
+    if moves == "free":
+        return FreeTopology(
+            name, frame, names, points, speed=speeds, heights=heights, numbers=numbers
+        )
+    pairs = neighbouring(lattice, np.ones(len(lattice), dtype=np.bool_), neighbours)
+    pairs = pairs[free_lines(cells, cells.empty, points, pairs)]
+    pairs = pairs[ground.passable(points, pairs)]
+    steps: list[list[Move]] = [[] for _ in names]
+    ends = points if heights is None else np.column_stack([points, heights])
+    for i, j in pairs.tolist():
+        steps[i].append(Move(j, *speeds.leg(ends[i], ends[j])))
+        steps[j].append(Move(i, *speeds.leg(ends[j], ends[i])))
+    return GraphTopology(
+        name, frame, names, points, steps, reach=reach, heights=heights, numbers=numbers
+    )
+
+
+def value_problems(value: str) -> list[str]:
+    """Return what is wrong with the name of a raster's value."""
+    if value in ("x", "y") or value != value.strip():
+        return [f"value: expected the name of a height or of a number of its own, got {value!r}"]
+    return []
+
+
+def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:
+    """Return a spacing near a usual one that is not finer than the raster's cells [m].
+
+    Of a raster in metres of the map whole multiples of its cells, so that places are at centres.
+
+    Args:
+        cells: the raster.
+        usual: about what is wanted [m].
+    """
+    width, height = cells.cell
+    if cells.crs != LOCAL:
+        return max(usual, float(f"{math.sqrt(width * height):.2g}"))
+    found = tuple(side * max(1, round(usual / side)) for side in (width, height))
+    return found[0] if found[0] == found[1] else (found[0], found[1])

@@ -1,0 +1,104 @@
+"""Stands in for tf2_ros, which has no wheel: put this folder on PYTHONPATH.
+
+Transforms come as geometry_msgs/TransformStamped on /tf and /tf_static, one a message, since
+tf2_msgs has no wheel either. They are looked up along the tree of frames, in the plane.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from geometry_msgs.msg import TransformStamped
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+
+class TransformException(Exception):
+    """There is no such transform."""
+
+
+class Buffer:
+    """The newest transform of each frame in its parent's, and the time of it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TransformStamped] = {}
+
+    def take(self, found: TransformStamped) -> None:
+        self._known[found.child_frame_id] = found
+
+    def lookup_transform(self, target: str, source: str, time: Any) -> TransformStamped:
+        there, up = self._to_root(source), self._to_root(target)
+        common = next((frame for frame in there if frame in up), None)
+        if common is None:
+            msg = f'"{source}" and "{target}" are not connected'
+            raise TransformException(msg)
+        newest = min(there[common][1], up[common][1])
+        if time.nanoseconds > newest:
+            msg = f"Lookup would require extrapolation into the future ({source})"
+            raise TransformException(msg)
+        x, y, turn = _after(_inverse(up[common][0]), there[common][0])
+        found = TransformStamped(child_frame_id=source)
+        found.header.frame_id = target
+        stamp = newest if newest < _ALWAYS else 0
+        found.header.stamp.sec, found.header.stamp.nanosec = divmod(stamp, 10**9)
+        found.transform.translation.x, found.transform.translation.y = x, y
+        found.transform.rotation.z, found.transform.rotation.w = _half(turn)
+        return found
+
+    def _to_root(self, frame: str) -> dict[str, tuple[tuple[float, float, float], int]]:
+        """Return how a frame lies in each frame above it, and how new that is."""
+        pose, newest = (0.0, 0.0, 0.0), _ALWAYS
+        found = {frame: (pose, newest)}
+        while (up := self._known.get(frame)) is not None:
+            at, q = up.transform.translation, up.transform.rotation
+            pose = _after((at.x, at.y, 2.0 * math.atan2(q.z, q.w)), pose)
+            stamp = up.header.stamp.sec * 10**9 + up.header.stamp.nanosec
+            newest = min(newest, stamp or _ALWAYS)
+            frame = up.header.frame_id
+            found[frame] = pose, newest
+        return found
+
+
+_ALWAYS = 2**62
+"""The time of what is static [ns]."""
+
+
+def _after(
+    a: tuple[float, float, float], b: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    cos, sin = math.cos(a[2]), math.sin(a[2])
+    return a[0] + cos * b[0] - sin * b[1], a[1] + sin * b[0] + cos * b[1], a[2] + b[2]
+
+
+def _inverse(a: tuple[float, float, float]) -> tuple[float, float, float]:
+    cos, sin = math.cos(a[2]), math.sin(a[2])
+    return -cos * a[0] - sin * a[1], sin * a[0] - cos * a[1], -a[2]
+
+
+def _half(turn: float) -> tuple[float, float]:
+    return math.sin(0.5 * turn), math.cos(0.5 * turn)
+
+
+class TransformBroadcaster:
+    """Publishes transforms, as a localisation does."""
+
+    def __init__(self, node: Any) -> None:
+        self._publisher = node.create_publisher(TransformStamped, "/tf", 100)
+
+    def sendTransform(self, transforms: list[TransformStamped]) -> None:
+        for found in transforms:
+            self._publisher.publish(found)
+
+
+class TransformListener:
+    """Hears what is published, and tells the buffer."""
+
+    def __init__(self, buffer: Buffer, node: Any) -> None:
+        latched = QoSProfile(
+            depth=100,
+            reliability=ReliabilityPolicy.RELIABLE,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL,
+        )
+        kind = TransformStamped
+        self.tf_sub = node.create_subscription(kind, "/tf", buffer.take, 100)
+        self.tf_static_sub = node.create_subscription(kind, "/tf_static", buffer.take, latched)

@@ -1,0 +1,445 @@
+"""Rasters as maps: a place is where there are data, in metres, in degrees, of a national grid."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.cli import cli
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
+from gp_active_sensing.export import FieldMap, export_map
+from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
+from gp_active_sensing.topology.grids import build_grid
+from gp_active_sensing.topology.map_kinds import kind_of_map
+from gp_active_sensing.types import FloatArray
+
+BAY = """ncols 5
+nrows 4
+xllcorner 100
+yllcorner 50
+dx 10
+dy 20
+NODATA_value -9999
+1.5 2.0 2.5 -9999 1.0
+2.5 3.5 4.0 -9999 2.0
+2.0 -9999 3.0 2.0 1.5
+-9999 -9999 1.0 0.5 -9999
+"""
+"""Cells of 10 × 20 m; 14 have data. The south-west centre is (105, 60)."""
+
+
+def write(folder: Path, text: str = BAY, name: str = "bay.asc") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def built(file: str, **more: Any) -> Topology:
+    return build_topology(from_mapping(MapConfig, {"file": file, **more}))
+
+
+def heights_of(places: Topology) -> FloatArray:
+    assert places.heights is not None
+    return places.heights
+
+
+def geotiff(path: Path, values: np.ndarray, transform: Any, crs: Any) -> str:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    rows, columns = values.shape
+    how = {"driver": "GTiff", "count": 1, "dtype": "float64", "nodata": -9999.0}
+    with rasterio.open(
+        path, "w", width=columns, height=rows, crs=crs, transform=transform, **how
+    ) as out:
+        out.write(values, 1)
+    return str(path)
+
+
+# -- an ESRI ASCII grid: no library ----------------------------------------------------------------
+
+
+def test_a_place_is_where_there_are_data(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    assert kind_of_map(file) == "grid"
+    places = built(file, spacing=[10, 20], value="silt")
+    assert isinstance(places, GraphTopology)
+    assert places.n == 14
+    assert places.datum is None
+    first = {name: i for i, name in enumerate(places.names)}
+    assert "c0r0" not in first
+    assert places.positions[first["c2r0"]].tolist() == [125.0, 60.0]
+    assert places.positions[first["c0r3"]].tolist() == [105.0, 120.0]
+    # Each place is at the centre of a cell, whose value it has.
+    silt = dict(zip(places.names, places.numbers["silt"].tolist(), strict=True))
+    assert (silt["c2r0"], silt["c0r1"], silt["c4r3"], silt["c1r2"]) == (1.0, 2.0, 1.0, 3.5)
+    # No move crosses a cell without data.
+    assert places.neighbours(first["c0r1"]).tolist() == [first["c0r2"]]
+    assert sorted(places.names[i] for i in places.neighbours(first["c2r2"])) == [
+        "c1r2", "c2r1", "c2r3",
+    ]  # fmt: skip
+    move = next(m for m in places.moves[first["c2r0"]] if m.to == first["c2r1"])
+    assert (move.metres, move.seconds) == (20.0, 20.0)
+
+
+def test_cells_of_the_users_size(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    finer = built(file, spacing=5)
+    cells = np.floor((finer.positions - (100.0, 50.0)) / (10.0, 20.0)).astype(int)
+    values = np.array([row.split() for row in BAY.splitlines()[7:]], dtype=float)[::-1]
+    assert finer.n > 14
+    assert (values[cells[:, 1], cells[:, 0]] != -9999.0).all()
+    moved = built(file, spacing=[10, 20], origin=[107.0, 55.0])
+    assert set(np.unique(moved.positions % (10.0, 20.0), axis=0).ravel()) == {7.0, 15.0}
+
+
+def test_without_a_spacing_about_400_places_at_centres_of_cells(tmp_path: Path) -> None:
+    assert built(write(tmp_path)).n == 14  # the cells themselves: there are fewer
+    many = "\n".join(["ncols 90", "nrows 60", "xllcorner 3", "yllcorner 4", "cellsize 2.5"])
+    places, notes, *_ = build_grid(
+        from_mapping(MapConfig, {"file": write(tmp_path, many + "\n" + "7 " * 5400, "b.asc")}),
+        tmp_path / "b.asc",
+    )
+    assert 200 < places.n < 800
+    assert ((places.positions - (4.25, 5.25)) % 2.5 == 0.0).all()
+    text = " ".join(notes)
+    assert "90 × 60 cells of 2.5 m: 5400 with data, 0 without" in text
+    assert "neither it nor a file b.prj beside it says a coordinate system" in text
+    assert "every cell has data, so there is no shore: map.outline cuts the map smaller" in text
+    assert "spacing 10 m, for about 338 places" in text
+
+
+@pytest.mark.parametrize(("value", "sign"), [("depth", -1.0), ("Height", 1.0), ("elevation", 1.0)])
+def test_the_value_may_be_a_height(tmp_path: Path, value: str, sign: float) -> None:
+    file = write(tmp_path)
+    places = built(file, spacing=[10, 20], value=value, climb_speed=0.1)
+    assert isinstance(places, GraphTopology)
+    first = {name: i for i, name in enumerate(places.names)}
+    assert heights_of(places)[first["c2r2"]] == sign * 4.0
+    assert places.feature_names == ("x", "y", "z")
+    deep, shallow = first["c2r2"], first["c2r1"]
+    low, high = (deep, shallow) if sign < 0 else (shallow, deep)
+    climb = next(m for m in places.moves[low] if m.to == high)
+    assert climb.metres == pytest.approx(np.hypot(20.0, 1.0))
+    assert climb.seconds == pytest.approx(max(climb.metres, 1.0 / 0.1))
+    free = built(file, spacing=[10, 20], value=value, moves="free")
+    np.testing.assert_array_equal(heights_of(free), heights_of(places))
+
+
+def test_another_value_is_a_number_of_the_places(tmp_path: Path) -> None:
+    places = built(write(tmp_path), spacing=[10, 20], value="silt", weights={"column": "silt"})
+    assert places.heights is None
+    assert places.columns(["silt"])[0].shape == (14, 1)
+    numbers = places.columns(["silt"])[0][:, 0]
+    np.testing.assert_allclose(places.weights / places.weights.sum(), numbers / numbers.sum())
+
+
+def test_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    split = BAY.replace("2.0 -9999 3.0 2.0 1.5", "2.0 -9999 3.0 -9999 1.5")
+    file = write(tmp_path, split)
+    with caplog.at_level(logging.WARNING):
+        assert built(file, spacing=[10, 20], value="silt").n == 13
+    assert "no move joins its 2 parts, the largest of which has 10 of 13 places" in caplog.text
+    largest = built(file, spacing=[10, 20], value="silt", largest_component=True)
+    assert largest.n == 10
+    assert largest.columns(["silt"])[0].min() == 0.5
+
+
+def test_outline_and_obstacles_cut_the_map(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    west = built(file, spacing=[10, 20], outline=[[100, 50], [130, 130]])
+    assert west.positions[:, 0].max() == 125.0
+    cut = built(file, spacing=[10, 20], obstacles=[[[120, 50], [130, 70]]])
+    assert cut.n == 13
+    with pytest.raises(MapError, match="has data inside the outline; give a smaller spacing"):
+        built(file, spacing=[10, 20], outline=[[400, 50], [430, 130]])
+
+
+# -- where on Earth --------------------------------------------------------------------------------
+
+
+def utm_values(rows: int, columns: int, transform: Any) -> np.ndarray:
+    """A plane of the raster's own coordinates, without data beyond an ellipse."""
+    columns_at, rows_at = np.meshgrid(np.arange(columns) + 0.5, np.arange(rows) + 0.5)
+    x, y = transform @ (columns_at, rows_at)
+    far = np.hypot(columns_at / columns - 0.5, rows_at / rows - 0.5) > 0.45
+    return np.where(far, -9999.0, 3.0 * (x - transform.c) - 2.0 * (y - transform.f))
+
+
+@pytest.mark.parametrize("turned", [0.0, 33.0])
+@pytest.mark.parametrize(
+    ("crs", "size", "corner"),
+    [
+        ("EPSG:32632", (5.0, 4.0), (600_000.0, 5_200_000.0)),
+        ("EPSG:4326", (5e-5, 4e-5), (8.0, 47.0)),
+        ("EPSG:2263", (12.0, 12.0), (980_000.0, 200_000.0)),  # New York, in feet
+    ],
+)
+def test_a_geotiff_lies_where_it_says(
+    tmp_path: Path, crs: str, size: tuple[float, float], corner: tuple[float, float], turned: float
+) -> None:
+    """Places lie where rasterio finds data, and have the values that it finds there."""
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    affine = rasterio.Affine
+    where = affine.translation(*corner) @ affine.rotation(turned) @ affine.scale(size[0], -size[1])
+    values = utm_values(50, 60, where)
+    file = geotiff(tmp_path / "lake.tif", values, where, crs)
+    places = built(file, spacing=9, value="plane")
+    assert places.datum is not None
+    longitude, latitude = places.datum
+    assert places.n > 100
+    frame = f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m"
+    change = pyproj.Transformer.from_crs(frame, crs, always_xy=True)
+    x, y = (np.array(c) for c in change.transform(*places.positions.T.tolist()))
+    with rasterio.open(file) as raster:
+        found = np.array(list(raster.sample(zip(x, y, strict=True))))[:, 0]
+        assert (found != -9999.0).all()
+    exact = 3.0 * (x - where.c) - 2.0 * (y - where.f)
+    inner = np.hypot(*(places.positions - places.positions.mean(axis=0)).T) < 50.0
+    assert inner.sum() > 20
+    np.testing.assert_allclose(
+        places.numbers["plane"][inner], exact[inner], rtol=0, atol=1e-6 * np.ptp(values)
+    )
+    # At the shore the value of the cell itself counts.
+    step = 3.0 * size[0] + 2.0 * size[1]
+    assert np.abs(places.numbers["plane"] - exact).max() <= 1.5 * step
+    # And no place is missing: the lattice within the data.
+    assert places.n == pytest.approx(_area(values, where, crs) / 81.0, rel=0.05)
+
+
+def _area(values: np.ndarray, where: Any, crs: str) -> float:
+    """Square metres of the cells with data, on the ellipsoid."""
+    import pyproj
+
+    middle = where @ (30.0, 25.0)
+    corners = [middle, where @ (31.0, 25.0), where @ (31.0, 26.0), where @ (30.0, 26.0)]
+    change = pyproj.Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
+    lonlat = [change.transform(*corner) for corner in corners]
+    cell, _ = pyproj.Geod(ellps="WGS84").polygon_area_perimeter(*zip(*lonlat, strict=True))
+    return float(abs(cell) * (values != -9999.0).sum())
+
+
+def test_an_ascii_grid_with_its_projection_beside_it(tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    text = BAY.replace("llcorner 100", "llcorner 600000").replace("llcorner 50", "llcorner 5200000")
+    file = write(tmp_path, text)
+    assert built(file, spacing=10).datum is None
+    (tmp_path / "bay.prj").write_text(pyproj.CRS("EPSG:32632").to_wkt("WKT1_ESRI"))
+    places = built(file, spacing=10)
+    assert places.datum == pytest.approx((10.31455, 46.94568), abs=1e-3)
+    given = built(file, spacing=10, datum=[46.9, 10.3])
+    assert given.datum == (10.3, 46.9)
+    assert given.positions[0] == pytest.approx((1110.0, 5100.0), abs=100.0)
+    (tmp_path / "bay.prj").write_text("somewhere")
+    with pytest.raises(MapError, match=r"bay\.asc: unknown coordinate system 'somewhere'"):
+        built(file, spacing=10)
+
+
+def test_a_map_that_was_exported_is_the_same_map_again(tmp_path: Path) -> None:
+    """By GeoTIFF with its datum, by ESRI ASCII grid in metres: the places lie where they did."""
+    pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    shore = [(3.0, 4.0), (90.0, 4.0), (90.0, 40.0), (40.0, 80.0)]
+    lake = make_grid(spacing=(7.0, 9.0), outline=shore).located((8.25, 47.5))
+    belief = belief_on(BeliefConfig(mean=20.0), lake)
+    belief.observe(3, 21.0)
+    field = FieldMap.of(lake, belief, unit="mg/L", quantity="oxygen", title="lake")
+    [tiff] = export_map(field, tmp_path / "lake.tif", "geotiff")
+    mean, _ = export_map(field, tmp_path / "lake.asc", "asc")
+    for file, datum in ((tiff, (8.25, 47.5)), (mean, None)):
+        again = built(str(file), spacing=[7, 9], value="oxygen")
+        assert again.datum == datum
+        assert again.n == lake.n
+        order = np.lexsort(again.positions.T), np.lexsort(lake.positions.T)
+        there, here = again.positions[order[0]], lake.positions[order[1]]
+        np.testing.assert_allclose(there, here, rtol=0.0, atol=2e-3)
+        kept = again.numbers["oxygen"][order[0]]
+        np.testing.assert_allclose(kept, field.mean[order[1]], rtol=1e-4)
+
+
+def plain(west: float, south: float, cell: float, columns: int = 40, rows: int = 30) -> str:
+    """Return an ESRI ASCII grid that has data everywhere."""
+    head = [f"ncols {columns}", f"nrows {rows}", f"xllcorner {west}", f"yllcorner {south}"]
+    return "\n".join([*head, f"cellsize {cell}", *[" ".join(["7"] * columns)] * rows]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "taken"),
+    [
+        ((8.2, 47.1, 0.0005), "degrees"),  # a lake
+        ((8.0, 47.0, 1.0 / 120.0, 120, 120), "degrees"),  # a tile of a whole degree
+        ((8.0, 47.0, 1.0, 10, 8), "metres"),  # whole degrees, or a yard
+        ((-180.0, -90.0, 10.0, 36, 18), "metres"),  # the whole Earth, or a hall
+    ],
+)
+def test_a_raster_that_does_not_say_what_it_is_in_is_warned_of(
+    where: tuple[Any, ...], taken: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    file = write(tmp_path, plain(*where))
+    places = built(file)
+    assert (places.datum is not None) == (taken == "degrees")
+    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    other = "metres" if taken == "degrees" else "degrees"
+    assert f"are taken as {taken}" in said
+    assert f"if they are {other}, the map is wrong" in said
+    assert "in a file bay.prj beside it: EPSG:4326 for degrees, local for metres" in said
+    for system in ("EPSG:4326", "local"):
+        caplog.clear()
+        (tmp_path / "bay.prj").write_text(f"{system}\n")
+        if system == "EPSG:4326" and where[0] == -180.0:
+            continue  # no local frame holds the whole Earth
+        again = built(file)
+        assert (again.datum is not None) == (system == "EPSG:4326")
+        assert not [r for r in caplog.records if "nothing says" in r.getMessage()]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        (0.0, 0.0, 1.0, 60, 40),  # an arena that begins at its origin
+        (-12.5, -8.0, 0.25, 100, 64),  # or has it in the middle
+        (0.1, 0.2, 0.01, 60, 40),  # a bench: all of it is less than a metre away
+        (-0.4, -0.4, 0.005, 160, 160),
+        (2600000.0, 1200000.0, 5.0),  # a national grid
+    ],
+)
+def test_a_raster_that_is_clearly_in_metres_is_not_warned_of(
+    where: tuple[Any, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    places = built(write(tmp_path, plain(*where)))
+    assert places.datum is None
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    width, height = np.ptp(places.positions, axis=0)
+    assert width <= where[2] * 100 + 200
+    columns, rows = where[3:] or (40, 30)
+    assert width == pytest.approx(where[2] * columns, rel=0.2)
+    assert height == pytest.approx(where[2] * rows, rel=0.2)
+
+
+def test_a_bench_in_a_declared_local_frame_is_in_metres(tmp_path: Path) -> None:
+    """As `export` writes a map of less than a metre."""
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    file = write(tmp_path, plain(-0.4, -0.3, 0.01, 80, 60))
+    local = "+proj=tmerc +lon_0=8.25 +lat_0=47.5 +k=1 +ellps=WGS84 +units=m"
+    (tmp_path / "bay.prj").write_text(local)
+    places = built(file)
+    assert places.datum == (8.25, 47.5)
+    assert np.ptp(places.positions[:, 0]) == pytest.approx(0.8, abs=0.1)
+
+
+def test_a_geotiff_may_have_its_system_beside_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    where = rasterio.Affine(1.0, 0.0, 8.0, 0.0, -1.0, 55.0)
+    file = geotiff(tmp_path / "bay.tif", np.ones((8, 10)), where, None)
+    assert built(file).datum is None
+    assert "bay.tif: x 8 … 18, y 47 … 55 are taken as metres of the map's frame" in caplog.text
+    (tmp_path / "bay.prj").write_text("EPSG:4326")
+    assert built(file, spacing=50000).datum == pytest.approx((51.0, 13.0)[::-1], abs=0.1)
+
+
+def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    file = write(tmp_path, plain(8.2, 47.1, 0.0005))
+    (tmp_path / "bay.prj").write_text("EPSG:32632")
+    with pytest.raises(MapError, match=r"EPSG:32632, whose unit is metres, but look like"):
+        built(file)
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"columns": 5}, "columns: has no effect with a raster, whose data say where places are"),
+        ({"rows": 5}, "rows: has no effect with a raster"),
+        (
+            {"heights": [0, -2]},
+            "heights: a map of a file or topic lies in the plane; remove heights",
+        ),
+        ({"inflation": 0.5}, "inflation: has no effect with a raster"),
+        ({"climb_speed": 0.5}, "climb_speed: is for a grid with heights; give heights"),
+        ({"value": "x"}, "value: expected the name of a height or of a number of its own, got 'x'"),
+        ({"spacing": 1e-4}, "more than 1000000; give a larger spacing"),
+    ],
+)
+def test_keys_that_do_not_fit(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        built(write(tmp_path), **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BAY[: BAY.index("1.5")] + "-9999 " * 20, "none of its 5 × 4 cells has data"),
+        (BAY.replace("1.5 2.0", "1.5 x"), "line 8: expected a number, got 'x'"),
+        (BAY.replace("ncols 5", "ncols 50"), "ends after 20 of 200 values"),
+        (BAY.replace("dx 10", "dx 0"), "dx: expected a number above 0, got 0"),
+    ],
+)
+def test_rasters_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(MapError, match=message):
+        built(write(tmp_path, text))
+
+
+def test_a_geotiff_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    broken = write(tmp_path, "II*\0 and nothing else", "b.tif")
+    with pytest.raises(MapError, match=r"b\.tif: cannot be read as a GeoTIFF"):
+        built(broken)
+    good = geotiff(tmp_path / "g.tif", np.ones((3, 4)), rasterio.Affine(5, 0, 0, 0, -5, 15), None)
+    assert built(good).n == 12
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(MissingDependencyError, match=r"gp_active_sensing\[maps\].*AAIGrid"):
+        built(good)
+
+
+# -- as others make maps ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"file": "house.yaml", "columns": 5}, "columns: has no effect with a map of map_server"),
+        ({"file": "house.yaml", "rows": 5}, "rows: has no effect with a map of map_server"),
+        ({"file": "house", "columns": 5}, "columns: has no effect with a map of map_server"),
+        ({"file": "house.yaml", "heights": [0, 1]}, "heights: a map of a file or topic lies in"),
+        ({"file": "house.yaml", "value": "cost"}, "value: has no effect with a map of map_server"),
+        ({"topic": "map", "columns": 5}, "columns: has no effect with a topic"),
+        ({"file": "lake.plan", "inflation": 2}, "inflation: has no effect with a grid that is not"),
+        ({"file": "lake.plan", "unknown": "free"}, "unknown: has no effect with a grid that is"),
+        ({"file": "lake.plan", "value": "depth"}, "value: has no effect with a grid that is not"),
+        (
+            {"kind": "grid", "columns": 3, "rows": 3, "occupied": 50},
+            "occupied: has no effect with a grid",
+        ),
+    ],
+)
+def test_no_key_is_ignored(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_topology(from_mapping(MapConfig, given))
+
+
+def test_columns_count_where_areas_say_the_ground() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    whole = build_topology(from_mapping(MapConfig, {"file": "lake.plan", "spacing": 20}))
+    origin = whole.positions.min(axis=0).tolist()
+    cut = {"file": "lake.plan", "spacing": 20, "columns": 5, "origin": origin}
+    part = build_topology(from_mapping(MapConfig, cut))
+    assert 0 < part.n < whole.n
+    assert np.ptp(part.positions[:, 0]) <= 80.0 + 1e-6
+
+
+def test_inspect(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["maps", "inspect", write(tmp_path), "--set", "spacing=10"])
+    assert done.exit_code == 0, done.output
+    assert "note: 5 × 4 cells of 10 × 20 m: 14 with data, 6 without" in done.output

@@ -1,0 +1,84 @@
+"""The kind of map that a file holds, by its name and by what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology import MapConfig, Roads, build_topology
+from gp_active_sensing.topology.grids import GRID_ENDS
+from gp_active_sensing.topology.loaders import loaders
+from gp_active_sensing.topology.map_kinds import kind_of_map, kinds_of_file
+
+STATIONS = "name,x,y\nnorth,0,0\nsouth,30,40\n"
+EDGES = 'from,to,wkt\na,b,"LINESTRING (0 0, 30 40)"\n'
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    (tmp_path / "stations.csv").write_text(STATIONS)
+    (tmp_path / "edges.csv").write_text(EDGES)
+    return tmp_path
+
+
+def test_a_table_is_stations_or_roads_by_its_columns(tables: Path) -> None:
+    assert kind_of_map("stations.csv", tables) == "points"
+    assert kind_of_map("edges.csv", tables) == "roads"
+    sites = build_topology(MapConfig(file="stations.csv"), base_dir=tables)
+    assert sites.names == ("north", "south")
+    assert isinstance(build_topology(MapConfig(file="edges.csv"), base_dir=tables), Roads)
+
+
+@pytest.mark.parametrize("ends", ["source,target", "u,v", "From,To"])
+def test_a_table_with_ends_is_roads_under_any_name(ends: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"{ends},x,y\na,b,0,0\na,b,30,40\n")
+    assert kind_of_map("edges.csv", tmp_path) == "roads"
+
+
+def test_keys_of_stations_need_no_kind(tables: Path) -> None:
+    (tables / "ways.csv").write_text("from,to,metres\nnorth,south,70\n")
+    config = MapConfig(file="stations.csv", distances="ways.csv", climb_speed=0.2)
+    ways = build_topology(config, base_dir=tables).ways_from(0)
+    assert ways.metres[1] == 70.0
+    with pytest.raises(ConfigError, match="distances: has no meaning for kind 'roads'"):
+        build_topology(MapConfig(file="edges.csv", distances="ways.csv"), base_dir=tables)
+
+
+def test_the_end_of_a_name_leaves_a_choice() -> None:
+    assert kinds_of_file("a/b.csv") == ("roads", "points")
+    assert kinds_of_file("B.GEOJSON") == ("roads", "grid")
+    assert kinds_of_file("lake.kml") == ("grid",)
+    assert kinds_of_file("town.net.xml.gz") == ("roads",)
+    assert kinds_of_file("town") == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "kinds"),
+    [
+        ("lake.kml", "points", "'grid'"),
+        ("house.yaml", "points", "'grid'"),
+        ("town.geojson", "points", "'roads' or 'grid'"),
+        ("stations.csv", "grid", "'roads' or 'points'"),
+        ("lake.kml", "roads", "'grid'"),
+    ],
+)
+def test_a_kind_that_the_file_is_not(file: str, kind: str, kinds: str) -> None:
+    said = f"kind: '{file}' is a map of kind {kinds}, not '{kind}'; leave kind out"
+    with pytest.raises(ConfigError, match=said):
+        MapConfig(kind=kind, file=file)
+
+
+def test_a_shipped_map_of_another_kind() -> None:
+    with pytest.raises(ConfigError, match=r"'house\.yaml' is a map of kind 'grid', not 'points'"):
+        build_topology(MapConfig(kind="points", file="house"))
+
+
+def test_a_file_that_is_no_map_names_every_format(tmp_path: Path) -> None:
+    (tmp_path / "map.docx").write_text("")
+    with pytest.raises(MapError) as error:
+        build_topology(MapConfig(file="map.docx"), base_dir=tmp_path)
+    for end in (*loaders, *GRID_ENDS, "points: .csv"):
+        assert end in str(error.value)
+    assert "got one that ends in '.docx'" in str(error.value)
