@@ -18,9 +18,9 @@ __all__ = ["EarlierRun"]
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")
-"""Keys of the first event that are not compared word for word: digits may differ with the versions,
-which is found later; the map is made with what was worked out then, and its places are compared
-within what a machine may be off."""
+"""Keys of an event ``start`` that are not compared word for word: digits may differ with the
+versions, which is found later; the map is made with what was worked out then, and its places are
+compared within what a machine may be off."""
 
 
 class EarlierRun:
@@ -68,18 +68,22 @@ class EarlierRun:
             return False
         expected = self._left.popleft()
         found = json.loads(json.dumps(json_ready(event)))
-        if _compared(found) == _compared(expected):
-            if why := other_places(expected.get("places"), found.get("places", {})):
-                msg = f"{self.run.path}: {NO_LONGER.format(why)}"
-                raise RunError(msg)
-            _note_versions(found, expected)
-            return True
-        raise self._out_of_order(expected, found)
+        if _compared(found) != _compared(expected):
+            raise self._out_of_order(expected, found)
+        if found["event"] == "start":
+            self._check_start(expected, found)
+        return True
 
     def check_end(self) -> None:
         """See that nothing follows in the journal of a mission that is over. Raises RunError."""
         if self._left:
             raise self._out_of_order(self._left.popleft(), None)
+
+    def _check_start(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        if why := other_places(expected.get("places"), found.get("places", {})):
+            msg = f"{self.run.path}: {NO_LONGER.format(why)}"
+            raise RunError(msg)
+        _note_versions(found, expected)
 
     def _out_of_order(
         self, event: Mapping[str, Any], instead: Mapping[str, Any] | None
@@ -94,7 +98,8 @@ class EarlierRun:
 
 
 def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in event.items() if key not in _FREE}
+    free = _FREE if event.get("event") == "start" else ()
+    return {key: value for key, value in event.items() if key not in free}
 
 
 def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

@@ -88,9 +88,8 @@ def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, capfd: pytest.CaptureFi
     probe.measured(20.0, t=now)
     wait_until(lambda: node.mission.rejected["no_mount"] == 1, "the reading is refused")
     assert not observed(node)
-    text = capfd.readouterr().err
+    text = wait_said(capfd, "expected the transform robot/base <- gas on /tf_static")
     assert "'gas' has no place on the probe" in text
-    assert "expected the transform robot/base <- gas on /tf_static" in text
     tf.move("gas", 0.0, 0, y=10.0, parent="robot/base")  # to the left: towards x = 10 m
     probe.measured(20.0, t=now)
     wait_until(lambda: observed(node) == [1], "the reading where the sensor was")
@@ -137,8 +136,8 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
     node = sensing(ros)
     probe = Sensor(ros).connect()
     probe.odometry(20.0, frame="odom")
-    wait_until(lambda: node.mission.rejected["wrong_frame"] == 1, "the refusal")
-    text = capfd.readouterr().err
+    text = wait_said(capfd, ": it is not used (wrong_frame, 1 so far)")
+    assert node.mission.rejected["wrong_frame"] == 1
     assert "poses come in frame 'odom', the map is in 'map'" in text
     assert "pose in frame 'odom', the map is in 'map'" in text
     assert ("passed to lookupTransform" if installed else "install ros-$ROS_DISTRO") in text
@@ -146,10 +145,11 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
     wait_until(lambda: probe.waypoints, "a pose in the map's frame is used all the same")
 
 
-def wait_said(capfd: pytest.CaptureFixture[str], text: str) -> None:
-    """Wait until the log says something: a message is counted first."""
+def wait_said(capfd: pytest.CaptureFixture[str], text: str) -> str:
+    """Wait until the log says something, and return what it has said: a message is counted first."""
     log: list[str] = []
     wait_until(lambda: log.append(capfd.readouterr().err) or text in "".join(log), text)  # type: ignore[func-returns-value]
+    return "".join(log)
 
 
 NO_ROTATIONS = [(0.0, 0.0, 0.0, 0.0), (math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.5)]
@@ -167,7 +167,7 @@ def test_a_pose_is_not_turned_by_a_rotation_that_is_none(
     wait_until(lambda: node.mission.rejected["wrong_frame"] == 1, "the refusal")
     x, _, _, w = rotation
     said = f"({x:g}, 0, 0, {w:g}), expected a quaternion of length 1"
-    assert f"the transform has the rotation {said}" in capfd.readouterr().err
+    wait_said(capfd, f"the transform has the rotation {said}")
     tf.move("odom", 0.0, 0)
     probe.odometry(20.0, frame="odom")
     wait_until(lambda: probe.waypoints, "a transform that is one is used")

@@ -198,6 +198,20 @@ def test_a_journal_whose_question_comes_too_early(tmp_path: Path) -> None:
         run_scenario(what, target, resume=True)
 
 
+def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
+    """Places of a question are compared; only those of the start are told by their mark."""
+    what = asking(expert=MODEL)
+    run_scenario(what, tmp_path / "run")
+    events = RunDirectory.open(tmp_path / "run").events()
+    number, question = next((i, e) for i, e in enumerate(events) if e["event"] == "query")
+    target = tmp_path / "damaged"
+    cut(tmp_path / "run", target, 0)
+    other = {**question, "places": [place + 1 for place in question["places"]]}
+    write_events(target / "journal.jsonl", [*events[:number], other])
+    with pytest.raises(RunError, match="does not follow"):
+        run_scenario(what, target, resume=True)
+
+
 # -- configuration ---------------------------------------------------------------
 
 

@@ -361,7 +361,7 @@ limit: {expansions: 20}
     assert set(np.round(np.diff(np.unique(x.round(3))), 3)) <= {10.0, 20.0, 30.0}
     assert np.diff(np.unique(y.round(3))).min() == pytest.approx(20.0)
     summary = gas.run_scenario(scenario, tmp_path / "run").to_mapping()
-    assert summary["readings"] == 12
+    assert summary["stages"] == 12
 
 
 def test_a_text_with_corners_is_no_file() -> None:
