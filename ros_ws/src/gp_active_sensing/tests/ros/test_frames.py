@@ -146,7 +146,7 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
 
 
 def wait_said(capfd: pytest.CaptureFixture[str], text: str) -> str:
-    """Wait until the log says something, and return what it has said: a message is counted first."""
+    """Wait until the log says something, and return all of it: a message is counted first."""
     log: list[str] = []
     wait_until(lambda: log.append(capfd.readouterr().err) or text in "".join(log), text)  # type: ignore[func-returns-value]
     return "".join(log)
