@@ -121,6 +121,8 @@ def test_a_node_hears_the_topics_of_its_file_in_its_namespace(ros: Ros, tmp_path
         wait_until(poses.get_subscription_count, f"a subscriber of the poses; {log}")
         wait_until(readings.get_subscription_count, f"a subscriber of the readings; {log}")
         wait_until(lambda: node.count_publishers("/boat/goal_pose"), f"its waypoints; {log}")
-        names = node.get_node_names_and_namespaces()
-        assert ("active_sensing", "/boat") in names
+        wait_until(  # which node has what is said after it is there
+            lambda: ("active_sensing", "/boat") in node.get_node_names_and_namespaces(),
+            f"its name; {log}",
+        )
         wait_until(lambda: "[DEBUG]" in log.read_text(), f"what is said for debugging; {log}")
