@@ -44,24 +44,22 @@ from gp_active_sensing.planning.bandits.nonstationary import (  # noqa: E402
 from gp_active_sensing.types import FloatArray  # noqa: E402
 
 RESULTS = Path(__file__).resolve().parents[1] / "experiments" / "results"
-FEW = 10
-"""Runs of what is expensive, or far from the others."""
+RUNS = {"synthetic": 40, "stations": 40, "sea": 20}
+"""Of every policy."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A policy, where it gets fresh values, and how many runs it has at most.
+    """A policy, and where it gets fresh values.
 
     Args:
         policy: its name and parameters.
         extra: fresh values at visited places at random, whether it asks or not.
-        runs: at most so many.
         ask: played by `play_filter` instead, with fresh values from there.
     """
 
     policy: dict[str, object]
     extra: bool = False
-    runs: int | None = None
     ask: str | None = None
 
     def play(self, world: World, seed: int) -> Played:
@@ -87,8 +85,8 @@ def contestants(world: World) -> dict[str, Contestant]:
     found = {
         "sparq_gp_ucb": Contestant({**sparq, "norm": world.norm}),
         "sparq_gp_ucb, norm 1": Contestant({**sparq, "norm": 1.0}),
-        "sparq_gp_ucb, norm 1, β/5": Contestant({**sparq, "norm": 1.0, "scale": 5.0}, runs=FEW),
-        "sparq_gp_ucb, at random": Contestant({**sparq, "norm": world.norm}, extra=True, runs=FEW),
+        "sparq_gp_ucb, norm 1, β/5": Contestant({**sparq, "norm": 1.0, "scale": 5.0}),
+        "sparq_gp_ucb, at random": Contestant({**sparq, "norm": world.norm}, extra=True),
     }
     for scale, label in ((1.0, ""), (5.0, ", β/5")):
         found[f"tv_gp_ucb{label} + extra"] = Contestant({**tv, "scale": scale}, ask="spread")
@@ -96,12 +94,11 @@ def contestants(world: World) -> dict[str, Contestant]:
             {**tv, "scale": scale}, ask="random"
         )
     for name in [name for name in bare if name.startswith("sw")]:
-        found[f"{name} + extra"] = Contestant({**bare[name], **asking}, runs=FEW)
+        found[f"{name} + extra"] = Contestant({**bare[name], **asking})
     for scale, label in ((1.0, ""), (5.0, ", β/5")):
         for name, policy in bare.items():
             exact = "nowhere" if name == "tv_gp_ucb" else None
-            few = None if name.startswith(("gp", "tv")) else FEW
-            found[name + label] = Contestant({**policy, "scale": scale}, runs=few, ask=exact)
+            found[name + label] = Contestant({**policy, "scale": scale}, ask=exact)
     return found
 
 
@@ -122,12 +119,11 @@ def played(
     """Play all missions; those that an earlier call left in `kept` are read from there."""
     done: dict[str, list[Played]] = {}
     for label, one in contestants(world).items():
-        wanted = runs if one.runs is None else min(one.runs, runs)
         file = None if kept is None else kept / f"{world.name}, {label.replace('/', ' by ')}.json"
         rows = json.loads(file.read_text()) if file is not None and file.exists() else []
         started = time.process_time()
         before = len(rows)
-        for seed in range(before, wanted if only is None or label in only else 0):
+        for seed in range(before, runs if only is None or label in only else 0):
             mission = one.play(world, seed)
             rows.append([mission.regret.tolist(), mission.asked, mission.places.tolist()])
             if file is not None:
@@ -138,7 +134,7 @@ def played(
             taken = (time.process_time() - started) / (len(rows) - before)
             print(f"{label}: {taken:.2f} s a mission", file=sys.stderr, flush=True)
         if len(rows) > 1:
-            done[label] = [Played(np.array(r), a, np.array(p)) for r, a, p in rows[:wanted]]
+            done[label] = [Played(np.array(r), a, np.array(p)) for r, a, p in rows[:runs]]
     for label, spread in (("at random", False), ("far apart", True)):
         done[f"highest of as many values, {label}"] = [
             play_highest(world, seed, spread=spread) for seed in range(runs)
@@ -202,19 +198,20 @@ def draw(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("world", choices=("synthetic", "sea", "stations"))
-    parser.add_argument("--runs", type=int, help="default: 40; of the sea 20")
+    parser.add_argument("--runs", type=int, help=f"of every policy; default: {RUNS}")
     parser.add_argument("--data", default=os.environ.get("GPAS_DATA", ""), help="data folder")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--kept", type=Path, help="folder for the missions, so that it can go on")
     parser.add_argument("--only", nargs="*", help="policies to play now; none = just the tables")
     options = parser.parse_args()
     if options.world == "synthetic":
-        world, points, runs = synthetic(), [50, 100, 200, 300, 400, 500], options.runs or 40
+        world, points = synthetic(), [50, 100, 200, 300, 400, 500]
     else:
         path = Path(options.data) / "fields" / "sst_pacific_monthly.npz"
-        world, points, runs = sea(path), [12, 24, 48, 72, 96, 120], options.runs or 20
+        world, points = sea(path), [12, 24, 48, 72, 96, 120]
         if options.world == "stations":
             world = stations(world)
+    runs = options.runs or RUNS[options.world]
     print(settings(world) + f"; {runs} runs (seeds 0 … {runs - 1})\n", flush=True)
     done = played(world, runs, options.kept, options.only)
     print(table(done, points))
