@@ -18,12 +18,21 @@ from common import Section
 from network_data import data_folder
 from road_fields import FIELDS, TITLES, RoadFields
 from road_runs import Task, play
-from road_tables import Missions, error_rows, network_rows, worth_rows
+from road_tables import Missions, error_rows, network_rows, pair_rows, worth_rows
 
 KEPT = "roads.jsonl"
 COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
+PAIRS = (
+    ("bal N'=3", "apgd"),
+    ("bal N'=4", "apgd"),
+    ("bal N'=4", "bal N'=3"),
+    ("spread", "bal N'=4"),
+    ("tour", "bal N'=4"),
+    ("tour", "spread"),
+)
+"""Policies that are compared directly, beside all with the reference."""
 NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
 """Fields of each network that has speeds."""
 DRAWS = "draws, as learned"
@@ -124,13 +133,18 @@ def _errors(fields: RoadFields, missions: Missions) -> str:
     columns = tuple(f"{n} readings" for n in fields.checkpoints)
     head = ("fields", "", *columns, "fields / units / missions")
     make = partial(error_rows, fields.name, missions)
+    others = partial(pair_rows, fields.name, missions, PAIRS)
     tables = [_table(f"{TITLES[fields.name]} RMSPE [{fields.unit}].", head, make(blocks=False))]
+    tables[0] += _lines(others(blocks=False))
     if 1 < len(set(fields.blocks)) < len(fields.blocks):
         again = "The same, errors over blocks of three weeks that follow one another."
-        tables.append(_table(again, head, make(blocks=True)))
+        tables.append(_table(again, head, make(blocks=True)) + _lines(others(blocks=True)))
     return "\n\n".join(tables)
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (head, *rows)]
-    return "\n".join([title, "", lines[0], "|" + " --- |" * len(head), *lines[1:]])
+    return f"{title}\n{_lines([head])}\n|{' --- |' * len(head)}{_lines(rows)}"
+
+
+def _lines(rows: Sequence[Sequence[object]]) -> str:
+    return "".join("\n| " + " | ".join(map(str, row)) + " |" for row in rows)

@@ -57,26 +57,34 @@ class Missions:
         """Field -> mean of a score over its starts."""
         return _by_field({pair: r["marks"][column][key] for pair, r in self.of(policy).items()})
 
-    def differences(self, policy: str, key: str, column: int) -> dict[int, float]:
-        """Field -> mean of the paired differences to the reference over its starts."""
-        return _by_field(self._pairs(policy, key, column))
+    def differences(
+        self, policy: str, key: str, column: int, less: str = REFERENCE
+    ) -> dict[int, float]:
+        """Field -> mean of the paired differences to another policy over its starts."""
+        return _by_field(self._pairs(policy, key, column, less))
 
-    def _pairs(self, policy: str, key: str, column: int) -> dict[Pair, float]:
-        mine, theirs = self.of(policy), self.of(REFERENCE)
+    def _pairs(
+        self, policy: str, key: str, column: int, less: str = REFERENCE
+    ) -> dict[Pair, float]:
+        mine, theirs = self.of(policy), self.of(less)
         return {
             pair: mine[pair]["marks"][column][key] - theirs[pair]["marks"][column][key]
             for pair in sorted(mine.keys() & theirs.keys())
         }
 
-    def over_fields(self, policy: str, key: str, column: int) -> tuple[float, float, int]:
+    def over_fields(
+        self, policy: str, key: str, column: int, less: str = REFERENCE
+    ) -> tuple[float, float, int]:
         """Mean of the differences, standard error over fields, how many fields."""
-        found = np.array(list(self.differences(policy, key, column).values()))
+        found = np.array(list(self.differences(policy, key, column, less).values()))
         return (*mean_of(found), found.size)
 
-    def over_blocks(self, policy: str, key: str, column: int) -> tuple[float, float, int]:
+    def over_blocks(
+        self, policy: str, key: str, column: int, less: str = REFERENCE
+    ) -> tuple[float, float, int]:
         """The same over the means of blocks of fields."""
         blocks: dict[int, list[float]] = defaultdict(list)
-        for field, value in self.differences(policy, key, column).items():
+        for field, value in self.differences(policy, key, column, less).items():
             blocks[self.blocks[field]].append(value)
         found = np.array([np.mean(values) for values in blocks.values()])
         return (*mean_of(found), found.size)
@@ -145,6 +153,23 @@ def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[obje
         runs = len(missions.of(policy))
         label = f"{policy}: RMSPE" if policy == REFERENCE else f"{policy} − {REFERENCE}"
         rows.append([name, label, *cells, f"{count} / {n} / {runs}"])
+    return rows
+
+
+def pair_rows(
+    name: str, missions: Missions, pairs: Sequence[tuple[str, str]], *, blocks: bool
+) -> list[list[object]]:
+    """A row a pair of policies that both have missions: difference of their RMSPE."""
+    rows: list[list[object]] = []
+    over = missions.over_blocks if blocks else missions.over_fields
+    for policy, less in pairs:
+        runs = len(missions.of(policy).keys() & missions.of(less).keys())
+        if not runs:
+            continue
+        found = [over(policy, "rmspe", c, less) for c in range(len(missions.columns))]
+        count = len(missions.differences(policy, "rmspe", 0, less))
+        cells = [shown(mean, error) for mean, error, _ in found]
+        rows.append([name, f"{policy} − {less}", *cells, f"{count} / {found[0][2]} / {runs}"])
     return rows
 
 

@@ -121,6 +121,20 @@ def test_rows_say_fields_units_and_missions(tables: Any) -> None:
     assert tables.error_rows("x", found, blocks=True)[1] == ["x", "bal − ie", "1.00", "2 / 1 / 3"]
 
 
+def test_two_policies_are_compared_on_the_fields_that_both_have(tables: Any) -> None:
+    rows = [*pair(0, 0, -1.0), *pair(0, 1, -3.0), *pair(1, 0, 4.0), *pair(2, 0, 0.0)]
+    rows += [row("apgd", 0, 0, [8.0]), row("apgd", 0, 1, [8.0]), row("apgd", 1, 0, [9.0])]
+    found = tables.Missions(rows, [0, 0, 1], [2])
+    # 9 - 8 and 7 - 8 on the first field, 14 - 9 on the second: means 0 and 5.
+    pairs = [("bal", "apgd"), ("tour", "bal")]
+    assert tables.pair_rows("x", found, pairs, blocks=False) == [
+        ["x", "bal − apgd", "2.50 ± 2.50", "2 / 2 / 3"]
+    ]
+    assert tables.pair_rows("x", found, pairs, blocks=True) == [
+        ["x", "bal − apgd", "2.50", "2 / 1 / 3"]
+    ]
+
+
 def test_networks_count_once_each(tables: Any) -> None:
     one = tables.Missions([*pair(0, 0, -1.0), *pair(1, 0, -1.0)], [0, 0], [2])
     two = tables.Missions(pair(0, 0, 1.0), [0], [2])
