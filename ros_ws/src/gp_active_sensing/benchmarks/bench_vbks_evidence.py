@@ -1,33 +1,44 @@
 """[Teng2020, Sec. 6.1] again: where does the true kernel lose its belief?
 
 Too few inducing inputs, an optimisation that ends early, or data that do not tell the kernels
-apart: so the belief is held against the exact evidence of the kernels nearest to the truth.
+apart: so the belief is held against the exact evidence of the kernels.
 
-python benchmarks/bench_vbks_evidence.py [--smoke] [--kept DIR]
+python benchmarks/bench_vbks_evidence.py [--smoke] [--kept DIR] [--pictures DIR]
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Section
 from kernel_selection.exact import Posterior
-from vbks_data import TRUTHS, Truth, synthetic
+from vbks_data import TRUTHS, Truth, some, synthetic
+from vbks_evidence_tables import (
+    SIX,
+    draw,
+    of_evidence,
+    of_fits,
+    of_inducing,
+    of_shares,
+    of_starts,
+)
 from vbks_optimum import Collapsed, Evidence, Rows, drawn_starts, evidence, of_twins
-from vbks_runs import Kept, Report, run_alone, shown
+from vbks_runs import Kept, Report, run_alone
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
 from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 
-COMMAND = "python benchmarks/run.py vbks_evidence"
 INDUCING, BATCH = 64, 256
-SIX = ("(PER+RQ)×LIN", "(PER+SE)×LIN", "LIN×RQ+LIN", "LIN×RQ+PER", "PER×LIN×RQ", "PER×LIN×SE")
-"""Both true kernels and those of the 144 whose covariance comes nearest to one of them."""
+FLOORS = (0.1, 0.03)
+SHARES = (0.1, 0.2, 0.4, 0.7)
+"""Besides all of the data."""
 
 
 @dataclass(frozen=True)
@@ -35,40 +46,114 @@ class Size:
     """How much is done.
 
     Args:
-        weighed: data sets of each truth whose evidence is found, by the least noise.
-        fitted: data sets of the first truth from which a belief is learned; the kernels; the noise.
+        seeds: data sets of each true kernel.
+        small: kernels that are weighed by exact evidence, and that a belief is learned over.
+        large: kernels of the larger set; data sets and noises with which it is learned.
         steps, every, starts: of a fit at most, between its estimates, of each kernel.
         searches: of the most probable θ from draws, besides true θ and twins; steps of each.
-        held: inducing inputs with which the true kernel is looked at; on how many data sets.
+        held: inducing inputs with which the true kernel is looked at.
+        compared: numbers of starts that are compared, on how many data sets.
+        shares: of the data that a belief is learned from, besides all.
     """
 
-    weighed: dict[float, int]
-    fitted: tuple[int, str, float]
+    seeds: int = 5
+    small: str = "k12"
+    large: tuple[str, int, tuple[float, ...]] = ("k144", 2, (0.1,))
     steps: int = 600
     every: int = 20
     starts: int = 8
     searches: tuple[int, int] = (1, 60)
-    held: tuple[tuple[int, ...], int] = ((16, 32, 64, 128), 5)
-    names: tuple[str, ...] = SIX
+    held: tuple[int, ...] = (16, 32, 64, 128)
+    compared: tuple[tuple[int, ...], int] = ((4, 8, 16), 2)
+    shares: tuple[float, ...] = SHARES
+    floors: tuple[float, ...] = FLOORS
+    six: tuple[str, ...] = field(default=SIX)
 
 
-FULL = Size({0.1: 2, 0.03: 2}, (1, "k12", 0.1))
+FULL = Size()
 SMOKE = Size(
-    {0.1: 2},
-    (1, "PER×LIN×RQ,PER×LIN×SE", 0.1),
-    6,
-    3,
-    2,
-    (1, 3),
-    ((8,), 1),
-    ("PER×LIN×RQ", "(PER+RQ)×LIN", "PER×LIN×SE"),
+    seeds=1,
+    small="PER×LIN×RQ,(PER+RQ)×LIN,PER×LIN×SE",
+    large=("PER×LIN×RQ,(PER+RQ)×LIN,PER×LIN×SE,SE", 1, ()),
+    steps=6,
+    every=3,
+    starts=2,
+    searches=(1, 3),
+    held=(8,),
+    compared=((1, 2), 1),
+    shares=(0.3,),
+    floors=(0.1,),
+    six=("PER×LIN×RQ", "PER×LIN×SE"),
 )
 
 
-def config(size: Size, seed: int, floor: float, starts: int) -> VbksConfig:
+@dataclass(frozen=True)
+class Piece:
+    """Something that is computed once and kept.
+
+    Args:
+        kind: "evidence", "fit", "held" or "starts".
+        where: what its table sorts it by.
+        seed: of the data set.
+        make: computes it.
+    """
+
+    kind: str
+    where: tuple[Any, ...]
+    seed: int
+    make: Callable[[], Any]
+
+    @property
+    def key(self) -> str:
+        """What it is kept by."""
+        return " | ".join(str(part) for part in (self.kind, *self.where, self.seed))
+
+
+def pieces(size: Size) -> Iterator[Piece]:
+    """All of them, the most wanted first."""
+    every, least = range(size.seeds), size.floors[0]
+    kernels, more, floors = size.large
+
+    def fit(truth: Truth, names: str, floor: float, share: float, seed: int) -> Piece:
+        make = partial(learned, truth, names, floor, share, seed, size)
+        return Piece("fit", (truth.name, names, floor, share), seed, make)
+
+    for floor in (0.01, 0.03, 0.1):
+        for truth in TRUTHS:
+            for seed in every:
+                make = partial(held, truth, floor, seed, size.held)
+                yield Piece("held", (truth.name, floor), seed, make)
+    for floor in size.floors:
+        for seed in every:
+            for truth in TRUTHS:
+                yield fit(truth, size.small, floor, 1.0, seed)
+                make = partial(weighed, truth, floor, seed, size)
+                yield Piece("evidence", (truth.name, floor), seed, make)
+    for seed in every[:1]:
+        yield from (fit(t, size.small, least, x, seed) for t in TRUTHS for x in size.shares)
+    counts, sets = size.compared
+    for seed in range(sets):
+        for starts in counts:
+            for race in (True, False):
+                make = partial(compared, starts, race, seed, size)
+                yield Piece("starts", (starts, race), seed, make)
+    for floor in floors:
+        for seed in range(more):
+            yield from (fit(truth, kernels, floor, 1.0, seed) for truth in TRUTHS)
+    for seed in every[1:]:
+        yield from (fit(t, size.small, least, x, seed) for t in TRUTHS for x in size.shares)
+
+
+def names_of(kernels: str) -> list[str]:
+    """Names of a set of kernels."""
+    return [str(expression) for expression in kernel_set(kernels)]
+
+
+def config(size: Size, seed: int, floor: float, starts: int, **more: Any) -> VbksConfig:
+    """How a belief is learned."""
     return VbksConfig(
         inducing=INDUCING, batch=BATCH, centre=False, seed=seed, noise_floor=floor,
-        iterations=size.steps, evaluate_every=size.every, restarts=starts,
+        iterations=size.steps, evaluate_every=size.every, restarts=starts, **more,
     )  # fmt: skip
 
 
@@ -77,6 +162,7 @@ def weighed(truth: Truth, floor: float, seed: int, size: Size) -> dict[str, Any]
     rows = Rows.of(synthetic(truth, seed))
     searches, steps = size.searches
     setting = config(size, seed, floor, searches)
+    names = list(dict.fromkeys([*names_of(size.small), *size.six]))
     found: dict[str, Evidence] = {}
 
     def better(composite: Composite, starts: list[np.ndarray]) -> None:
@@ -86,13 +172,13 @@ def weighed(truth: Truth, floor: float, seed: int, size: Size) -> dict[str, Any]
             found[composite.name] = made
 
     began = time.process_time()
-    for name in size.names:
+    for name in names:
         composite = Composite(parse(name), 1)
         starts = drawn_starts(composite, rows, setting)
         if name == truth.name:
             starts.append(truth.scaled(rows.unit, rows.scale))
         better(composite, starts)
-    for name in size.names:
+    for name in names:
         composite = Composite(parse(name), 1)
         twins = of_twins(composite, {k: one.theta for k, one in found.items()})
         if twins:
@@ -104,13 +190,30 @@ def weighed(truth: Truth, floor: float, seed: int, size: Size) -> dict[str, Any]
     return {"kernels": kernels, "cpu_s": time.process_time() - began}
 
 
-def learned(truth: Truth, kernels: str, floor: float, seed: int, size: Size) -> dict[str, Any]:
-    """The belief over kernels from all rows at once."""
+def learned(
+    truth: Truth, kernels: str, floor: float, share: float, seed: int, size: Size
+) -> dict[str, Any]:
+    """The belief over kernels from the first rows, all at once."""
+    return belief_of(truth, kernels, share, seed, config(size, seed, floor, size.starts))
+
+
+def compared(starts: int, race: bool, seed: int, size: Size) -> dict[str, Any]:
+    """The same of a few kernels, from so many starts, with the race or without it."""
+    more = {} if race else {"race": ()}
+    setting = config(size, seed, size.floors[0], starts, **more)
+    return belief_of(TRUTHS[0], ",".join(size.six), 1.0, seed, setting)
+
+
+def belief_of(
+    truth: Truth, kernels: str, share: float, seed: int, setting: VbksConfig
+) -> dict[str, Any]:
+    """What a fit says of the kernels, and what it took."""
     from gp_active_sensing.learning.kernel_selection import select_kernels
 
+    rows = synthetic(truth, seed)
+    rows = some(rows, np.arange(round(share * len(rows.outputs))))
     began = time.process_time()
-    setting = config(size, seed, floor, size.starts)
-    model = select_kernels(synthetic(truth, seed), kernel_set(kernels), setting)
+    model = select_kernels(rows, kernel_set(kernels), setting)
     return {
         "names": list(model.names),
         "q": np.asarray(model.belief.probabilities).tolist(),
@@ -132,128 +235,38 @@ def held(truth: Truth, floor: float, seed: int, counts: tuple[int, ...]) -> dict
     }
 
 
-def chances(one: dict[str, Any]) -> dict[str, float]:
-    """Probability of each kernel by the evidence alone, all being as probable before."""
-    names = list(one["kernels"])
-    values = np.array([one["kernels"][name]["laplace"] for name in names])
-    weights = np.exp(values - values.max())
-    return dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
+def run(*, smoke: bool = False, kept_only: bool = False, pictures: Path | None = None) -> Report:
+    """Evidence, beliefs and tables.
 
-
-def lead(values: dict[str, float], name: str) -> tuple[float, str]:
-    """What a kernel is above the best of the others [nat], and which that is."""
-    others = {k: value for k, value in values.items() if k != name}
-    rival = max(others, key=lambda k: others[k])
-    return values[name] - others[rival], rival
-
-
-def of_evidence(found: dict[tuple[str, float], list[dict[str, Any]]], size: Size) -> Section:
-    section = Section(
-        "What exact evidence says of the kernels",
-        COMMAND,
-        "1000 noise-free values; the model's σ_n is at least `noise` of their root mean square. "
-        f"Log evidence by the Laplace approximation of {', '.join(size.names)}: exact log p(y|θ), "
-        f"θ searched by the collapsed bound with {INDUCING} fixed inducing inputs, whose loss "
-        "there is at most `lost` [nat]. `probability`: of the true kernel among these few, which "
-        "would be smaller among all 144; `lead`: its log evidence less that of the best other "
-        "one, data set by data set [nat].",
-        ("true kernel", "noise", "data sets", "probability", "lead, best other", "lost", "CPU s"),
-    )  # fmt: skip
-    for (name, floor), several in found.items():
-        tables = [{k: v["laplace"] for k, v in one["kernels"].items()} for one in several]
-        leads = [lead(table, name) for table in tables]
-        mine = shown([chances(one)[name] for one in several], 2)
-        section.rows.append(
-            (
-                *(name, f"{floor:g}", len(several), mine),
-                ", ".join(f"{ahead:+.1f} {rival}" for ahead, rival in leads),
-                f"{max(v['lost'] for one in several for v in one['kernels'].values()):.1f}",
-                f"{sum(one['cpu_s'] for one in several):.0f}",
-            )
-        )  # fmt: skip
-    return section
-
-
-def of_fits(found: dict[str, list[dict[str, Any]]], size: Size) -> Section:
-    _, kernels, floor = size.fitted
-    section = Section(
-        "The belief with enough inducing inputs",
-        COMMAND,
-        f"{kernels.upper()}, {INDUCING} inducing inputs, mini-batches of {BATCH}, noise {floor:g} "
-        f"at least, {size.starts} starts of which the worse half is dropped three times, "
-        f"{size.steps} "
-        "steps at most, all rows at once. `ΔL`: local ELBO of the true kernel less that of the "
-        "best other one [nat].",
-        ("true kernel", "seed", "q*", "softmax(L)", "ΔL", "best other", "converged", "CPU s"),
-    )
-    for name, several in found.items():
-        for seed, one in enumerate(several):
-            where = one["names"].index(name)
-            ahead, rival = lead(dict(zip(one["names"], one["bounds"], strict=True)), name)
-            section.rows.append(
-                (
-                    *(name, seed, f"{one['q'][where]:.2f}", f"{one['softmax'][where]:.2f}"),
-                    *(f"{ahead:+.1f}", rival, f"{one['converged']} of {len(one['names'])}"),
-                    f"{one['cpu_s']:.0f}",
-                )
-            )
-    return section
-
-
-def of_inducing(found: dict[tuple[str, float], list[dict[str, float]]]) -> Section:
-    counts = list(next(iter(found.values()))[0])
-    section = Section(
-        "How many inducing inputs hold the true kernel",
-        COMMAND,
-        "Exact log p(y|θ) at the true hyper-parameters less its collapsed bound with so many "
-        "evenly spread inducing inputs [nat], mean ± s.e. over the data sets.",
-        ("true kernel", "noise", "data sets", *(f"M = {count}" for count in counts)),
-    )
-    for (name, floor), several in found.items():
-        cells = (shown([one[count] for one in several], 1) for count in counts)
-        section.rows.append((name, f"{floor:g}", len(several), *cells))
-    return section
-
-
-def run(*, smoke: bool = False) -> Report:
-    """Evidence, belief and tables."""
+    Args:
+        smoke: takes seconds.
+        kept_only: compute nothing; the tables are of what ``--kept`` has.
+        pictures: folder that the picture is drawn into.
+    """
     size = SMOKE if smoke else FULL
     kept = Kept("vbks_evidence" + "_smoke" * smoke)
-    exact = {
-        (truth.name, floor): [
-            kept.get(
-                f"evidence {truth.name} | {floor} | {seed} | 1.0",
-                lambda t=truth, f=floor, s=seed: weighed(t, f, s, size),
-            )
-            for seed in range(seeds)
-        ]
-        for floor, seeds in size.weighed.items()
-        for truth in TRUTHS
-    }
-    seeds, kernels, least = size.fitted
-    fits = {
-        truth.name: [
-            kept.get(
-                f"fit {truth.name} | {kernels} | {least} | {seed}",
-                lambda t=truth, s=seed: learned(t, kernels, least, s, size),
-            )
-            for seed in range(seeds)
-        ]
-        for truth in TRUTHS[:1]
-    }
-    counts, sets = size.held
-    inducing = {
-        (truth.name, floor): [
-            kept.get(
-                f"held {truth.name} | {floor} | {seed} | {counts}",
-                lambda t=truth, f=floor, s=seed: held(t, f, s, counts),
-            )
-            for seed in range(sets)
-        ]
-        for truth in TRUTHS
-        for floor in (0.01, 0.03, 0.1)
-    }
-    return Report([of_evidence(exact, size), of_fits(fits, size), of_inducing(inducing)])
+    found: dict[str, dict[Any, dict[int, Any]]] = {}
+    for piece in pieces(size):
+        if piece.key in kept.found or not kept_only:
+            table = found.setdefault(piece.kind, {})
+            table.setdefault(piece.where, {})[piece.seed] = kept.get(piece.key, piece.make)
+    how = (
+        f"{INDUCING} inducing inputs, mini-batches of {BATCH}, noise as said at least, "
+        f"{size.starts} starts of which the worse half is dropped three times, {size.steps} steps "
+        "at most"
+    )
+    exact, fits = found.get("evidence", {}), found.get("fit", {})
+    if pictures is not None:
+        draw(fits, exact, names_of(size.small), pictures)
+    few = f"{INDUCING} inducing inputs, mini-batches of {BATCH}, noise {size.floors[0]:g} at least"
+    sections = [
+        of_evidence(exact, names_of(size.small), INDUCING),
+        of_fits(fits, exact, names_of(size.small), how),
+        of_shares(fits, how),
+        of_starts(found.get("starts", {}), few),
+        of_inducing(found.get("held", {})),
+    ]
+    return Report([section for section in sections if section.rows])
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_smallest_size_runs_and_goes_on(name: str, load: Any, tmp_path: Path) -> None:
     run = load(f"bench_vbks_{name}").run
-    keys = {"pictures": tmp_path} if name in ("synthetic", "real", "probe") else {}
+    keys = {"pictures": tmp_path} if name in ("synthetic", "evidence", "real", "probe") else {}
     report = run(smoke=True, **keys).markdown()
     assert report.startswith("## ")
     assert "nan" not in report.replace("nance", "").lower().split()
