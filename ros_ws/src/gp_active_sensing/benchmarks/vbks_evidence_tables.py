@@ -58,8 +58,8 @@ def of_evidence(
         "What exact evidence says of the kernels",
         COMMAND,
         "1000 noise-free values; the model's σ_n is at least `noise` of their root mean square. "
-        "Log evidence of the kernels of K12, and of (PER+SE)×LIN, by the Laplace approximation: exact "
-        "log p(y|θ), θ "
+        "Log evidence of the kernels of K12, and of (PER+SE)×LIN, by the Laplace approximation: "
+        "exact log p(y|θ), θ "
         f"searched by the collapsed bound with {inducing} fixed inducing inputs, whose loss "
         "there is at most `lost` [nat]. `among 12`, `among six`: probability of the true kernel, "
         f"mean ± s.e. over the data sets; the six are {', '.join(SIX)}. `first`: data sets on "
@@ -87,7 +87,9 @@ def of_evidence(
     return section
 
 
-def of_fits(fits: Fits, exact: Mapping[tuple[str, float], BySeed], about: str) -> Section:
+def of_fits(
+    fits: Fits, exact: Mapping[tuple[str, float], BySeed], twelve: Sequence[str], about: str
+) -> Section:
     """Beliefs from all rows, with the exact evidence of the same data sets beside them."""
     section = Section(
         "The belief with enough inducing inputs",
@@ -161,9 +163,9 @@ def of_starts(found: Mapping[tuple[int, bool], BySeed], about: str) -> Section:
         "Many starts, and dropping those that are behind",
         COMMAND,
         f"{about}. Kernels {', '.join(SIX)} of the first true kernel's data sets. `race`: the "
-        "worse half of a kernel's starts is dropped three times (`vbks.race`). `CPU`: processor time "
-        "over that of 16 starts without the race. `behind`: of each kernel's local ELBO, the "
-        "largest that any row found less this row's [nat], mean and largest over kernels and data "
+        "worse half of a kernel's starts is dropped three times (`vbks.race`). `CPU`: processor "
+        "time over that of 16 starts without the race. `behind`: the largest local ELBO of a "
+        "kernel that any row found less this row's [nat], mean and largest over kernels and data "
         "sets.",
         ("starts", "race", "data sets", "CPU s", "CPU", "behind, mean", "behind, largest"),
     )
