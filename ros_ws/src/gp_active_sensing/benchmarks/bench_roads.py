@@ -18,7 +18,15 @@ from common import Section
 from network_data import data_folder
 from road_fields import FIELDS, TITLES, RoadFields
 from road_runs import Task, play
-from road_tables import Missions, error_rows, network_rows, pair_rows, worth_rows
+from road_tables import (
+    Missions,
+    alike,
+    error_rows,
+    network_rows,
+    pair_rows,
+    shared_rows,
+    worth_rows,
+)
 
 KEPT = "roads.jsonl"
 COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
@@ -95,6 +103,7 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
     parts: list[str] = []
     networks: dict[str, Missions] = {}
     worth: list[list[object]] = []
+    shared: list[list[object]] = []
     for name, make in FIELDS.items():
         mine = [row for row in rows if row["fields"] == name]
         if not mine:
@@ -102,9 +111,13 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
         fields = make()
         missions = Missions(mine, fields.blocks, fields.checkpoints)
         parts.append(_errors(fields, missions))
+        shared += shared_rows(name, missions, int(fields.readable.max()))
         worth += worth_rows(name, missions, int(fields.readable.max()))
         if name in NETWORKS:
             networks[name] = missions
+    if shared:
+        budgets = ("first", "second", "third", "fourth")
+        parts.append(_table(SHARED, ("fields", "policy", *budgets), shared))
     if worth:
         parts.append(_table(WORTH, ("fields", "policy", "readings", *WORTH_COLUMNS), worth))
     if len(networks) > 1 and (found := network_rows(networks)):
@@ -119,6 +132,10 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
     return section
 
 
+SHARED = (
+    "Places that a policy and `ie` both read from the same start, at the four budgets; in brackets "
+    "by chance."
+)
 WORTH = (
     "What starts on one field are worth. Places in common: of two starts on the same field, in "
     "brackets by chance. Correlation: of the difference to `ie`, of two starts on the same field "
@@ -136,6 +153,11 @@ def _errors(fields: RoadFields, missions: Missions) -> str:
     others = partial(pair_rows, fields.name, missions, PAIRS)
     tables = [_table(f"{TITLES[fields.name]} RMSPE [{fields.unit}].", head, make(blocks=False))]
     tables[0] += _lines(others(blocks=False))
+    if (correlation := alike(fields.values)) and fields.truth is None:
+        mean, least = correlation
+        tables.append(
+            f"Two of them correlate from place to place by {mean:.2f} ({least:.2f} or more)."
+        )
     if 1 < len(set(fields.blocks)) < len(fields.blocks):
         again = "The same, errors over blocks of three weeks that follow one another."
         tables.append(_table(again, head, make(blocks=True)) + _lines(others(blocks=True)))

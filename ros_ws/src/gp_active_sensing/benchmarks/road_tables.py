@@ -113,6 +113,15 @@ class Missions:
         shares = [shared_places(found) for found in ways.values() if len(found) > 1]
         return float(np.mean(shares)) if shares else None
 
+    def as_the_reference(self, policy: str, readings: int) -> float:
+        """Share of places that a policy and the reference have in common from the same start."""
+        mine, theirs = self.of(policy), self.of(REFERENCE)
+        shares = [
+            shared_places([mine[pair]["went"][:readings], theirs[pair]["went"][:readings]])
+            for pair in sorted(mine.keys() & theirs.keys())
+        ]
+        return float(np.mean(shares)) if shares else math.nan
+
 
 def _by_field(values: Mapping[Pair, float]) -> dict[int, float]:
     found: dict[int, list[float]] = defaultdict(list)
@@ -171,6 +180,36 @@ def pair_rows(
         cells = [shown(mean, error) for mean, error, _ in found]
         rows.append([name, f"{policy} − {less}", *cells, f"{count} / {found[0][2]} / {runs}"])
     return rows
+
+
+def shared_rows(name: str, missions: Missions, places: int) -> list[list[object]]:
+    """A row a policy: the share of places that the reference reads too, by chance in brackets."""
+    return [
+        [name, policy]
+        + [
+            f"{100 * missions.as_the_reference(policy, n):.0f} % ({100 * n / places:.0f} %)"
+            for n in missions.columns
+        ]
+        for policy in missions.policies
+        if policy != REFERENCE
+    ]
+
+
+def alike(values: np.ndarray) -> tuple[float, float] | None:
+    """Correlation of two fields from place to place: mean and least over the pairs.
+
+    Args:
+        values: (fields, n), NaN where there is no value.
+
+    Returns:
+        None with one field only.
+    """
+    found = []
+    for i, one in enumerate(values):
+        for other in values[:i]:
+            both = np.isfinite(one) & np.isfinite(other)
+            found.append(float(np.corrcoef(one[both], other[both])[0, 1]))
+    return (float(np.mean(found)), min(found)) if found else None
 
 
 def worth_rows(name: str, missions: Missions, places: int) -> list[list[object]]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -133,6 +134,24 @@ def test_two_policies_are_compared_on_the_fields_that_both_have(tables: Any) -> 
     assert tables.pair_rows("x", found, pairs, blocks=True) == [
         ["x", "bal − apgd", "2.50", "2 / 1 / 3"]
     ]
+
+
+def test_places_in_common_with_the_reference_are_from_the_same_start(tables: Any) -> None:
+    rows = [*pair(0, 0, 1.0, [1, 2, 3]), *pair(1, 0, 1.0, [1, 7, 3]), row("ie", 2, 0, [1.0])]
+    found = tables.Missions(rows, [0, 1, 2], [2])
+    # `ie` goes 1, 2; so does the first of `bal`, the second has one of them.
+    assert tables.shared_rows("x", found, 10) == [["x", "bal", "75 % (20 %)"]]
+
+
+def test_fields_are_alike_where_they_have_values(tables: Any) -> None:
+    nan = math.nan
+    values = np.array([[1.0, 2.0, 3.0, nan], [2.0, 4.0, 6.0, 0.0], [3.0, 2.0, 1.0, 5.0]])
+    # 1 between the first two, -1 between the first and the last, -0.69 between the others.
+    mean, least = tables.alike(values)
+    assert least == pytest.approx(-1.0)
+    third = np.corrcoef(values[1], values[2])[0, 1]
+    assert mean == pytest.approx((1.0 - 1.0 + third) / 3.0)
+    assert tables.alike(values[:1]) is None
 
 
 def test_networks_count_once_each(tables: Any) -> None:
