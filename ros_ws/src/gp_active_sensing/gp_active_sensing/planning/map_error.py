@@ -223,17 +223,30 @@ def _standing_for(topology: Topology, own: FloatArray, counted: IntArray, most: 
     return Targets(places[by_place], total[by_place], own)
 
 
-def thinned(topology: Topology, places: IntArray, most: int) -> IntArray:
-    """Return about `most` of some places, evenly over where they are; all where they are few.
+def thinned(topology: Topology, places: IntArray, most: int) -> tuple[IntArray, IntArray]:
+    """Return about `most` of some places, and which one stands for each; all where they are few.
+
+    They are evenly over where the places are.
 
     Args:
         topology: the map.
         places: (m,) sorted.
         most: number of places.
+
+    Returns:
+        (k,) those places, sorted; (n,) the number among them of the one that stands for a place of
+        the map, -1 for one that is not among `places`.
     """
+    stands = np.full(topology.n, -1, dtype=np.int64)
     if len(places) <= most:
-        return places
-    return np.sort([run[len(run) // 2] for run in runs(topology.points, places, most)])
+        stands[places] = np.arange(len(places))
+        return places, stands
+    groups = runs(topology.points, places, most)
+    middles = np.array([group[len(group) // 2] for group in groups])
+    order = np.argsort(middles)
+    for number, i in enumerate(order.tolist()):
+        stands[groups[i]] = number
+    return middles[order], stands
 
 
 def map_error_of(

@@ -111,12 +111,9 @@ class Tour:
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
         elsewhere = (*pending, *routes.of_others(at))
+        places, stands = thinned(topology, goals, self.places)
         error = map_error_of(
-            belief,
-            topology,
-            thinned(topology, goals, self.places),
-            pending=elsewhere,
-            candidates=self.candidates,
+            belief, topology, places, pending=elsewhere, candidates=self.candidates
         )
         driver = RouteDriver(
             topology,
@@ -126,6 +123,7 @@ class Tour:
             unread,
             self._share(remaining, len(pending) + len(request.waiting)),
             error,
+            stands,
         )
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None

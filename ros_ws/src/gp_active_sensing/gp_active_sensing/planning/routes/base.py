@@ -78,12 +78,9 @@ def pass_of(
     remaining = request.remaining
     if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
         remaining = replace(remaining, readings=len(goals))
+    places, stands = thinned(topology, goals, _PLACES)
     field = map_error_of(
-        belief,
-        topology,
-        thinned(topology, goals, _PLACES),
-        pending=request.pending,
-        candidates=_CANDIDATES,
+        belief, topology, places, pending=request.pending, candidates=_CANDIDATES
     )
     driver = RouteDriver(
         topology,
@@ -93,6 +90,7 @@ def pass_of(
         unread,
         remaining,
         field,
+        stands,
     )
     most = request.limit.expansions
 

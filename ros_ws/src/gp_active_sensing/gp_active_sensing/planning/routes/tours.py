@@ -71,7 +71,9 @@ class RouteDriver:
         at: where it stands; None = nowhere yet.
         unread: (n,) places that are read when they are crossed, and cost a reading.
         budget: what is left.
-        field: what readings do; of places that it does not have, nothing.
+        field: what readings do.
+        stands: (n,) number in the field of the place that stands for each, -1 where a reading does
+            nothing; None = each for itself. Readings for which one place stands count once.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class RouteDriver:
         unread: BoolArray,
         budget: Budget,
         field: MapVariance,
+        stands: IntArray | None = None,
     ) -> None:
         self.topology = topology
         self.distances = distances
@@ -94,8 +97,10 @@ class RouteDriver:
         self._ways = ways
         self._flags = unread.tolist()
         self._constraint = BudgetConstraint(topology, budget)
-        self._number = np.full(topology.n, -1, dtype=np.int64)
-        self._number[field.places] = np.arange(len(field.places))
+        if stands is None:
+            stands = np.full(topology.n, -1, dtype=np.int64)
+            stands[field.places] = np.arange(len(field.places))
+        self.stands = stands
 
     def keep_to(self, budget: Budget) -> None:
         """Drive within another budget from now on."""
@@ -174,8 +179,8 @@ class RouteDriver:
         return np.array([np.inf if c is None else c[0 if by_metres else 1] for c in found])
 
     def which(self, reads: Sequence[int]) -> IntArray:
-        """Return the numbers in the field of those places that it has."""
-        numbers = self._number[np.array(reads, dtype=np.int64)]
+        """Return the numbers in the field of the places that stand for some, each one once."""
+        numbers = np.unique(self.stands[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
     def _allows(self, place: int, cost: Cost, reads: int) -> bool:
@@ -293,8 +298,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     topology = driver.topology
     if topology.roads:
         return []
-    wanted = np.zeros(topology.n, dtype=np.bool_)
-    wanted[driver.field.places] = True
+    wanted = driver.stands >= 0
     ground, by = Ground(topology, wanted), driver.distances.by
     families = list(ground.evenly())
     if topology.free:  # a reading is taken where the probe goes, not on the way
@@ -401,9 +405,11 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     for i in best.tolist():
         if np.isfinite(worth[i]):
             yield [*stops[: where[i]], int(wanted[i]), *stops[where[i] :]]
-    lost = dict(zip(field.places[which].tolist(), leaving(field, which).tolist(), strict=True))
+    lost = np.zeros(len(field.places))
+    lost[which] = leaving(field, which)
     saved = _savings(rows, stops)
-    loss = np.array([lost.get(stop, 0.0) for stop in stops])
+    numbers = driver.stands[stops]
+    loss = np.where(numbers >= 0, lost[numbers], 0.0)
     cheap = by_size(-(loss / np.maximum(saved, 1e-9 * scale + 1e-12)))[:_TRIED]
     for i in best.tolist():
         for j in cheap.tolist():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.map_error import map_error_of
+from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.tours import (
     Driven,
@@ -89,6 +89,55 @@ def test_the_last_readings_are_taken_on_the_way_to_what_is_too_far() -> None:
     found = driver.drive([11])
     assert found.reads == (0, 1, 2, 3)
     assert not found.whole
+
+
+@pytest.mark.parametrize("most", [12, 40])
+def test_some_places_stand_for_the_others(most: int) -> None:
+    topology = grid(10, 8)
+    asked = np.setdiff1d(np.arange(topology.n), [3, 17, 44])
+    places, stands = thinned(topology, asked, most)
+    assert len(places) == most
+    assert np.isin(places, asked).all()
+    np.testing.assert_array_equal(places, np.sort(places))
+    np.testing.assert_array_equal(stands[places], np.arange(most), "each stands for itself")
+    np.testing.assert_array_equal(np.flatnonzero(stands < 0), [3, 17, 44])
+    away = np.linalg.norm(topology.points[asked] - topology.points[places[stands[asked]]], axis=1)
+    assert away.mean() < np.sqrt(topology.n / most), "about as near as a square of them is wide"
+    kept, itself = thinned(topology, asked, len(asked))
+    np.testing.assert_array_equal(kept, asked)
+    np.testing.assert_array_equal(itself[asked], np.arange(len(asked)))
+
+
+def test_what_is_read_counts_as_what_stands_for_it_and_once() -> None:
+    topology = grid(10, 8)
+    belief = believed(topology, np.random.default_rng(0), readings=0)
+    places, stands = thinned(topology, np.arange(topology.n), 20)
+    field = map_error_of(belief, topology, places, candidates=3)
+    ways, unread = topology.ways_from(0, "seconds"), ~belief.observed
+    distances = distances_of(topology, "seconds")
+    budget = Budget(readings=30)
+    driver = RouteDriver(topology, distances, ways, 0, unread, budget, field, stands)
+    group = np.flatnonzero(stands == 5)
+    other = int(next(place for place in group if place != places[5]))
+    assert field.value(driver.which([other])) == field.value(np.array([5])) > 0.0
+    np.testing.assert_array_equal(driver.which(group.tolist()), [5])
+    for route in (*evenly_spaced(driver, lambda: True), *design_routes(driver, 30, lambda: True)):
+        better = improved(driver, route, lambda: driver.evaluated < 60)
+        assert better.value == pytest.approx(field.value(np.unique(stands[list(better.reads)])))
+    plain = RouteDriver(topology, distances, ways, 0, unread, budget, field)
+    assert plain.drive([other]).value < driver.drive([other]).value, "without, it is worth nothing"
+
+
+def test_evenly_spaced_routes_go_over_all_places_though_few_are_planned_with() -> None:
+    topology = grid(10, 8)
+    belief = believed(topology, np.random.default_rng(0), readings=0)
+    places, stands = thinned(topology, np.arange(topology.n), 20)
+    field = map_error_of(belief, topology, places, candidates=3)
+    ways, unread = topology.ways_from(0, "seconds"), ~belief.observed
+    distances, budget = distances_of(topology, "seconds"), Budget(readings=80)
+    driver = RouteDriver(topology, distances, ways, 0, unread, budget, field, stands)
+    routes = evenly_spaced(driver, lambda: True)
+    assert max(len(route.reads) for route in routes) == topology.n
 
 
 def test_corners_give_the_same_drive() -> None:
