@@ -68,7 +68,8 @@ class Tour:
     )
     places: int = param(
         500,
-        help="places at most that a route is made of; of a larger map these stand for the others",
+        help="places at most that a route is planned with; of a larger map each stands for those "
+        "near it",
         low=2,
     )
     longest: int = param(400, help="readings at most that are planned for", unit="readings", low=1)
