@@ -79,9 +79,7 @@ def pass_of(
     if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
         remaining = replace(remaining, readings=len(goals))
     places, stands = thinned(topology, goals, _PLACES)
-    field = map_error_of(
-        belief, topology, places, pending=request.pending, candidates=_CANDIDATES
-    )
+    field = map_error_of(belief, topology, places, pending=request.pending, candidates=_CANDIDATES)
     driver = RouteDriver(
         topology,
         distances_of(topology, unit_of(remaining)),
