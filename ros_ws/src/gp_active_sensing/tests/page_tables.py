@@ -1,4 +1,12 @@
-"""The generated parts of docs/ros.md; ``python -m tests.page_tables`` writes them again."""
+"""The generated parts of docs/ros.md and docs/parameters.md.
+
+``python -m tests.page_tables`` writes them again. A part is named by one of
+
+``parameters NODE``            all parameters of a node
+``parameters NODE SECTION …``  those of some sections, such as ``map``; ``-`` for those of none
+``launch common``              the arguments that all launch files have
+``launch NAME``                what a launch file starts, and its further arguments
+"""
 
 from __future__ import annotations
 
@@ -10,30 +18,70 @@ from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launching import declarations
 from gp_active_sensing.ros.parameters import NODES
-from gp_active_sensing.ros.runner import read_launch
+from gp_active_sensing.ros.runner import launch_names, read_launch
 from tests.pages import REPOSITORY
 
-__all__ = ["NODES", "PAGE", "SECTIONS", "generated", "parts", "written_anew"]
+__all__ = [
+    "NODES",
+    "PAGE",
+    "PAGES",
+    "PARAMETERS",
+    "generated",
+    "keys",
+    "parts",
+    "written_anew",
+]
 
 PAGE = REPOSITORY / "docs" / "ros.md"
-SECTIONS = {"policy": policies.factory(DEFAULT_POLICY["name"])}
+PARAMETERS = REPOSITORY / "docs" / "parameters.md"
+"""The parameters of `active_sensing`, which are too many for the other page."""
+PAGES = (PAGE, PARAMETERS)
+_POLICY = policies.factory(DEFAULT_POLICY["name"])
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_KEY = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 
 
 def generated(what: str) -> str:
     """Return a generated part by its name, such as "launch probe"."""
-    kind, name = what.split()
+    kind, name, *sections = what.split()
     if kind == "parameters":
-        return f"\n{key_table(NODES[name], sections=SECTIONS)}\n\n"
+        return f"\n{_parameters(name, sections)}\n\n"
+    rows = [_arguments(launch) for launch in launch_names()]
+    common = [row for row in rows[0] if all(row in others for others in rows)]
+    if name == "common":
+        return _table(common)
     launch = read_launch(name)
     given = {"bag": "bag"} if name == "replay" else {}
     nodes = ", ".join(f"`{process.name}`" for process in launch.resolve(given))
-    hints = typing.get_type_hints(launch.arguments)
-    rows = "\n".join(_row(a, hints[a["name"]]) for a in declarations(launch.arguments))
-    return (
-        f"\n`{name}.launch.py`: {launch.help}. It starts {nodes}.\n\n"
-        f"| argument | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}\n\n"
-    )
+    own = [row for row in _arguments(name) if row not in common]
+    return f"\n`{name}.launch.py`: {launch.help}. It starts {nodes}.\n{_table(own)}"
+
+
+def keys(text: str) -> list[str]:
+    """Return the keys of all tables of a text."""
+    return _KEY.findall(text)
+
+
+def _parameters(node: str, sections: list[str]) -> str:
+    head, line, *rows = key_table(NODES[node], sections={"policy": _POLICY}).splitlines()
+    if sections:
+        rows = [row for row in rows for key in keys(row) if _section(key) in sections]
+    return "\n".join([head, line, *rows])
+
+
+def _section(key: str) -> str:
+    return key.split(".")[0] if "." in key else "-"
+
+
+def _table(rows: list[str]) -> str:
+    head = "| argument | default | values | meaning |\n| --- | --- | --- | --- |"
+    return "\n".join(["", head, *rows, "", ""])
+
+
+def _arguments(name: str) -> list[str]:
+    kind = read_launch(name).arguments
+    hints = typing.get_type_hints(kind)
+    return [_row(argument, hints[argument["name"]]) for argument in declarations(kind)]
 
 
 def _row(argument: dict[str, Any], hint: Any) -> str:
@@ -60,8 +108,9 @@ def written_anew(text: str) -> str:
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(written_anew(PAGE.read_text("utf-8")), encoding="utf-8")
+    """Write the pages."""
+    for page in PAGES:
+        page.write_text(written_anew(page.read_text("utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/ros.md against running nodes: topics, types, quality of service, services, parameters."""
+"""docs/ros.md and parameters.md against running nodes: topics, services, states, parameters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
 from gp_active_sensing.planning import DEFAULT_POLICY
@@ -21,7 +22,7 @@ from gp_active_sensing.ros.descriptors import READ_ONLY
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from gp_active_sensing.ros.to_messages import type_name
-from tests.page_tables import PAGE
+from tests.page_tables import NODES, PAGE, PARAMETERS, keys
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing, write_scenario
 
@@ -31,6 +32,7 @@ if not PAGE.exists():
 
 OF_EVERY_NODE = {"/parameter_events", "/rosout"}
 Topics = dict[str, tuple[str, str]]
+_NUMBERS = {3: "three", 4: "four", 5: "five"}
 
 
 def section(title: str) -> str:
@@ -52,6 +54,12 @@ def rows(text: str) -> list[list[str]]:
 
 def names_in(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
+
+
+def managed(node: Any) -> bool:
+    """Whether a node has a lifecycle, as the page says of all."""
+    assert f"All {_NUMBERS[len(NODES)]} nodes are managed" in section("### Lifecycle")
+    return isinstance(node, LifecycleNode)
 
 
 def shown(kind: Any, profile: QoSProfile) -> tuple[str, str]:
@@ -88,14 +96,12 @@ def parameters_of(node: Any) -> set[str]:
 
 
 def parameters_in(text: str) -> set[str]:
-    table = text.split("| key | type | default |")[1].split("\n\n")[0]
-    return {names_in(row[0])[0] for row in rows(table) if names_in(row[0])}
+    return set(keys(text.split("<!-- generated: parameters ")[1].split("<!-- end -->")[0]))
 
 
 def test_active_sensing(ros: Ros) -> None:
     node = sensing(ros, f"policy.name:={DEFAULT_POLICY['name']}", "belief.signal_std:=[1.0]")
     wait_active(node)
-    text = section("## active_sensing")
     assert made(node.publishers) == written(section("### Topics out"))
     assert made(node.subscriptions) == written(section("### Topics in"))
     # Of the node itself: the graph may not have heard of all of them yet.
@@ -105,15 +111,14 @@ def test_active_sensing(ros: Ros) -> None:
         if "parameter" not in s.srv_name and "type_description" not in s.srv_name
     }
     told = {names_in(row[0])[0].removeprefix("~/") for row in rows(section("### Services"))[1:]}
-    lifecycle = set(re.findall(r"`~/(\w+)`", section("### States")))
-    assert services == told | (
-        lifecycle - {"transition_event", "start", "resume", "pause", "finish"}
-    )
-    assert "~/transition_event" in text
-    assert parameters_of(node) == parameters_in(text)
-    words = " ".join(text.split())
+    lifecycle = set(re.findall(r"`~/(\w+)`", section("### Lifecycle")))
+    assert "transition_event" in lifecycle
+    assert services == told | (lifecycle - {"transition_event"})
+    assert managed(node)
+    page = PARAMETERS.read_text("utf-8")
+    assert parameters_of(node) == set(keys(page.split("## Without a section")[1]))
     live, fixed = re.findall(
-        r"parameters may change: (.+?)\. Never after the start: (.+?)\. ", words
+        r"parameters may change: (.+?)\. Never after the start: (.+?)\. ", " ".join(page.split())
     )[0]
     assert set(names_in(live)) == set(LIVE)
     assert set(names_in(fixed)) == READ_ONLY
@@ -205,6 +210,7 @@ def test_simulator(ros: Ros, tmp_path: Path) -> None:
     node = ros.add(SimulatorNode(cli_args=arguments))
     wait_active(node)
     text = section("## simulator")
+    assert managed(node)
     assert made(node.publishers) == written(text, "out")
     assert made(node.subscriptions) == written(text, "in")
     assert parameters_of(node) == parameters_in(text)
@@ -224,6 +230,7 @@ def test_bag_player(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(GuardedNode, "__init__", options)
     node = ros.add(BagPlayer())
     text = section("## bag_player")
+    assert managed(node)
     found = made(node.publishers)
     string = "std_msgs/msg/String"
     assert found.pop("note") == (string, "reliable, volatile")
@@ -240,6 +247,7 @@ def test_live_page(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     node = ros.add(LivePageNode(cli_args=[]))
     text = section("## live_page")
+    assert managed(node)
     assert made(node.publishers) == {}
     assert made(node.subscriptions) == written(text, "in")
     assert parameters_of(node) == parameters_in(text)

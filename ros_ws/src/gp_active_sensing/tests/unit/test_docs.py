@@ -232,12 +232,25 @@ def test_the_grid_of_the_shipped_parameters_is_one() -> None:
     assert (grid.n, grid.frame) == (section["columns"] * section["rows"], section["frame"])
 
 
-def test_generated_parts_are_current() -> None:
-    text = page_tables.PAGE.read_text("utf-8")
-    assert {f"launch {name}" for name in launch_names()} <= set(page_tables.parts(text))
-    assert {f"parameters {name}" for name in page_tables.NODES} <= set(page_tables.parts(text))
-    told = "docs/ros.md is stale; in the package's folder: python -m tests.page_tables"
+@pytest.mark.parametrize("page", page_tables.PAGES, ids=identify)
+def test_generated_parts_are_current(page: Path) -> None:
+    text = page.read_text("utf-8")
+    told = f"docs/{page.name} is stale; in the package's folder: python -m tests.page_tables"
     assert text == page_tables.written_anew(text), told
+
+
+def test_every_argument_and_parameter_is_on_a_page() -> None:
+    interface = set(page_tables.parts(page_tables.PAGE.read_text("utf-8")))
+    assert {f"launch {name}" for name in ("common", *launch_names())} <= interface
+    others = {f"parameters {name}" for name in page_tables.NODES} - interface
+    assert others == {"parameters active_sensing"}
+    written = page_tables.keys("".join(map(page_tables.generated, parts_of_parameters())))
+    assert len(written) == len(set(written))
+    assert set(written) == set(page_tables.keys(page_tables.generated(*others)))
+
+
+def parts_of_parameters() -> list[str]:
+    return page_tables.parts(page_tables.PARAMETERS.read_text("utf-8"))
 
 
 _REFUSING = ("loop.py", "engine", "topology/lookup.py", "belief", "mission", "ros")
