@@ -63,7 +63,7 @@ if [ "$ros" = system ]; then
     echo "Installing what the sourced ROS 2 ${ROS_DISTRO:-} does not bring (once)"
     pip install --constraint requirements/system-ros.txt --editable "$package[test,bag,experiments,dev]"
 else
-    echo "Installing the pinned dependencies (once, about 185 MB to download)"
+    echo "Installing the pinned dependencies (once, about 275 MB to download)"
     pip install --requirement "$lock"
     pip install --no-deps --no-build-isolation --editable "$package"
 fi

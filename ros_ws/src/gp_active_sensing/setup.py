@@ -131,6 +131,7 @@ setup(
             "pytest-timeout",
             "pytest-xdist",
             "hypothesis",
+            "geopandas",  # reads what `export` writes, as a GIS does
             "joblib",
             "click>=8.2",
         ],

@@ -15,10 +15,13 @@ NAME = "gp_active_sensing"
 ROSDISTRO = "8468e88ccd, 22 August 2026"
 """The commit of github.com/ros/rosdistro in which the keys below were looked up."""
 SYSTEM_KEYS = frozenset(
-    {"click", "defusedxml", "hypothesis", "joblib", "matplotlib", "networkx", "numpy", "pytest"}
-    | {"pytest-timeout", "pytest-xdist", "rich", "rosbags-pip", "scipy", "shapely", "yaml"}
+    {"click", "defusedxml", "hypothesis", "joblib", "matplotlib", "networkx", "numpy", "pil"}
+    | {"pyproj", "pytest", "pytest-timeout", "pytest-xdist", "rasterio", "rich", "rosbags-pip"}
+    | {"scipy", "shapely", "tornado", "yaml"}
 )
 """In rosdep/python.yaml, each after ``python3-``; there is none for mcap, dask, gpytorch."""
+ONLY_PIP = frozenset({"mcap", "osmium"})
+"""What the Dockerfile gets by pip: rosdep's osmium on Ubuntu 24.04 is older than is needed."""
 JAZZY = frozenset(
     {"action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "launch"}
     | {"launch_ros", "lifecycle_msgs", "nav_msgs", "rcl_interfaces", "rclpy", "ros2launch"}
@@ -29,7 +32,7 @@ OPTIONAL = frozenset({"nav2_msgs"})
 """Imported where a parameter asks for them, with an error that names them."""
 OTHER_PACKAGES = {"tf2_ros": "tf2_ros_py"}
 """Modules that are in a package of another name."""
-OTHER_NAMES = {"pyyaml": "yaml"}
+OTHER_NAMES = {"pillow": "pil", "pyyaml": "yaml", "rosbags": "rosbags-pip"}
 """Packages that PyPI and rosdep call differently."""
 
 
@@ -78,6 +81,16 @@ def test_what_pip_installs_rosdep_does_too(package: ET.Element) -> None:
     names = {str(re.match(r"[\w-]+", r)[0]) for r in required if "extra ==" not in r}  # type: ignore[index]
     assert len(names) > 5
     keys = {f"python3-{OTHER_NAMES.get(name, name)}" for name in names}
+    assert keys <= needed(package, "exec")
+
+
+@pytest.mark.parametrize("extra", ["bag", "maps", "web"])
+def test_what_the_pages_promise_on_ros_rosdep_installs(package: ET.Element, extra: str) -> None:
+    """``web:=true``, maps in degrees, PNG and GeoTIFF maps, and bags work in a workspace."""
+    required = [r for r in metadata.requires(NAME) or [] if f'extra == "{extra}"' in r]
+    names = {str(re.match(r"[\w-]+", r)[0]) for r in required}  # type: ignore[index]
+    assert names
+    keys = {f"python3-{OTHER_NAMES.get(name, name)}" for name in names - ONLY_PIP}
     assert keys <= needed(package, "exec")
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,17 @@ def test_a_missing_core_package_says_how_to_install_it() -> None:
     check = by_name(diagnosis.checks)["scipy"]
     assert check.status == "missing"
     assert "pip install" in check.remedy
+
+
+def test_every_extra_is_looked_at() -> None:
+    found = re.findall(
+        r"^([\w-]+).*extra == .(bag|maps|web|sumo|learn|experiments)\b",
+        "\n".join(metadata.requires("gp_active_sensing") or []),
+        re.MULTILINE,
+    )
+    assert len({extra for _, extra in found}) == 6
+    wanted = {pair for pair in found if pair[0] != "dask"}  # comes with distributed
+    assert wanted == {(name, extra) for name, (_, extra, _) in OPTIONAL.items()}
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
