@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +99,19 @@ def renamed(topology: Topology, seed: int, draw: int = 0) -> tuple[Topology, Int
 
 def outcome(variant: Variant, seed: int) -> tuple[float, float]:
     """Return the belief on the true length-scale and the RMSPE after the readings of one field."""
+    return outcomes_at(variant, seed, (READINGS,))[READINGS]
+
+
+def outcomes_at(
+    variant: Variant, seed: int, marks: Sequence[int]
+) -> dict[int, tuple[float, float]]:
+    """Belief on the true length-scale and RMSPE after each of so many readings of one field.
+
+    Args:
+        variant: what is played; its budget is what is planned for.
+        seed: of the field.
+        marks: readings after which it is read off; the mission ends with the last.
+    """
     named = variant.policy if variant.policy["name"] != "λ" else {"name": "random"}
     scenario = load_scenario(
         "line", overrides=[f"seed={seed}", f"budget.readings={variant.budget}"]
@@ -113,14 +126,17 @@ def outcome(variant: Variant, seed: int) -> tuple[float, float]:
     loop = build_loop(scenario, topology)
     if variant.policy["name"] == "λ":
         loop.policy = LengthScaleOnly()
-    for _ in range(READINGS):
+    belief = loop.belief
+    true = [h.length_scales[0] for h in belief.hyperparameters].index(1.0)
+    found: dict[int, tuple[float, float]] = {}
+    for made in range(1, max(marks) + 1):
         at = loop.ask(None).waypoint
         assert at is not None
         loop.tell([replace(world.sensor.read(int(order[at]), 0, 0), location=at)])
-    belief = loop.belief
-    true = [h.length_scales[0] for h in belief.hyperparameters].index(1.0)
-    mean = belief.predict()[0]
-    return float(belief.weights[true]), rmspe(mean, field[order], belief.observed)
+        if made in marks:
+            error = rmspe(belief.predict()[0], field[order], belief.observed)
+            found[made] = float(belief.weights[true]), error
+    return found
 
 
 def run() -> Section:

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "algorithm1",
     "experiment1",
     "bounds",
+    "horizons",
     "learning",
     "free",
     "curves",

@@ -118,3 +118,45 @@ def test_a_mission_with_random_places_is_played() -> None:
     assert error > 0.0
     assert 0.0 < belief < 1.0
     assert error != other
+
+
+def test_horizons_and_budgets_are_compared_field_by_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    import bench_horizons
+
+    played: list[tuple[Any, ...]] = []
+    better = {"random": 0.0, "ie": 2.0, "ite": 1.0, "apgd": 2.0, "tight": 0.5}
+
+    def outcomes_at(variant: Any, seed: int, marks: Any) -> dict[int, tuple[float, float]]:
+        played.append((variant.label, variant.policy.get("horizon"), variant.budget, seed))
+        assert variant.shuffled
+        assert variant.expansions == (100 * variant.policy.get("horizon", 0) or 1)
+        error = 10.0 + seed + better[variant.label] * (seed + 1) - variant.budget * 0.1
+        return {made: (0.5, error) for made in marks}
+
+    monkeypatch.setattr(bench_horizons, "outcomes_at", outcomes_at)
+    monkeypatch.setattr(bench_horizons, "BOUNDS", {"tight": {}})
+    bench_horizons.run(starts=2)
+    assert played[-1] == ("tight", 3, 15, 1), "field by field"
+    assert len(played) == 2 * (20 + 3 * 3 + 2 * 3)
+    bench_horizons.play(bench_horizons.Kept("horizons", 6), bench_horizons.Line("tight", 2, 5), 2)
+    section = bench_horizons.run(kept_only=True)
+    rows = {row[:4]: row for row in section.rows}
+    assert len(rows) == len(section.rows) == 3 + 3 * 6 + 2 * 6
+    mine = rows["bal, draws, tight", 2, 5, 5]
+    assert mine[4] == 3
+    assert str(mine[6]) == "11.50 ± 0.87"
+    # Of the two fields that both have; `random` planned for 15 readings.
+    assert [str(value) for value in mine[7:]] == ["1.75 ± 0.25", "-2.25 ± 0.75", "-0.75 ± 0.25"]
+    assert rows["bal, draws, tight", 3, 15, 10][4] == 2
+    assert str(rows["random", "", "any", 5][7]) == "0.00 ± 0.00"
+    assert "--kept-only" in section.command
+
+
+def test_a_mission_is_read_off_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench_experiment1 import Variant, outcome, outcomes_at
+
+    variant = Variant("", {"name": "ie"}, 1, True, 15)
+    found = outcomes_at(variant, 3, (5, 6))
+    assert list(found) == [5, 6]
+    assert found[5] == outcome(variant, 3)
+    assert found[6][1] != found[5][1]
