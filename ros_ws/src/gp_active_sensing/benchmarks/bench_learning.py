@@ -14,6 +14,11 @@ from common import Kept, Section
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.experiments import mean_of, paired_difference
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.branching import Branching, EqualProbabilityCells
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.discretise import Successors
+from gp_active_sensing.planning.bal.tree import StateBlock
 from gp_active_sensing.planning.base import PlanRequest, Policy, PolicyState
 from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.planning.greedy import MaxEntropy, expected_entropy
@@ -22,7 +27,7 @@ from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import FloatArray, IntArray, Plan
 
 LENGTH_SCALES = (1.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0)
-FIELDS, BUDGETS = 12, (5, 15)
+FIELDS, BUDGETS = 12, (5, 10, 15)
 CHOICES = 20
 """Random choices of places a field that `random` is the mean of."""
 PATHS = 100
@@ -42,6 +47,50 @@ class Bonus(MaxEntropy):
         mixture = super().scores(belief, locations, pending, state)
         known = expected_entropy(belief, belief.weights, locations, pending)
         return mixture + self.weight * (mixture - known)
+
+
+class BonusCells(EqualProbabilityCells):
+    """Cells whose value counts each nat about λ 1 + w times; bounds allow for w H(b) more.
+
+    Args:
+        weight: w.
+        samples: branches per candidate.
+        reference: (L,) reference entropies.
+    """
+
+    def __init__(self, weight: float, samples: int, reference: FloatArray) -> None:
+        super().__init__(samples, reference)
+        self.weight = weight
+
+    def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
+        lower, upper = super().root_bounds(sequence, weights)
+        return lower, upper + self.weight * float(discrete_entropy(weights))
+
+    def discretise(self, block: StateBlock) -> Successors:
+        found = super().discretise(block)
+        told = found.reward - block.weights @ block.sequence.entropy
+        return replace(found, reward=found.reward + self.weight * told)
+
+    def last(self, block: StateBlock) -> FloatArray:
+        value = super().last(block)
+        told = value - block.weights @ block.sequence.entropy
+        return np.asarray(value + self.weight * told)
+
+    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
+        lower, upper = super().branch_bounds(block, found)
+        return lower, upper + self.weight * discrete_entropy(found.weights)
+
+
+@dataclass(frozen=True)
+class BonusBal(Bal):
+    """`bal` by cells where each nat about λ counts 1 + w times."""
+
+    weight: float = 1.0
+
+    def _values(
+        self, key: int, sequence: CovarianceState, mean: FloatArray, weights: FloatArray
+    ) -> Branching:
+        return BonusCells(self.weight, self.samples, sequence.problem.reference)
 
 
 @dataclass(frozen=True)
@@ -69,7 +118,11 @@ def contenders() -> dict[str, tuple[dict[str, Any] | Policy, int]]:
         "spread": ({"name": "spread"}, 0),
         "bal, draws, tight": (PUBLISHED, drawn),
         "bal, draws, loosened by 2 H(b)": ({**PUBLISHED, "loosening": 2.0}, drawn),
+        "bal, draws, loosened by 4 H(b)": ({**PUBLISHED, "loosening": 4.0}, drawn),
         "bal, draws, constant bounds": ({**PUBLISHED, "bounds": "constant"}, drawn),
+        "bal, cells, N' = 2": ({"name": "bal", "horizon": 2}, 600),
+        "bal, cells, N' = 2, w = 1": (BonusBal(horizon=2, weight=1.0), 600),
+        "bal, cells, N' = 2, w = 4": (BonusBal(horizon=2, weight=4.0), 600),
         "bal, map_error, N' = 2": (
             {"name": "bal", "horizon": 2, "objective": "map_error"}, 100),
         "integrated_variance": ({"name": "integrated_variance"}, 100),
@@ -135,7 +188,8 @@ def run(starts: int = FIELDS, kept_only: bool = False) -> Section:
         "length-scale that is true. Each number of readings is a mission of its own, so that "
         "policies know their budget. Places are renamed at random, so that equal values fall "
         f"anywhere. Draws stop after {PATHS} paths, about. `w`: each nat about "
-        f"λ counts 1 + w times. `λ first`: the reading that says most about λ until its entropy "
+        f"λ counts 1 + w times, with `bal` that of both readings ahead. "
+        "`λ first`: the reading that says most about λ until its entropy "
         f"is below {KNOWN} nat.",
         ("readings", "policy", "seeds", "RMSPE, ℓ = 1", "against random", "against tour", "belief",
          "RMSPE, all seven", "against random", "against tour", "belief"),

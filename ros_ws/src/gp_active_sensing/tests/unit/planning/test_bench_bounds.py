@@ -99,6 +99,7 @@ def test_policies_are_compared_on_the_seeds_that_both_had(monkeypatch: pytest.Mo
         kept.get((5, "ie", scale, 2), lambda: (50.0, 0.5))
         kept.get((5, "ie", scale, 4), lambda: (0.0, 0.5))  # seed 3 was not played
     section = bench_learning.run(kept_only=True)
+    assert bench_learning.BUDGETS == (5, 10, 15)
     assert "After 15 readings `tour` less `random`, by ℓ: -4.50 ± 1.50 (1), -4.50" in section.text
     rows = {(row[0], row[1]): row for row in section.rows}
     assert rows[5, "ie"][2] == 3
@@ -160,3 +161,25 @@ def test_a_mission_is_read_off_on_its_way(monkeypatch: pytest.MonkeyPatch) -> No
     assert list(found) == [5, 6]
     assert found[5] == outcome(variant, 3)
     assert found[6][1] != found[5][1]
+
+
+def test_bal_with_a_bonus_for_the_length_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    import bench_learning
+
+    from gp_active_sensing.planning.bal import Bal
+
+    monkeypatch.setattr(
+        bench_learning,
+        "contenders",
+        lambda: {
+            "plain": (Bal(horizon=2, alpha=1e-9), 5000),
+            "none": (bench_learning.BonusBal(horizon=2, weight=0.0, alpha=1e-9), 5000),
+            "greedy": (bench_learning.Bonus(weight=4.0), 1),
+            "one ahead": (bench_learning.BonusBal(horizon=1, weight=4.0), 1),
+            "two ahead": (bench_learning.BonusBal(horizon=2, weight=4.0), 5000),
+        },
+    )
+    found = {name: bench_learning.play(name, 1.0, 1, 3) for name in bench_learning.contenders()}
+    assert found["plain"] == found["none"]
+    assert found["greedy"] == found["one ahead"]
+    assert found["two ahead"][1] > found["plain"][1], "it knows the length-scale sooner"
