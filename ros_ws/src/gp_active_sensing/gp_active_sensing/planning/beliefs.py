@@ -129,6 +129,8 @@ def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntA
     share = weights[kept] / weights[kept].sum()
     if len(kept) <= most:
         return kept, share
+    if most == 1:
+        return order[:1], np.ones(1)
     some = np.unique(np.linspace(0, belief.n - 1, min(belief.n, _PLACES)).round().astype(np.int64))
     mean, _ = belief.marginals_under(some, kept)
     covariance, noise = belief.between(some, some, kept), belief.noise_variance[kept]

@@ -12,7 +12,7 @@ import numpy as np
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.budget import reachable_goals
-from gp_active_sensing.planning.map_error import map_error_of, thinned
+from gp_active_sensing.planning.map_error import map_error_of, targets_of, thinned
 from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
@@ -32,8 +32,12 @@ __all__ = ["Tour"]
 
 _ROWS = 0.5
 """Share of a decision's time after which no more evenly spaced routes are looked at."""
-_FIRST = 16
+_FIRST = 12
 """Places of the first tour through a design where time is short."""
+_BRIEF = 0.4
+"""Seconds for a decision below which it is planned with fewer λ and places,"""
+_FEWEST = 48
+"""but with so many places at least."""
 _HURRY = 0.1
 """Share of a decision's time that may have passed before a design without time being short."""
 _GROWTH = 3.0
@@ -93,7 +97,9 @@ class Tour:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is a route that is driven.
 
-        Without any time the last route goes on as it is.
+        Without any time the last route goes on as it is; where there is none it is a tour through
+        the first places of a coarse design. Of a decision of less than 0.4 s the time is kept by
+        planning with fewer λ and places.
         """
         belief, topology, at = request.belief, request.topology, request.at
         pending, remaining, clock = request.pending, request.remaining, request.clock
@@ -112,9 +118,15 @@ class Tour:
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
         elsewhere = (*pending, *routes.of_others(at))
-        places, stands = thinned(topology, goals, self.places)
+        few, most = self._size(request.limit)
+        places, stands = thinned(topology, goals, most)
         error = map_error_of(
-            belief, topology, places, pending=elsewhere, candidates=self.candidates
+            belief,
+            topology,
+            places,
+            pending=elsewhere,
+            candidates=few,
+            targets=targets_of(topology, most) if most < self.places else None,
         )
         driver = RouteDriver(
             topology,
@@ -162,6 +174,18 @@ class Tour:
             routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed, left)
         return replace(plan, seconds=clock() - started), routes.state()
 
+    def _size(self, limit: PlanLimit) -> tuple[int, int]:
+        """Return how many λ and places a route is planned with: fewer where time is short.
+
+        What they take grows with the number of λ and with the square of that of places.
+        """
+        if limit.seconds is None or limit.expansions == 0:
+            share = 0.0 if limit.expansions == 0 else 1.0
+        else:
+            share = min(1.0, limit.seconds / _BRIEF)
+        places = max(min(_FEWEST, self.places), int(math.sqrt(share) * self.places))
+        return max(1, int(share * self.candidates)), places
+
     def _share(self, remaining: Budget, others: int) -> Budget:
         """Return the budget that a route is planned for: its share of the readings."""
         readings = remaining.readings
@@ -187,12 +211,16 @@ class Tour:
             most = min(most, driver.budget.readings)
         if last is not None and room.late():
             return last, then
-        new = evenly_spaced(driver, room.for_part(_ROWS))
-        if not (new and room.late()):
-            if room.hurried():
-                new += design_routes(driver, most, room.for_larger(), _FIRST)
-            else:
-                new += design_routes(driver, most, room.more)
+        if room.brief():
+            new = design_routes(driver, most, room.for_larger(), _FIRST)
+            new += [] if room.late() else evenly_spaced(driver, room.more)
+        else:
+            new = evenly_spaced(driver, room.for_part(_ROWS))
+            if not (new and room.late()):
+                if room.hurried():
+                    new += design_routes(driver, most, room.for_larger(), _FIRST)
+                else:
+                    new += design_routes(driver, most, room.more)
         best = best_of(new) or _at_once(driver)
         if last is not None:
             total = float(driver.field.weights @ driver.field.total)
@@ -352,9 +380,14 @@ class _Room:
         self.hit = self.hit or over
         return not over
 
+    def brief(self) -> bool:
+        """Return whether there was little time from the beginning, or none."""
+        seconds = self._limit.seconds
+        return _no_time(self._limit) or (seconds is not None and seconds < _BRIEF)
+
     def late(self) -> bool:
         """Return whether the time is over."""
-        found = self._passed(1.0)
+        found = _no_time(self._limit) or self._passed(1.0)
         self.hit = self.hit or found
         return found
 

@@ -273,9 +273,19 @@ def design_routes(
         driver: knows field and budget.
         most: places at most.
         more: asked now and then whether there is room to go on.
-        first: see `largest`.
+        first: places of the first tour; a larger design is made if there is room after it.
     """
     field = driver.field
+    if first is not None and first < most:
+        begin = field.places[greedy_design(field, first)].tolist()
+        if not begin:
+            return []
+        tour = in_short_order(driver, begin)
+        if not more():
+            return [tour]
+        if not tour.whole:
+            fewer = largest(driver, begin, len(begin) - 1, more)
+            return [tour] if fewer is None else [tour, fewer]
     chosen = greedy_design(field, most)
     if not chosen.size:
         return []
@@ -316,7 +326,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
 
             low, high = 0, len(family)  # the sparsest is driven as far as it goes
             best = driven(family[0])
-            while high - low > 1:
+            while high - low > 1 and more():
                 middle = (low + high) // 2
                 trial = driven(family[middle])
                 if trial.whole:
@@ -324,7 +334,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
                 else:
                     high = middle
             found.append(driver.valued(best))
-            if high < len(family):
+            if high < len(family) and high - low == 1:
                 found.append(driver.valued(driven(family[high])))
     return found
 

@@ -13,6 +13,7 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.unit.planning.test_map_error import believed, grid
@@ -176,6 +177,87 @@ def test_without_time_it_still_goes_somewhere_and_says_so(limit: PlanLimit) -> N
     )
     assert plan.waypoint is not None
     assert plan.deadline_hit
+
+
+@pytest.mark.parametrize(
+    ("limit", "places", "candidates"),
+    [
+        (PlanLimit(expansions=0), 48, 1),
+        (PlanLimit(seconds=0.0), 48, 1),
+        (PlanLimit(seconds=0.1), 250, 1),
+        (PlanLimit(seconds=0.2), 353, 2),
+        (PlanLimit(seconds=0.4), 500, 4),
+        (PlanLimit(), 500, 4),
+    ],
+    ids=str,
+)
+def test_a_first_answer_in_little_time_is_planned_with_little(
+    monkeypatch: pytest.MonkeyPatch, limit: PlanLimit, places: int, candidates: int
+) -> None:
+    """What the error of the map takes grows with the square of the places."""
+    topology = grid(30, 20)
+    belief = belief_on(BeliefConfig(), topology)
+    belief.observe(31, 0.5)
+    computed: list[tuple[int, int, int]] = []
+
+    def counted(*of: Any, **more: Any) -> MapVariance:
+        found = map_error_of(*of, **more)
+        targets = len(more["targets"].places) if more["targets"] is not None else 500
+        computed.append((len(found.places), len(found.weights), targets))
+        return found
+
+    monkeypatch.setattr("gp_active_sensing.planning.tour.map_error_of", counted)
+    plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
+        PlanRequest(
+            belief,
+            topology,
+            31,
+            rng=np.random.default_rng(0),
+            limit=limit,
+            remaining=Budget(metres=120.0),
+            clock=Ticking(0.0),
+        )
+    )
+    assert plan.waypoint is not None
+    (found,) = computed
+    assert found[0] <= places and found[1] <= candidates and found[2] <= places
+    assert found[0] > 0.9 * places
+    if limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0)):
+        assert plan.expanded == 1  # one short tour through the first places of a design
+        assert len(plan.waypoints) > 5
+
+
+def test_its_route_changes_little_from_stage_to_stage() -> None:
+    topology = grid(15, 10)
+    truth, rng, at = field_on(topology, 2), np.random.default_rng(2), 0
+    belief, policy = belief_on(BeliefConfig(), topology), build_policy({"name": "tour"})
+    budget, state = Budget(metres=60.0), None
+    told: tuple[int, ...] = ()
+    as_told, kept = [], []
+    while True:
+        plan, state = policy.plan(
+            PlanRequest(
+                belief,
+                topology,
+                at,
+                rng=rng,
+                limit=PlanLimit(expansions=500),
+                remaining=budget,
+            ),
+            state,
+        )
+        if plan.waypoint is None:
+            break
+        if told:
+            as_told.append(plan.waypoint == told[0])
+            kept.append(len(set(told) & set(plan.waypoints)) / len(told))
+        told, at = plan.waypoints[1:], plan.waypoint
+        belief.observe(at, float(truth[at] + 0.05 * rng.normal()))
+        belief.adapt()
+        budget = budget.minus(readings=1, cost=plan.cost)
+    assert len(as_told) > 40
+    assert np.mean(as_told) > 0.9
+    assert np.mean(kept) > 0.9
 
 
 def test_weights_of_places_keep_it_where_they_are() -> None:
