@@ -38,8 +38,8 @@ _set = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of a grid or a table of places: a key of section map, such as spacing=0.5, inflation=0.2 "
-    "or distances=ways.csv; may be repeated.",
+    help="Of a grid or a table of places: a key of section map, such as spacing=0.5, "
+    "inflation=0.2, distances=ways.csv or columns_of.x=E; may be repeated.",
 )
 
 
@@ -200,7 +200,7 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Pic
     from gp_active_sensing.topology.grids import build_grid
     from gp_active_sensing.topology.inspection import survey
 
-    kind = _kind(file)
+    kind = _kind(file, overrides)
     if kind == "roads":
         path, road_map = _road_map(file, crs, overrides)
         return path, road_picture(road_map, survey(road_map))
@@ -214,12 +214,17 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Pic
     return path, place_picture(places, ground_of(path, places, config.occupied), title)
 
 
-def _kind(file: str) -> str:
+def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
     """Return the kind of map that a file is; what is not there, or no map, is said."""
-    from gp_active_sensing.topology.map_kinds import kind_of_map
+    from gp_active_sensing.topology.map_kinds import kind_of_map, kinds_of_file
     from gp_active_sensing.util.resources import find_resource
 
-    return kind_of_map(str(find_resource("maps", file)))
+    path = find_resource("maps", file)
+    if any(text.startswith("map.columns_of") for text in _below("map", overrides)):
+        kinds = kinds_of_file(path.name)
+        if "points" in kinds:  # the columns have names of their own, which say nothing
+            return "points"
+    return kind_of_map(str(path))
 
 
 def _config_of(
@@ -294,12 +299,12 @@ def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Si
     from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.stations import read_stations
 
-    if _kind(file) != "points":
+    if _kind(file, overrides) != "points":
         return None
     path, config = _config_of("points", file, crs, overrides)
     places = _build(config, path)
     ways = sum(map(len, places.moves)) if isinstance(places, GraphTopology) else 0
-    return path, read_stations(path), ways
+    return path, read_stations(path, name=config.name, columns_of=config.columns_of), ways
 
 
 def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from gp_active_sensing.topology.map_kinds import OF_FILE, kind_of_map, kinds_of_
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
-from gp_active_sensing.topology.stations import HEIGHTS
+from gp_active_sensing.topology.stations import HEIGHTS, ColumnsConfig
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
 __all__ = ["MapConfig", "build_settled", "build_topology"]
@@ -58,7 +58,7 @@ _KEYS = {
         "descent_speed",
     ),
     "points": ("count", "low", "high", "design", "seed"),
-    "points file": ("file", "distances", "features", "climb_speed", "descent_speed"),
+    "points file": ("file", "columns_of", "distances", "features", "climb_speed", "descent_speed"),
     "roads": (
         "file",
         "features",
@@ -104,6 +104,7 @@ class MapConfig:
         "map (YAML file of map_server), a raster (.tif, .asc) or areas (.kml, .plan of "
         "QGroundControl, .geojson); points: a CSV table of places, instead of drawn ones",
     )
+    columns_of: ColumnsConfig = dataclasses.field(default=ColumnsConfig())
     topic: str = param(
         "",
         help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file: the "
@@ -267,7 +268,8 @@ class MapConfig:
         problems: list[str] = []
         by_name = kinds_of_file(self.file) if self.file else ()
         if self.kind is None:
-            only = by_name[0] if len(by_name) == 1 else None
+            of_table = "points" in by_name and self.columns_of != ColumnsConfig()
+            only = "points" if of_table else by_name[0] if len(by_name) == 1 else None
             object.__setattr__(self, "kind", "grid" if self.topic else only)
         elif by_name and self.kind in OF_FILE and self.kind not in by_name:
             problems.append(self._kind_problem(by_name))
@@ -468,6 +470,7 @@ def _stations(config: MapConfig, path: Path, base_dir: Path | None) -> FreeTopol
 
     return load_stations(
         path,
+        columns_of=config.columns_of,
         distances=find_map(config.distances, base_dir) if config.distances else None,
         features=config.features,
         speed=Speeds(config.speed, config.climb_speed, config.descent_speed),

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, listed, suggest
+from gp_active_sensing.config import from_mapping, param
+from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.base import Places
 from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology, Move
@@ -22,7 +23,15 @@ from gp_active_sensing.topology.projection import LONLAT, in_system, place, poin
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
 
-__all__ = ["HEIGHTS", "Sites", "is_stations", "load_stations", "read_stations", "topology_of"]
+__all__ = [
+    "HEIGHTS",
+    "ColumnsConfig",
+    "Sites",
+    "is_stations",
+    "load_stations",
+    "read_stations",
+    "topology_of",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +54,56 @@ HEIGHTS: Mapping[str, float] = {
     "depth_m": -1.0,
 }
 """Names of a height -> its sign: depths count downwards."""
+_MEANING: Mapping[str, str] = {
+    "name": "name",
+    "x": "x",
+    "y": "y",
+    "longitude": "lon",
+    "latitude": "lat",
+    "height": "z",
+    "depth": "z",
+}
+"""Key of `ColumnsConfig` -> what its column means here."""
+
+
+@dataclass(frozen=True)
+class ColumnsConfig:
+    """What the columns of a table of places are called; "" = one of the usual names."""
+
+    name: str = param("", help="points of a file: column with the name of each place")
+    x: str = param("", help="points of a file: column with x of each place, in metres")
+    y: str = param("", help="points of a file: column with y of each place, in metres")
+    longitude: str = param(
+        "", help="points of a file: column with the longitude of each place, in degrees"
+    )
+    latitude: str = param(
+        "", help="points of a file: column with the latitude of each place, in degrees"
+    )
+    height: str = param(
+        "", help="points of a file: column with the height of each place, upwards, in metres"
+    )
+    depth: str = param(
+        "", help="points of a file: column with the depth of each place, downwards, in metres"
+    )
+
+    def __post_init__(self) -> None:
+        keys: dict[str, list[str]] = {}
+        for key, title in self.given().items():
+            keys.setdefault(title.lower(), []).append(key)
+        problems = [
+            f"{', '.join(several)}: all name the column {getattr(self, several[0])!r}; a column "
+            "says one thing"
+            for several in keys.values()
+            if len(several) > 1
+        ]
+        if self.height and self.depth:
+            problems.append("height, depth: both say how high a place is; name one of them")
+        if problems:
+            raise ConfigError(problems)
+
+    def given(self) -> dict[str, str]:
+        """Return the keys that name a column, each with its name."""
+        return {key: title for key in _MEANING if (title := getattr(self, key).strip())}
 
 
 @dataclass(frozen=True)
@@ -90,6 +149,7 @@ def is_stations(path: Path) -> bool:
 def load_stations(
     path: Path,
     *,
+    columns_of: ColumnsConfig | Mapping[str, str] | None = None,
     distances: Path | None = None,
     features: Sequence[str] | None = None,
     speed: float | Speeds = 1.0,
@@ -103,6 +163,7 @@ def load_stations(
 
     Args:
         path: a row for each place, see `read_stations`.
+        columns_of: what its columns are called, see `read_stations`.
         distances: ways between them, see `distance_table`; None = straight.
         features: what the covariance is a function of; None = x, y, and z where there are heights.
         speed: of the probe [m/s], or its speeds along a way and up and down.
@@ -112,10 +173,10 @@ def load_stations(
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
-        ConfigError: no such feature.
+        ConfigError: no such feature, or columns that contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
-    sites = read_stations(path, name=name)
+    sites = read_stations(path, name=name, columns_of=columns_of)
     moves: list[list[Move]] | None = None
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     if distances is not None:
@@ -166,7 +227,9 @@ def topology_of(
     return made
 
 
-def read_stations(path: Path, *, name: str = "") -> Sites:
+def read_stations(
+    path: Path, *, name: str = "", columns_of: ColumnsConfig | Mapping[str, str] | None = None
+) -> Sites:
     """Read a table of places.
 
     Columns, in any case and order: `x` and `y` [m], or `longitude` and `latitude` [degree], which
@@ -176,14 +239,19 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
     Args:
         path: of a CSV file with a header.
         name: of the map; "" = that of the file.
+        columns_of: columns with names of their own, such as ``{"x": "E", "y": "N"}``: keys are
+            those of `ColumnsConfig`. They come before columns with the usual names.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
+        ConfigError: `columns_of` has a key that means nothing, or names a column twice.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
+    if not isinstance(columns_of, ColumnsConfig):
+        columns_of = from_mapping(ColumnsConfig, columns_of, path="columns_of")
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
-        columns = _columns_of(table)
+        columns, upwards = _columns_of(table, columns_of)
         rows = list(table)
     if not rows:
         msg = f"{path}: expected a row for each place below the header, found none"
@@ -200,7 +268,7 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
     if problems:
         fail(path, problems)
     if "z" in columns:
-        found[:, 2] *= HEIGHTS[columns["z"][1].lower()]
+        found[:, 2] *= upwards
     datum = None
     if pair == ("lon", "lat"):
         degrees = [(x, y) for x, y in found[:, :2].tolist()]
@@ -216,6 +284,7 @@ def read_stations(path: Path, *, name: str = "") -> Sites:
             path,
         )
     used = {at for at, _ in columns.values()}
+    used |= {at for at, title in enumerate(table.header) if title in ("x", "y", "z")}
     numbers = _numbers(table.header, rows, used, path)
     return Sites(name or path.name.removesuffix(".csv"), names, found, datum, numbers)
 
@@ -259,7 +328,7 @@ def _origin_of(
     msg = (
         f"{path}: has x and y and longitude and latitude, and they are not of the same places: "
         f"they differ by up to {off:.3g} m, wherever x and y begin; keep one pair, of which "
-        "the positions are made"
+        "the positions are made, or name its columns in columns_of"
     )
     raise MapError(msg)
 
@@ -267,31 +336,72 @@ def _origin_of(
 _Rows = Sequence[tuple[int, Sequence[str]]]
 
 
-def _columns_of(table: Table) -> dict[str, tuple[int, str]]:
-    """Return where the columns are and what they are called: name, x and y or lon and lat, z."""
-    titles = [title.lower() for title in table.header]
-    found: dict[str, tuple[int, str]] = {}
-    for key, names in [*_COLUMNS.items(), ("z", tuple(HEIGHTS))]:
+def _columns_of(table: Table, own: ColumnsConfig) -> tuple[dict[str, tuple[int, str]], float]:
+    """Return where the columns are and what they are called, and the sign of their heights.
+
+    They are name, x and y or lon and lat, z.
+    """
+    found = _own_columns(table, own)
+    taken = {at for at, _ in found.values()}
+    titles = ["" if at in taken else title.lower() for at, title in enumerate(table.header)]
+    own_pair = {"x", "y"} & found.keys(), {"lon", "lat"} & found.keys()
+    unwanted = set[str]()  # where one pair is named, the other one is not looked for
+    if any(own_pair) and not all(own_pair):
+        unwanted = {"lon", "lat"} if own_pair[0] else {"x", "y"}
+    for key, names in _COLUMNS.items():
         title = next((name for name in names if name in titles), None)
-        if title is not None:
+        if title is not None and key not in found.keys() | unwanted:
             found[key] = titles.index(title), table.header[titles.index(title)]
-    heights = [table.header[k] for k, title in enumerate(titles) if title in HEIGHTS]
-    if len(heights) > 1:
-        msg = (
-            f"{table.path}: columns {' and '.join(map(repr, heights))} both say how high a place "
-            "is; keep one of them"
-        )
-        raise MapError(msg)
+    upwards = -1.0 if own.depth else 1.0
+    heights = [at for at, title in enumerate(titles) if title in HEIGHTS]
+    if "z" not in found and heights:
+        if len(heights) > 1:
+            both = " and ".join(repr(table.header[at]) for at in heights)
+            msg = (
+                f"{table.path}: columns {both} both say how high a place is; keep one of them, or "
+                "name it as height or depth in columns_of"
+            )
+            raise MapError(msg)
+        found["z"] = heights[0], table.header[heights[0]]
+        upwards = HEIGHTS[titles[heights[0]]]
     pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]
     if not any(pairs):
         hint = suggest("longitude" if "lat" in found else "x", table.header)
         msg = (
             f"{table.path}, line 1: expected columns x and y [m], or longitude and latitude "
-            f"[degree], got {listed(table.header)}.{hint}"
+            f"[degree], got {listed(table.header)}.{hint} Columns with other names are given by "
+            "columns_of, such as {x: E, y: N}"
         )
         raise MapError(msg)
     for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:
         found.pop(half, None)
+    return found, upwards
+
+
+def _own_columns(table: Table, own: ColumnsConfig) -> dict[str, tuple[int, str]]:
+    """Return where the columns are that are named, by what they mean.
+
+    Raises:
+        MapError: one is not there.
+    """
+    plain = [title.lower() for title in table.header]
+    found: dict[str, tuple[int, str]] = {}
+    problems: list[str] = []
+    for key, title in own.given().items():
+        if title in table.header:  # in the case that it is given in first
+            at = table.header.index(title)
+        elif title.lower() in plain:
+            at = plain.index(title.lower())
+        else:
+            hint = suggest(title, table.header)
+            problems.append(
+                f"line 1: no column {title!r}, which columns_of.{key} names, but "
+                f"{listed(table.header)}.{hint}"
+            )
+            continue
+        found[_MEANING[key]] = at, table.header[at]
+    if problems:
+        fail(table.path, problems)
     return found
 
 

@@ -85,7 +85,8 @@ class _Reader:
             msg = (
                 f"{table.path}, line 1: expected columns from and to, got {listed(table.header)}."
                 f"{suggest(missing[0], table.header)} See the columns in maps/README.md; a "
-                "table of places, such as stations, has columns x and y, or longitude and latitude"
+                "table of places, such as stations, has columns x and y, or longitude and "
+                "latitude; map.columns_of says which they are where they have other names"
             )
             raise MapError(msg)
         guessed = sorted(title for title in self._columns.values() if _plain(title) != title)

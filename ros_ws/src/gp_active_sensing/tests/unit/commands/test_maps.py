@@ -225,6 +225,20 @@ def test_what_a_grid_is_not(tmp_path: Path) -> None:
 STATIONS = "station,x,y,depth,grain\nnorth,0,0,2,0.4\nsouth,30,40,11,0.1\nbay,10,5,4,\n"
 
 
+def test_a_table_whose_columns_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "gauges.csv").write_text("ID,E,N\nA,0,0\nB,30,40\n", encoding="utf-8")
+    file = str(tmp_path / "gauges.csv")
+    named = "--set", "columns_of.x=E", "--set", "columns_of.y=N", "--set", "columns_of.name=ID"
+    done = call("inspect", file, *named)
+    assert "places         2, map.kind: points" in done.output
+    assert "extent         30.0 m × 40.0 m" in done.output
+    assert "valid, 2 places" in call("validate", file, *named).output
+    drawn = call("show", file, "--out", str(tmp_path / "g.svg"), *named)
+    assert drawn.exit_code == 0, drawn.output
+    assert ">B<" in (tmp_path / "g.svg").read_text("utf-8")
+    assert "map.columns_of says which they are" in call("validate", file).output
+
+
 def test_a_table_of_stations(tmp_path: Path) -> None:
     file = tmp_path / "stations.csv"
     file.write_text(STATIONS)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping
+import gp_active_sensing as gas
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import Topology
@@ -112,6 +113,92 @@ def test_a_gap_counts_only_where_the_number_is_used(tmp_path: Path) -> None:
 )
 def test_tables_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
     assert said in refused(tmp_path, text)
+
+
+GAUGES = """\
+ID;E;N;Sohle;lon;lat;x
+A1;500010;5983000;2.5;9.0;54.0;7
+A2;500040;5983040;10;9.1;54.1;8
+"""
+OWN = {"name": "ID", "x": "E", "y": "n", "depth": "Sohle"}
+
+
+def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
+    """What is named counts; the columns with the usual names beside them do not."""
+    places = stations(tmp_path, GAUGES, columns_of=OWN)
+    assert places.names == ("A1", "A2")
+    np.testing.assert_array_equal(places.points, [[500010, 5983000, -2.5], [500040, 5983040, -10]])
+    assert places.datum is None
+    assert places.attributes.names == ("lon", "lat")  # a second x would be no coordinate
+    by_python = gas.load_stations(tmp_path / "stations.csv", columns_of={**OWN, "y": "N"})
+    np.testing.assert_array_equal(by_python.points, places.points)
+    upwards = {"x": "E", "y": "N", "height": "Sohle"}
+    np.testing.assert_array_equal(
+        stations(tmp_path, GAUGES, columns_of=upwards).points[:, 2], [2.5, 10]
+    )
+
+
+def test_own_names_stand_beside_usual_ones(tmp_path: Path) -> None:
+    places = stations(tmp_path, columns_of={"name": "keeper"})
+    assert places.names == ("Ada", "Ben", "Cem")
+    np.testing.assert_array_equal(places.positions, stations(tmp_path).positions)
+    degrees = {"longitude": "Ost", "latitude": "Nord"}
+    text = "Ost,Nord,x,y\n10.0,54.0,1,2\n10.02,54.0,3,4\n"
+    assert stations(tmp_path, text, columns_of=degrees).datum == pytest.approx((10.01, 54.0))
+
+
+def test_which_of_two_heights_counts_may_be_said(tmp_path: Path) -> None:
+    text = "x,y,depth,z\n0,0,1,-1\n5,5,2,-2.5\n"
+    assert "name it as height or depth in columns_of" in refused(tmp_path, text)
+    places = stations(tmp_path, text, columns_of={"depth": "Depth"})
+    np.testing.assert_array_equal(places.points[:, 2], [-1, -2])
+    assert places.attributes.names == ()
+
+
+def test_no_kind_is_needed_where_columns_are_named(tmp_path: Path) -> None:
+    config = from_mapping(MapConfig, {"file": "stations.csv", "columns_of": OWN})
+    assert config.kind == "points"
+    write(tmp_path, GAUGES)
+    assert build_topology(config, base_dir=tmp_path).names == ("A1", "A2")
+    write(tmp_path, "ID,E,N\nA1,0,0\n")
+    with pytest.raises(MapError, match=r"columns from and to.*map\.columns_of says which they are"):
+        build_topology(MapConfig(file="stations.csv"), base_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            {"x": "E", "y": "Nord", "name": "Nr"},
+            "line 1: no column 'Nord', which columns_of.y names, but ID, E, N, Sohle",
+        ),
+        ({"x": "E", "y": "Nord", "name": "Nr"}, "line 1: no column 'Nr', which columns_of.name"),
+        ({"x": "E", "y": "Noord"}, "no column 'Noord'"),
+        ({"x": "E", "y": "e"}, "columns_of.x, y: all name the column 'E'"),
+        ({"x": "E", "y": "N", "z": "Sohle"}, "columns_of.z: unknown key. Known: depth, height"),
+        ({"height": "E", "depth": "N"}, "columns_of.height, depth: both say how high a place is"),
+        ({"x": "ID", "y": "N"}, "line 2, column 'ID': expected a finite number, got 'A1'"),
+        ({"name": "ID", "x": "E"}, "expected columns x and y [m], or longitude and latitude"),
+        ({"y": False}, "columns_of.y: expected text, got bool False (quote it in YAML)"),
+    ],
+)
+def test_columns_that_are_refused(tmp_path: Path, own: dict[str, object], said: str) -> None:
+    assert said in refused(tmp_path, GAUGES, columns_of=own)
+
+
+def test_columns_are_named_of_a_table_of_places_only(tmp_path: Path) -> None:
+    drawn = {"kind": "points", "count": 3, "low": [0], "high": [1], "columns_of": {"x": "E"}}
+    with pytest.raises(ConfigError, match="columns_of: has no meaning for kind 'points'; remove"):
+        from_mapping(MapConfig, drawn)
+    for file, kind in (("town.geojson", "roads"), ("lake.kml", "grid")):
+        with pytest.raises(ConfigError, match=f"columns_of: has no meaning for kind .*'{kind}'"):
+            from_mapping(MapConfig, {"file": file, "columns_of": {"x": "E"}})
+
+
+def test_the_names_of_columns_are_kept_with_a_run(tmp_path: Path) -> None:
+    write(tmp_path, GAUGES)
+    config = from_mapping(MapConfig, {"file": "stations.csv", "columns_of": OWN})
+    assert from_mapping(MapConfig, to_mapping(config)) == config
 
 
 def test_keys_that_have_no_meaning(tmp_path: Path) -> None:
