@@ -236,11 +236,34 @@ def test_the_best_evenly_spaced_route_is_better_than_the_others() -> None:
     assert len({laid.trip.path for laid in routes if laid.trip}) == len(routes)
     best = mapping_runs.play(asked)
     assert best["metres"] <= 60.0 + 1e-9
-    assert best["routes"] == len(routes)
+    assert len(best["errors"]) == len(routes)
+    assert best["rmse"] == min(best["errors"])
+    first = best["densest"]
+    assert first["rmse"] == best["errors"][0]
+    assert [first["went"][0], *routes[0].trip.path] == first["went"][: len(routes[0].trip.path) + 1]
     assert best["went"][0] == mapping_runs.play(task({"name": "random"}))["went"][0]
     one = mapping_runs.play(task({"name": "lawnmower"}, moves=60))
     assert best["rmse"] <= one["rmse"] + 1e-9
     assert {"spacing", "inset", "direction", "corner"} <= set(best["rows"])
+
+
+def test_what_could_be_chosen_before_has_a_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import bench_mapping
+    from mapping_runs import DENSEST, EVENLY
+
+    monkeypatch.setenv("GPAS_KEPT", str(tmp_path))
+    found = bench_mapping.run(
+        only=["draws/plane/moves"],
+        policies=f"random,{EVENLY}",
+        starts=1,
+        budgets="40",
+        reference=EVENLY,
+    )
+    lines = [line for line in found.markdown().splitlines() if line.startswith(f"| {DENSEST} |")]
+    assert len(lines) == 2  # over the data sets, and of the only one
+    assert all("-" not in line.split("|")[2] for line in lines)  # never better than the best
 
 
 def test_rows_have_no_meaning_on_roads() -> None:
