@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import Outline, bounds_of
+from gp_active_sensing.topology.geometry import Outline, bounds_of, common
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.topology.legs import Speeds
@@ -261,7 +261,10 @@ def make_grid(
     *,
     neighbours: int = 4,
     outline: Outline | None = None,
+    geofence: Outline | None = None,
     obstacles: Sequence[Outline] = (),
+    weights: Sequence[tuple[Outline, float]] = (),
+    elsewhere: float = 1.0,
     moves: str = "adjacent",
     origin: tuple[float, float] | None = None,
     heights: Sequence[float] = (),
@@ -286,7 +289,12 @@ def make_grid(
         neighbours: 4 or 8.
         outline: of the area with places, in metres; its edge is part of it. Corners, or a Polygon
             or MultiPolygon of shapely. None = the rectangle.
+        geofence: no place and no move is outside of this, either; likewise. Beside an outline what
+            both have in common counts.
         obstacles: their outlines, likewise.
+        weights: pairs of a region's outline, likewise, and how much each place in it counts in the
+            error of the map (`Places.weights`); where two overlap the later one counts.
+        elsewhere: how much each place outside of all regions counts.
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
@@ -297,8 +305,13 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: outlines that are no polygons, no cell left, or more than `MOST_CELLS`.
+        ConfigError: outlines that are no polygons, an outline and a geofence with nothing in
+            common, no cell left, or more than `MOST_CELLS`; weights below 0, all of them 0, or of
+            a region without a place.
     """
+    bound = "outline" if geofence is None or outline is not None else "geofence"
+    if geofence is not None:
+        outline = common(outline, geofence, "geofence")
     ground = FreeGround(outline, obstacles)
     step = spacings(spacing)
     columns, rows, origin = _fitted(columns, rows, step, outline, origin)
@@ -316,7 +329,7 @@ def make_grid(
     if not inside.any():
         (x0, y0), (x1, y1) = centres.min(axis=0), centres.max(axis=0)
         msg = (
-            f"outline: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
+            f"{bound}: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
             f"y {y0:g} … {y1:g} m), {in_metres(step)} apart; give a smaller spacing, or move the "
             "grid with origin"
         )
@@ -338,9 +351,16 @@ def make_grid(
         above = np.repeat(np.asarray(heights, dtype=np.float64), len(names))
         positions = np.tile(positions, (len(heights), 1))
         names = [f"{cell}z{k}" for k in range(len(heights)) for cell in names]
+    made: FreeTopology | GraphTopology
     if moves == "free":
-        return FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
-    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
+        made = FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
+    else:
+        made = GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
+    if not weights and elsewhere == 1.0:
+        return made
+    from gp_active_sensing.topology.weights import weights_in  # seldom wanted
+
+    return made.weighted(weights_in(weights, made, elsewhere=elsewhere))
 
 
 def _with_layers(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Plan
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Outline",
     "bounds_of",
+    "common",
     "fault_of",
     "inside_of",
     "parts_that_count",
@@ -60,6 +61,33 @@ def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
         problems.append(f"{key}: is not a simple polygon: {fault}")
         return None
     return shape
+
+
+def common(outline: Outline | None, other: Outline, key: str) -> Any:
+    """Return what an outline and another one have in common, as a shape of shapely.
+
+    Args:
+        outline: in metres; None = everywhere.
+        other: in metres.
+        key: of the other one, for messages.
+
+    Raises:
+        ConfigError: one of them is no polygon, or they have no area in common.
+    """
+    import shapely
+
+    problems: list[str] = []
+    before = None if outline is None else polygon(outline, "outline", problems)
+    shape = polygon(other, key, problems)
+    if problems:
+        raise ConfigError(problems)
+    if before is None:
+        return shape
+    parts = [part for part in shapely.get_parts(before.intersection(shape)) if part.area > 0.0]
+    if not parts:
+        msg = f"{key}: has nothing in common with the outline; do both lie where they should?"
+        raise ConfigError(msg)
+    return shapely.MultiPolygon(parts) if len(parts) > 1 else parts[0]
 
 
 def fault_of(shape: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_grid
-from gp_active_sensing.topology.geometry import Outline, bounds_of, inside_of, polygon
+from gp_active_sensing.topology.geometry import Outline, bounds_of, common, inside_of, polygon
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders import find_map
@@ -305,30 +305,10 @@ class _AreaLayout:
             self._take(key, find_map(given, self._base_dir))
             return
         self._metres = self._metres or key
-        if self.outline is None:
-            self.outline = given
-            return
-        problems: list[str] = []
-        shape = polygon(given, key, problems)
-        if problems:
-            raise ConfigError(problems)
-        self._cut(key, shape)
+        self._cut(key, given)
 
-    def _cut(self, key: str, shape: Any) -> None:
-        if self.outline is None:
-            self.outline = shape
-            return
-        import shapely
-
-        problems: list[str] = []
-        before = polygon(self.outline, "outline", problems)
-        if problems:
-            raise ConfigError(problems)
-        parts = [p for p in shapely.get_parts(before.intersection(shape)) if p.area > 0.0]
-        if not parts:
-            msg = f"{key}: has nothing in common with the outline; do both lie where they should?"
-            raise ConfigError(msg)
-        self.outline = shapely.MultiPolygon(parts) if len(parts) > 1 else parts[0]
+    def _cut(self, key: str, shape: Outline) -> None:
+        self.outline = shape if self.outline is None else common(self.outline, shape, key)
 
     def area(self) -> float:
         """Return the area of the outline without the obstacles [m²], 0 where there is none."""

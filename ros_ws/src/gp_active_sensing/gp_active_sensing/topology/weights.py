@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.errors import ConfigError, MapError, brief_repr
 from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import inside_of, polygon
+from gp_active_sensing.topology.geometry import Outline, inside_of, polygon
 from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import Areas, name_problems, read_areas
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["AreaConfig", "WeightsConfig", "weights_of"]
+__all__ = ["AreaConfig", "WeightsConfig", "weights_in", "weights_of"]
 
 _MOST = 1e12
 """Largest weight: sums of squares of more would not be exact."""
@@ -83,6 +85,52 @@ def weights_of(config: WeightsConfig, places: Places, base_dir: Path | None = No
         weights = _column(config.column, places)
     if config.areas:
         weights = weights * _areas(config, places, base_dir)
+    return _counting(weights, places)
+
+
+def weights_in(
+    regions: Sequence[tuple[Outline, float]], places: Places, *, elsewhere: float = 1.0
+) -> FloatArray:
+    """Return the (n,) weights of places in regions, at least one of them above 0.
+
+    Args:
+        regions: outline [m] and weight of each; where two overlap the later one counts.
+        places: of the map; a place lies in a region when its position does, edges included.
+        elsewhere: weight outside of all regions.
+
+    Raises:
+        ConfigError: with every problem found: a weight below 0, a region that is no polygon or
+            holds no place, or nothing that counts.
+    """
+    problems: list[str] = []
+    areas: list[tuple[str, Any, float]] = []
+    if elsewhere != 1.0 and not regions:
+        problems.append(
+            f"elsewhere: is the weight outside of the regions, none is given; got {elsewhere:g}"
+        )
+    if not 0.0 <= elsewhere <= _MOST:
+        problems.append(f"elsewhere: expected a weight of 0 … {_MOST:g}, got {elsewhere:g}")
+    for number, region in enumerate(regions):
+        key = f"weights[{number}]"
+        try:
+            outline, weight = region
+            weight = float(weight)
+        except (TypeError, ValueError):
+            problems.append(
+                f"{key}: expected a pair of an outline and its weight, such as (polygon, 5.0), got "
+                f"{brief_repr(region)}"
+            )
+            continue
+        if not 0.0 <= weight <= _MOST:
+            problems.append(f"{key}: expected a weight of 0 … {_MOST:g}, got {weight:g}")
+        areas.append((key, polygon(outline, key, problems), weight))
+    factors = _factors(areas, places, elsewhere, problems)
+    if problems:
+        raise ConfigError(problems)
+    return _counting(factors, places)
+
+
+def _counting(weights: FloatArray, places: Places) -> FloatArray:
     if not weights.any():
         msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
         raise ConfigError(msg)
@@ -113,21 +161,32 @@ def _column(name: str, places: Places) -> FloatArray:
 
 def _areas(config: WeightsConfig, places: Places, base_dir: Path | None) -> FloatArray:
     problems: list[str] = []
-    factors = np.full(places.n, config.elsewhere)
+    areas: list[tuple[str, Any, float]] = []
     for number, area in enumerate(config.areas):
         key = f"weights.areas[{number}].outline"
         if isinstance(area.outline, str):
             shape = areas_on(places, find_map(area.outline, base_dir)).everything
         else:
             shape = polygon(area.outline, key, problems)
+        areas.append((key, shape, area.weight))
+    factors = _factors(areas, places, config.elsewhere, problems)
+    if problems:
+        raise ConfigError(problems)
+    return factors
+
+
+def _factors(
+    areas: Sequence[tuple[str, Any, float]], places: Places, elsewhere: float, problems: list[str]
+) -> FloatArray:
+    """Return the (n,) weights of places in areas of key, shape and weight; of no shape none."""
+    factors = np.full(places.n, elsewhere)
+    for key, shape, weight in areas:
         if shape is None:
             continue
         held = inside_of(shape, places.positions)
         if not held.any():
             problems.append(f"{key}: holds no place of map {places.name!r}{_extent(places)}")
-        factors[held] = area.weight
-    if problems:
-        raise ConfigError(problems)
+        factors[held] = weight
     return factors
 
 

@@ -1,6 +1,9 @@
-"""The outline of a grid: a shore, a survey area."""
+"""The outline of a grid: a shore, a survey area; its fence, and regions that count more."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,3 +247,115 @@ def test_shapes_that_are_no_outlines(shape: shapely.Polygon, message: str) -> No
         make_grid(5, 5, 1.0, outline=shape)
     with pytest.raises(ConfigError, match=rf"^obstacles\[0\]: .*{message}"):
         make_grid(5, 5, 1.0, obstacles=[shape])
+
+
+def test_a_geofence_cuts_the_outline() -> None:
+    """As `map.geofence` does: the same places and moves as of the configuration."""
+    shore, fence = shapely.Polygon(U), shapely.box(0, 0, 3, 3)
+    grid = make_grid(spacing=0.5, outline=shore, geofence=fence, neighbours=8)
+    corners = [(0.0, 0.0), (3.0, 3.0)]
+    by_config = build_topology(
+        from_mapping(
+            MapConfig,
+            {"kind": "grid", "spacing": 0.5, "outline": U, "geofence": corners, "neighbours": 8},
+        )
+    )
+    assert grid.names == by_config.names
+    np.testing.assert_array_equal(grid.positions, by_config.positions)
+    for i in range(grid.n):
+        np.testing.assert_array_equal(grid.neighbours(i), by_config.neighbours(i))
+    assert all(shore.covers(p) and fence.covers(p) for p in shapely.points(grid.positions))
+    assert 0 < grid.n < make_grid(spacing=0.5, outline=shore).n
+    by_corners = make_grid(spacing=0.5, outline=U, geofence=corners, neighbours=8)
+    assert by_corners.names == grid.names
+
+
+def test_a_geofence_alone_is_an_outline() -> None:
+    fence = shapely.Point(10.0, 20.0).buffer(5.0)
+    fenced, outlined = make_grid(geofence=fence), make_grid(outline=fence)
+    np.testing.assert_array_equal(fenced.positions, outlined.positions)
+    inside = make_grid(5, 5, 1.0, geofence=shapely.box(1, 1, 2, 3))
+    assert cells(inside) == {(c, r) for c in (1, 2) for r in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("fence", "message"),
+    [
+        (shapely.box(90, 90, 95, 95), "geofence: has nothing in common with the outline"),
+        (shapely.box(4, 0, 6, 4), "geofence: has nothing in common"),  # an edge is no area
+        (shapely.LineString([(0, 0), (4, 4)]), "geofence: expected a Polygon or a MultiPolygon"),
+        ([(0, 0), (4, 4), (4, 0), (0, 4)], r"geofence: .* touch each other at \(2, 2\)"),
+    ],
+)
+def test_geofences_that_are_refused(fence: shapely.Polygon, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        make_grid(spacing=1.0, outline=[(0, 0), (4, 4)], geofence=fence)
+    with pytest.raises(ConfigError, match=r"^geofence: holds none of the 5 × 5 cell centres"):
+        make_grid(5, 5, 1.0, geofence=shapely.box(1.2, 1.2, 1.8, 1.8))
+
+
+def test_regions_count_more_or_less() -> None:
+    """As `map.weights.areas` do, edges included, and the later one where two overlap."""
+    bay, harbour = shapely.box(0, 0, 2, 2), [(2.0, 2.0), (4.0, 4.0)]
+    grid = make_grid(5, 5, 1.0, weights=[(bay, 5.0), (harbour, 0)], elsewhere=0.5)
+    areas = [{"outline": [[0, 0], [2, 2]], "weight": 5.0}, {"outline": harbour, "weight": 0}]
+    by_config = build_topology(
+        from_mapping(
+            MapConfig,
+            {
+                "kind": "grid",
+                "columns": 5,
+                "rows": 5,
+                "weights": {"areas": areas, "elsewhere": 0.5},
+            },
+        )
+    )
+    np.testing.assert_array_equal(grid.weights, by_config.weights)
+    assert [grid.weights[grid.names.index(name)] for name in ("c0r0", "c2r2", "c4r0")] == [
+        5,
+        0,
+        0.5,
+    ]
+    tall = make_grid(5, 5, 1.0, heights=[0, -5], weights=[(bay, 5.0)])
+    np.testing.assert_array_equal(tall.weights[:25], tall.weights[25:])
+    assert sorted(set(tall.weights.tolist())) == [1.0, 5.0]
+    ring = bay.buffer(0.5) - bay.buffer(-0.5)  # a hole is outside of it
+    weights = make_grid(5, 5, 1.0, moves="free", weights=[(ring, 3.0)]).weights
+    assert weights.reshape(5, 5)[:3, :3].tolist() == [[3, 3, 3], [3, 1, 3], [3, 3, 3]]
+    assert make_grid(5, 5, 1.0).weights.tolist() == [1.0] * 25
+
+
+@pytest.mark.parametrize(
+    ("weights", "elsewhere", "messages"),
+    [
+        (
+            [(shapely.box(0, 0, 1, 1), -1.0)],
+            1.0,
+            [r"weights\[0\]: expected a weight of 0 … 1e\+12"],
+        ),
+        ([(shapely.box(0, 0, 1, 1), np.nan)], 1.0, [r"weights\[0\]: .*, got nan"]),
+        ([(shapely.box(0, 0, 1, 1), 2.0)], -2.0, ["elsewhere: expected a weight of 0 … "]),
+        ([], 2.0, ["elsewhere: is the weight outside of the regions, none is given; got 2"]),
+        (
+            (shapely.box(0, 0, 1, 1), 5.0),
+            1.0,
+            [rf"weights\[{k}\]: expected a pair of an outline and its weight" for k in (0, 1)],
+        ),
+        ([(5.0, shapely.box(0, 0, 1, 1))], 1.0, [r"weights\[0\]: expected a pair"]),
+        (
+            [(shapely.box(8, 8, 9, 9), 2.0), (shapely.Point(1, 1), 2.0)],
+            1.0,
+            [
+                r"weights\[0\]: holds no place of map 'grid' \(its places are at x 0 … 4, y",
+                r"weights\[1\]: expected a Polygon or a MultiPolygon, got POINT",
+            ],
+        ),
+        ([(shapely.box(0, 0, 4, 4), 0.0)], 1.0, ["weights: no place of map 'grid' counts"]),
+    ],
+)
+def test_weights_that_are_refused(weights: Any, elsewhere: float, messages: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_grid(5, 5, 1.0, weights=weights, elsewhere=elsewhere)
+    assert len(caught.value.problems) == len(messages)
+    for problem, message in zip(sorted(caught.value.problems), messages, strict=True):
+        assert re.match(message, problem)
