@@ -36,6 +36,12 @@ _NEEDED = ("map", "reading", "pose", "budget")
 )
 @click.option("--spacing", type=float, metavar="M", help="Between neighbouring places.")
 @click.option("--frame", default="", help="Of the map's positions, where its file says none.")
+@click.option(
+    "--speed",
+    type=float,
+    metavar="M/S",
+    help="Of the robot where the map has no limit; a budget in time goes by it.",
+)
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
 @click.option("--reading-type", default="", metavar="TYPE", help="package/msg/Name.")
 @click.option("--field", default="", metavar="PATH", help="Of the value in the message.")
@@ -62,8 +68,9 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     """Write the parameter file of a mission of your own robot.
 
     What is not given is asked: the map, the readings, their field, the pose, the budget, and where
-    the records go. A running ROS system is looked at for what fits. The exit code is 1 when
-    something does not; the file is written all the same.
+    the records go. A running ROS system is looked at for what fits: topics that come slowly are
+    listened to for up to 12 s. The exit code is 1 when something does not; the file is written all
+    the same.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

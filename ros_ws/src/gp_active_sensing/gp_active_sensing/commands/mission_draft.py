@@ -17,7 +17,8 @@ from gp_active_sensing.messages.occupancy import read_map as read_grid
 if TYPE_CHECKING:
     from gp_active_sensing.mission.config import PoseConfig
     from gp_active_sensing.mission.mission_file import MissionMap
-    from gp_active_sensing.ros.running_system import Heard, RunningSystem
+    from gp_active_sensing.ros.heard import Heard
+    from gp_active_sensing.ros.running_system import RunningSystem
 
 __all__ = ["MissionDraft"]
 
@@ -26,8 +27,6 @@ _MAP_QUESTION = "Map: a file, a rectangle such as 60x40 [m], or a topic such as 
 _TEMPERATURE = "sensor_msgs/msg/Temperature"
 _FIX = "sensor_msgs/msg/NavSatFix"
 _ODOMETRY = "nav_msgs/msg/Odometry"
-_SEVERAL = 2.5
-"""Of the time between two poses: how old one may be, so that one that is lost does not matter."""
 
 
 @dataclass
@@ -44,7 +43,8 @@ class MissionDraft:
         topics: of the running system, each with its types.
         probes: names of several probes.
         heard: what came on the topics.
-        max_age: of a pose, where they come slowly [s].
+        needs: parameters that the rates of the topics ask for.
+        speed: of the robot where the map has no limit [m/s]; None = nothing goes by it.
         map_text: what stands for the map.
     """
 
@@ -57,7 +57,8 @@ class MissionDraft:
     topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
     heard: Mapping[str, Heard] = field(default_factory=dict)
-    max_age: float | None = None
+    needs: dict[str, float] = field(default_factory=dict)
+    speed: float | None = None
     map_text: str = ""
 
     def answer(self) -> None:
@@ -78,6 +79,7 @@ class MissionDraft:
         self.map = self._ask("map", _MAP_QUESTION, self._read_map)
         self._ask_streams()
         self.budget = self._ask("budget", "Budget: 2 km, 30 min, or 40 (places)", read_budget)
+        self.speed = self._find_speed()
         self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
         self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
         self._look()
@@ -114,6 +116,30 @@ class MissionDraft:
     def _of_map(self) -> dict[str, Any]:
         """Return what the options say of the map."""
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
+
+    def _find_speed(self) -> float | None:
+        """Return the speed that a budget in time goes by, where the map says none."""
+        from gp_active_sensing.mission.mission_file import limitless, read_speed
+        from gp_active_sensing.topology import MapConfig
+
+        why, given = limitless(self.map.places), self.given["speed"]
+        if given is not None:
+            if not why:
+                self.told.append(
+                    "note: all roads of the map have speed limits, so that --speed has no effect; "
+                    "probe.speed is that of a robot that does not go by them"
+                )
+            return float(given)
+        if not why or "seconds" not in self.budget:
+            return None
+        if self.asking:
+            question = f"Speed of the robot [m/s], since {why}"
+            return self._ask("speed", question, read_speed, f"{MapConfig.speed:g}")
+        self.told.append(
+            f"note: {why}, and the budget in time counts {MapConfig.speed:g} m/s there: give the "
+            "robot's speed (--speed)"
+        )
+        return MapConfig.speed
 
     # -- a map by topic ------------------------------------------------------------------------
 
@@ -239,7 +265,7 @@ class MissionDraft:
                 self.misfits.append(problem)
             elif not (what == "reading" and misfit):
                 there[name] = type
-        self.heard = self.system.hear(there)
+        self.heard = self.system.hear(there, self._say_slow)
         if self.pose.type == "tf":
             self.misfits += self._tf_misfits()
         for what, name, _ in named:
@@ -253,6 +279,54 @@ class MissionDraft:
                 self.misfits += fit.pose_misfits(
                     pose, self.heard[name], self.map.places, self._why_no_transform
                 )
+                if note := fit.roads_note(self.heard[name], self.map.places):
+                    self.told.append(f"note: {note}")
+        for kind in ("reading", "pose"):
+            topics = [name for what, name, _ in named if what == kind and name in there]
+            self._find_needs(kind, [self.heard[name] for name in topics])
+        self._look_at_waypoints()
+
+    def _say_slow(self, topics: list[str]) -> None:
+        """Say why it takes longer than usual."""
+        from gp_active_sensing.ros.heard import LISTEN_SECONDS
+
+        click.echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
+
+    def _find_needs(self, what: str, heard: list[Heard]) -> None:
+        """Take what the rates ask for.
+
+        Args:
+            what: reading or pose.
+            heard: those of each probe.
+        """
+        from gp_active_sensing.mission.config import MissionConfig
+        from gp_active_sensing.ros.heard import LISTEN_SECONDS, pose_needs, reading_needs
+
+        if what == "pose":
+            found = pose_needs(self.pose, heard)
+        else:
+            found = reading_needs(self.reading, MissionConfig(), heard)
+            for each in heard:
+                if each.is_single:
+                    self.told.append(
+                        f"note: {each.topic} came once in {LISTEN_SECONDS:g} s: set "
+                        "mission.reading_timeout to more than twice the time between two readings"
+                    )
+        for key, (value, note) in found.items():
+            self.needs[key], self.notes[key] = value, note
+
+    def _look_at_waypoints(self) -> None:
+        """Say it where nobody hears where to go; that may be started later, and is no misfit."""
+        from gp_active_sensing.mission.config import WaypointConfig
+        from gp_active_sensing.ros import fit
+
+        if self.system is None:
+            return
+        names = self._names(self.given["waypoint"] or WaypointConfig.topic)
+        listeners = self.system.listeners(names)
+        poses = self._names(self.pose.topic)
+        notes = [fit.waypoint_note(name, listeners, self.topics, poses) for name in names]
+        self.told += [f"note: {note}" for note in notes if note]
 
     def _tf_misfits(self) -> list[str]:
         """Return what is wrong with poses that are looked up, of each probe."""
@@ -272,7 +346,7 @@ class MissionDraft:
         return fit.tf_problem(self.topics) or self.system.why_no_transform(target, source)
 
     def _adopt(self, heard: Heard) -> None:
-        """Take frame, origin and the age of poses from what is heard, where nobody says them."""
+        """Take frame and origin from what is heard, where nobody says them."""
         from gp_active_sensing.mission.mission_file import read_map
 
         fix = self.pose.type == _FIX
@@ -283,10 +357,6 @@ class MissionDraft:
             if message.status.status != -1 and math.isfinite(message.latitude):
                 self.datum = (round(message.latitude, 7), round(message.longitude, 7))
                 self.notes["pose.datum"] = "where the robot was: the rectangle's origin"
-        period = 1.0 / heard.rate
-        if period > 0.8 * self.pose.max_age:
-            self.max_age = round(_SEVERAL * period, 1)
-            self.notes["pose.max_age"] = f"s: poses come every {period:.1f} s"
 
     def _need_datum(self) -> None:
         places = self.map.places
@@ -302,7 +372,7 @@ class MissionDraft:
         self.told.append(f"map: {self._map_in_words()}")
         for heard in self.heard.values():
             if heard.messages:
-                rate = "" if math.isnan(heard.rate) else f", {heard.rate:.3g} Hz"
+                rate = f", {heard.in_words}" if heard.in_words else ""
                 frame = f", frame {heard.frame}" if heard.frame else ""
                 self.told.append(f"{heard.topic}: heard{rate}{frame}")
 
@@ -326,6 +396,8 @@ class MissionDraft:
         first = next(iter(parameters))
         self.notes[first] = self._map_in_words()
         self.notes["map.spacing"] = "m between neighbouring places"
+        if self.speed is not None:
+            parameters["map.speed"] = self.speed
         parameters |= {
             "reading.topic": self.reading.topic,
             "reading.type": self.reading.type,
@@ -339,8 +411,7 @@ class MissionDraft:
         parameters["pose.type"] = self.pose.type
         if self.datum is not None:
             parameters["pose.datum"] = list(self.datum)
-        if self.max_age is not None:
-            parameters["pose.max_age"] = self.max_age
+        parameters |= self.needs
         if self.given["waypoint"]:
             parameters["waypoint.topic"] = self.given["waypoint"]
         if self.probes:
@@ -355,6 +426,7 @@ class MissionDraft:
 
 _NOTES = {
     "map.inflation": "m, the radius of the robot",
+    "map.speed": "m/s of the robot where the map has no limit; a budget in time goes by it",
     "reading.field": "path of the value in the message",
     "reading.unit": "such as degC; shown beside every value",
     "pose.datum": "latitude and longitude of the map's origin",

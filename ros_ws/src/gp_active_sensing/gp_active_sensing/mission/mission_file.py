@@ -14,7 +14,7 @@ import numpy as np
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology import MapConfig, Roads, Topology, build_topology
 from gp_active_sensing.util.resources import find_resource
 
 if TYPE_CHECKING:
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "MissionMap",
     "in_words",
+    "limitless",
     "live_map",
     "mission_text",
     "read_budget",
     "read_map",
     "read_position",
+    "read_speed",
 ]
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
@@ -157,6 +159,31 @@ def in_words(places: Topology) -> str:
     if places.datum is not None:
         text += f", origin at latitude {places.datum[1]:.6f}, longitude {places.datum[0]:.6f}"
     return text.replace(",0", "0") if width < 1000 > height else text
+
+
+def limitless(places: Topology | None) -> str:
+    """Return in words where a map does not say how fast the robot is, "" when it does everywhere.
+
+    Args:
+        places: those of the map; None = of one that comes by a topic.
+    """
+    if not isinstance(places, Roads):
+        return "the map does not say how fast the robot is"
+    missing = sum(segment.speed_limit is None for segment in places.segments)
+    return f"{missing} of {places.n} roads have no speed limit" if missing else ""
+
+
+def read_speed(text: str) -> float:
+    """Return the speed that an answer stands for [m/s].
+
+    Raises:
+        ConfigError: no number above 0.
+    """
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:m/s)?\s*", text)
+    if match is None or float(match[1]) <= 0.0:
+        msg = f"speed: expected a number above 0 [m/s], got {text.strip()!r}"
+        raise ConfigError(msg)
+    return float(match[1])
 
 
 def read_budget(text: str) -> dict[str, int | float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Collection, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,21 +14,25 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError, listed
 from gp_active_sensing.messages.conversions import FieldPath, pose_reader
 from gp_active_sensing.messages.fields import number_paths
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.ros.running_system import HEAR_SECONDS, Heard
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, SLOWEST, Heard
+from gp_active_sensing.ros.running_system import HEAR_SECONDS
 from gp_active_sensing.ros.to_messages import RosTypes
-from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology import Roads, Topology
 
 __all__ = [
     "field_misfit",
     "pose_misfits",
     "reading_misfits",
+    "roads_note",
     "silent_map",
     "tf_problem",
     "topic_misfit",
+    "waypoint_note",
 ]
 
-SLOWEST = 5.0
-"""Poses that come more seldom leave open where a reading was taken [s]."""
+_WAYPOINT = "geometry_msgs/msg/PoseStamped"
+_NEARLY = 1.1
+"""So much more than `SLOWEST` is not worth a word off roads, where no visit ends by it."""
 
 Topics = Mapping[str, tuple[str, ...]]
 """Name -> types, of the topics that somebody publishes."""
@@ -81,7 +86,12 @@ def field_misfit(reading: ReadingConfig) -> str:
 def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
     """Return what is wrong with the readings that came."""
     if not heard.messages:
-        return [_silent("reading", heard)]
+        text = (
+            f"{_silent('reading', heard)} For one that measures only where it is sent set "
+            "mission.wait_for_reading: false, for one that measures seldom a longer "
+            "mission.reading_timeout"
+        )
+        return [text]
     value = FieldPath.parse(reading.field, reading.type, RosTypes()).read(heard.messages[-1])
     if math.isfinite(value):
         return []
@@ -122,11 +132,12 @@ def pose_misfits(
     if not heard.messages:
         return [_silent("pose", heard)]
     found: list[str] = []
-    period = 1.0 / heard.rate
-    if period > SLOWEST:
+    slowest = SLOWEST if places is not None and places.roads else _NEARLY * SLOWEST
+    if heard.is_single or heard.period > slowest:
+        often = f"came {heard.in_words}" if heard.is_single else f"comes every {heard.period:.0f} s"
         found.append(
-            f"pose: {heard.topic} comes every {period:.0f} s, too slowly to say where a reading "
-            f"was taken: publish it at least every {SLOWEST:g} s"
+            f"pose: {heard.topic} {often}, too slowly to say where a reading was taken: publish it "
+            f"at least every {SLOWEST:g} s"
         )
     origin = pose.origin(None if places is None else places.datum)
     if "NavSatFix" in pose.type and origin is None:
@@ -153,9 +164,59 @@ def pose_misfits(
     return found
 
 
+def roads_note(heard: Heard, places: Topology | None) -> str:
+    """Return what to say of poses that come too seldom for the roads of a map, "" when they do not.
+
+    Args:
+        heard: the poses.
+        places: the map; None = it is not known yet.
+    """
+    if not isinstance(places, Roads) or heard.is_single:
+        return ""
+    limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]
+    seconds = statistics.median([length / limit for length, limit in limited] or [math.inf])
+    if not 2.0 * heard.period > seconds:  # NaN too
+        return ""
+    return (
+        f"pose: {heard.topic} comes every {heard.period:.1f} s, and half of the roads are driven "
+        f"in less than {seconds:.1f} s at their speed limits. Readings of a road with fewer than two "
+        "poses seldom count (partial_visit): publish poses more often, or set a smaller "
+        "mission.coverage"
+    )
+
+
+def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
+    """Return what to say of who hears where to go, "" when all is well; robots may start later.
+
+    Args:
+        name: of the topic of the waypoints.
+        listeners: name -> types expected there, of the topics that somebody listens to.
+        topics: those that somebody publishes.
+        poses: topics that the poses come on, and that are none for waypoints.
+    """
+    there = listeners.get(name, ())
+    if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
+        what = f"waypoint: {name} is of type {', '.join(others)}"
+        if _WAYPOINT in there:
+            return f"{what}, too; whoever listens to that hears no waypoint ({_WAYPOINT})"
+        return f"{what}; waypoints are {_WAYPOINT}: give another topic (--waypoint)"
+    if there:
+        return ""
+    near = [
+        other for other, types in listeners.items() if _WAYPOINT in types and other not in poses
+    ]
+    what = (
+        f"its topic with --waypoint; somebody listens to {listed(near)}" if near else "--waypoint"
+    )
+    return (
+        f"waypoint: nobody listens to {name} ({_WAYPOINT}) yet, on which the robot is told where "
+        f"to go: start what drives it, or give {what}"
+    )
+
+
 def _silent(what: str, heard: Heard) -> str:
     return (
-        f"{what}: no message came on {heard.topic} in {HEAR_SECONDS:g} s, though somebody "
+        f"{what}: no message came on {heard.topic} in {LISTEN_SECONDS:g} s, though somebody "
         "publishes it: is the device on?"
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import statistics
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import rclpy
@@ -18,50 +18,22 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
 
 from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard, pace_of
 from gp_active_sensing.ros.launching import node_environment
 from gp_active_sensing.ros.to_messages import find_message_type
+from gp_active_sensing.ros.topic_monitor import received_at
 
-__all__ = ["Heard", "RunningSystem", "running_system"]
+__all__ = ["HEAR_SECONDS", "RunningSystem", "running_system"]
 
 FOUND_SECONDS = 2.0
 """How long a first topic is waited for: discovery takes a quarter of a second, at times two."""
 QUIET_SECONDS = 0.5
 """So long after the last new topic, no more are expected."""
 HEAR_SECONDS = 3.0
-"""How long a topic is listened to, at most."""
-ENOUGH = 5
-"""Messages that tell a rate."""
+"""How long something is waited for that should be there at once: a map, a transform."""
 _NAME = "gp_active_sensing_init"
 _POLL = 0.05
 _OF_EVERY_NODE = ("/parameter_events", "/rosout")
-
-
-@dataclass
-class Heard:
-    """What came on a topic.
-
-    Args:
-        topic: its name.
-        messages: the newest ones.
-        times: when each message came (monotonic seconds).
-    """
-
-    topic: str
-    messages: list[Any] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Messages a second [Hz]; NaN before two have come."""
-        if len(self.times) < 2 or self.times[-1] <= self.times[0]:
-            return math.nan
-        return (len(self.times) - 1) / (self.times[-1] - self.times[0])
-
-    @property
-    def frame(self) -> str:
-        """Frame of the newest message, "" where it says none."""
-        header = getattr(self.messages[-1], "header", None) if self.messages else None
-        return "" if header is None else str(header.frame_id).lstrip("/")
 
 
 class RunningSystem:
@@ -97,22 +69,62 @@ class RunningSystem:
                 return found
             self._spin()
 
-    def hear(self, types: Mapping[str, str]) -> dict[str, Heard]:
-        """Listen to topics until their rates are known, or for `HEAR_SECONDS`.
+    def listeners(self, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return by name the topics that somebody listens to, each with the types expected there.
+
+        Args:
+            wanted: names of topics to wait for, for a moment.
+        """
+        self._until(lambda: all(map(self._node.count_subscribers, wanted)), QUIET_SECONDS)
+        found = {}
+        for name, _ in self._node.get_topic_names_and_types():
+            ends = self._node.get_subscriptions_info_by_topic(name)
+            if ends and name not in _OF_EVERY_NODE:
+                found[str(name)] = tuple(sorted({str(end.topic_type) for end in ends}))
+        return dict(sorted(found.items()))
+
+    def hear(
+        self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
+    ) -> dict[str, Heard]:
+        """Listen to topics until their rates are known, or for `LISTEN_SECONDS`.
 
         Args:
             types: topic -> message type; those of one type that is not installed are left out.
+            slow: told once which topics are listened to for longer than `HEAR_SECONDS`.
 
         Raises:
             ConfigError, MissingDependencyError: a type that there is not.
         """
         found = {topic: Heard(topic) for topic in types}
+        stamps: dict[str, list[float]] = {topic: [] for topic in types}
         for topic, name in types.items():
-            self._subscribe(found[topic], find_message_type(name))
-        self._until(lambda: all(len(heard.times) >= ENOUGH for heard in found.values()))
+            self._subscribe(found[topic], stamps[topic], find_message_type(name))
+
+        def unknown() -> list[str]:
+            return [heard.topic for heard in found.values() if not heard.is_known]
+
+        if not self._until(lambda: not unknown()):
+            slow(unknown())
+            self._until(lambda: not unknown(), LISTEN_SECONDS - HEAR_SECONDS)
+        ended = time.monotonic()
         for subscription in list(self._node.subscriptions):
             self._node.destroy_subscription(subscription)
+        pace = self._pace([(stamps[heard.topic], heard.times) for heard in found.values()])
+        for heard in found.values():
+            heard.pace = pace
+            heard.silent = ended - heard.times[-1] if heard.times else math.nan
         return found
+
+    def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
+        """Return the seconds of simulated time in one of real time; 1 where there is no simulation.
+
+        Args:
+            streams: stamps of messages that have one, and when each came.
+        """
+        if not self._node.count_publishers("/clock"):
+            return 1.0
+        paces = [pace_of(stamps, times) for stamps, times in streams]
+        return statistics.median([pace for pace in paces if math.isfinite(pace)] or [1.0])
 
     def latched(self, topic: str, type: str) -> Any | None:
         """Return the last message of a publisher that keeps it; None when none comes.
@@ -160,16 +172,19 @@ class RunningSystem:
             "what publishes it (a localisation or SLAM)"
         )
 
-    def _until(self, done: Callable[[], bool]) -> None:
-        """Let callbacks run until something is the case, or for `HEAR_SECONDS`."""
-        end = time.monotonic() + HEAR_SECONDS
-        while time.monotonic() < end and not done():
+    def _until(self, done: Callable[[], bool], seconds: float = HEAR_SECONDS) -> bool:
+        """Let callbacks run until something is the case; return whether it is."""
+        end = time.monotonic() + seconds
+        while not (found := done()) and time.monotonic() < end:
             self._spin()
+        return found
 
-    def _subscribe(self, heard: Heard, kind: Any) -> None:
-        def take(message: Any) -> None:
+    def _subscribe(self, heard: Heard, stamps: list[float], kind: Any) -> None:
+        def take(message: Any, info: Mapping[str, Any]) -> None:
             heard.messages[:] = [message]
-            heard.times.append(time.monotonic())
+            heard.times.append(received_at(info))
+            if hasattr(message, "header"):
+                stamps.append(1e-9 * Time.from_msg(message.header.stamp).nanoseconds)
 
         self._node.create_subscription(kind, heard.topic, take, qos.sensor(100.0))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -25,13 +26,20 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import NavSatFix, Temperature
 from std_msgs.msg import Float64MultiArray
 
-from gp_active_sensing.mission.config import PoseConfig
+from gp_active_sensing.commands.mission_draft import MissionDraft
+from gp_active_sensing.mission.config import PoseConfig, ReadingConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import fit, qos
-from gp_active_sensing.ros.fit import pose_misfits, tf_problem
+from gp_active_sensing.ros.fit import (
+    pose_misfits,
+    reading_misfits,
+    roads_note,
+    tf_problem,
+    waypoint_note,
+)
+from gp_active_sensing.ros.heard import Heard
 from gp_active_sensing.ros.parameter_files import check_parameter_file
-from gp_active_sensing.ros.running_system import Heard
-from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros, wait_until
@@ -50,7 +58,13 @@ class Boat:
     """Publishes what a robot does, from a sensor that is best effort."""
 
     def __init__(
-        self, ros: Ros, *, frame: str = "odom", period: float = 0.05, at: float = 0.0
+        self,
+        ros: Ros,
+        *,
+        frame: str = "odom",
+        period: float = 0.05,
+        reading_period: float = 0.1,
+        at: float = 0.0,
     ) -> None:
         node = ros.node("boat")
         self.odometry = node.create_publisher(Odometry, "/odom", 10)
@@ -61,7 +75,7 @@ class Boat:
         self.levels = node.create_publisher(Float64MultiArray, "/ctd/levels", 10)
         self.frame, self.at, self.value = frame, at, 17.2
         node.create_timer(period, self.pose)
-        node.create_timer(0.05, self.read)
+        node.create_timer(reading_period, self.read)
         self.node = node
 
     def pose(self) -> None:
@@ -114,6 +128,8 @@ def test_a_mission_that_fits(ros: Ros, tmp_path: Path) -> None:
     assert "map: 425 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
     assert re.search(r"/odom: heard, \d+\.?\d* Hz, frame odom", done.stdout)
     assert "Does not fit" not in done.stdout
+    assert "note: waypoint: nobody listens to /next_waypoint" in done.stdout
+    assert "listening to" not in done.stdout, "it is quick"
     assert done.stdout.endswith(f"wrote mission.yaml. Start it:\n  {RUNS}\n") or (
         "ros2 launch gp_active_sensing probe.launch.py params_file:=mission.yaml" in done.stdout
     )
@@ -175,7 +191,109 @@ def test_poses_that_come_slowly_may_be_older(ros: Ros, tmp_path: Path) -> None:
     Boat(ros, period=1.0)
     done = init(tmp_path, "--map", "60x40", *BOAT)
     assert done.returncode == 0, done.stdout
-    assert 2.0 <= written(tmp_path)["pose"]["max_age"] <= 3.0
+    found = written(tmp_path)["pose"]
+    assert 2.0 <= found["max_age"] <= 3.0
+    assert 1.0 <= found["wait"] <= 1.5
+
+
+def test_slow_streams(ros: Ros, tmp_path: Path) -> None:
+    """Poses at 0.3 Hz, readings at 0.2 Hz: what they need is written."""
+    Boat(ros, period=1.0 / 0.3, reading_period=5.0)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, done.stdout
+    assert "listening to /ctd/temperature, /odom (up to 12 s)" in done.stdout
+    assert "/odom: heard, every 3.3 s, frame odom" in done.stdout
+    assert re.search(r"/ctd/temperature: heard, every [45]\.\d s", done.stdout)
+    found = written(tmp_path)
+    assert found["pose"]["max_age"] == pytest.approx(2.5 / 0.3, abs=0.5)
+    assert found["pose"]["wait"] == pytest.approx(1.2 / 0.3, abs=0.3)
+    assert found["mission"]["reading_timeout"] == pytest.approx(2.5 / 0.2, abs=0.5)
+    text = (tmp_path / "mission.yaml").read_text()
+    assert "# s: poses come every 3.3 s" in text
+    assert "# s: readings come every" in text
+
+
+def test_a_fast_sensor(ros: Ros, tmp_path: Path) -> None:
+    """Readings at 200 Hz: the queue is made for that."""
+    Boat(ros, reading_period=0.005)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, done.stdout
+    (said,) = re.findall(r"/ctd/temperature: heard, ([\d.]+) Hz", done.stdout)
+    rate = written(tmp_path)["reading"]["rate"]
+    assert 20.0 < rate < 250.0, "busy machines are slower"
+    assert rate == pytest.approx(float(said), rel=0.06)
+    assert "# Hz, as it comes; sizes the queue" in (tmp_path / "mission.yaml").read_text()
+
+
+class Still:
+    """A running system of which it is known what comes."""
+
+    def __init__(self, **times: list[float]) -> None:
+        self.heard = {f"/{name}": Heard(f"/{name}", [], found) for name, found in times.items()}
+
+    def topics(self, wanted: Any) -> dict[str, tuple[str, ...]]:
+        kinds = {"odom": "nav_msgs/msg/Odometry", "temperature": "sensor_msgs/msg/Temperature"}
+        return {name: (kinds[name.split("/")[-1]],) for name in self.heard}
+
+    def listeners(self, wanted: Any) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(wanted, ("geometry_msgs/msg/PoseStamped",))
+
+    def hear(self, types: dict[str, str], slow: Any) -> dict[str, Heard]:
+        for topic, heard in self.heard.items():
+            pose = Odometry()
+            pose.header.frame_id = "odom"
+            heard.messages = [pose if topic.endswith("odom") else Temperature()]
+        return self.heard
+
+
+def drafted(system: Still, **more: str) -> tuple[MissionDraft, dict[str, Any]]:
+    words = dict.fromkeys(("datum", "probes", "map_topic", "frame", "waypoint", "field"), "")
+    words |= {"reading_type": "", "pose_type": "", "run_dir": "auto", "map": "60x40"}
+    words |= {"reading": "temperature", "pose": "odom", "budget": "20", **more}
+    given = {**dict.fromkeys(("spacing", "radius", "speed", "delay")), **words}
+    draft = MissionDraft(given, system, asking=False)  # type: ignore[arg-type]
+    draft.answer()
+    (found,) = yaml.safe_load(draft.text("it")).values()
+    return draft, found["ros__parameters"]
+
+
+def test_what_comes_once_is_slow() -> None:
+    draft, found = drafted(Still(odom=[3.0], temperature=[4.0]))
+    (misfit,) = draft.misfits
+    assert "/odom came once in 12 s, too slowly to say where a reading was taken" in misfit
+    assert "/odom: heard, once in 12 s, frame odom" in draft.told
+    (note,) = (line for line in draft.told if line.startswith("note"))
+    assert "/temperature came once in 12 s: set mission.reading_timeout to more than twice" in note
+    assert found["mission.reading_timeout"] == 30.0
+    assert "pose.max_age" not in found, "none would do"
+
+
+def test_of_several_probes_the_slowest_and_the_fastest_count() -> None:
+    fast, slow = [0.01 * i for i in range(200)], [0.0, 2.0, 4.0]
+    streams = {"a/odom": slow, "b/odom": fast, "a/temperature": fast, "b/temperature": slow}
+    _, found = drafted(Still(**streams), probes="a,b")
+    assert (found["pose.max_age"], found["pose.wait"], found["pose.rate"]) == (5.0, 2.4, 100.0)
+    assert found["reading.rate"] == 100.0
+    assert "mission.reading_timeout" not in found
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "note"),
+    [
+        ("/next_waypoint", PoseStamped, ""),
+        ("/next_waypoint", Temperature, "/next_waypoint is of type sensor_msgs/msg/Temperature; w"),
+        ("/goal_pose", PoseStamped, "its topic with --waypoint; somebody listens to /goal_pose"),
+    ],
+)
+def test_who_hears_the_waypoints(
+    ros: Ros, tmp_path: Path, topic: str, kind: type, note: str
+) -> None:
+    boat = Boat(ros)
+    boat.node.create_subscription(kind, topic, print, 10)
+    done = init(tmp_path, "--map", "60x40", *BOAT)
+    assert done.returncode == 0, f"a robot may start later: {done.stdout}"
+    assert note in done.stdout
+    assert ("waypoint:" in done.stdout) == bool(note)
 
 
 def test_a_topic_without_a_message_is_said(ros: Ros, tmp_path: Path) -> None:
@@ -186,7 +304,7 @@ def test_a_topic_without_a_message_is_said(ros: Ros, tmp_path: Path) -> None:
     done = init(tmp_path, "--map", "60x40", *BOAT)
     assert done.returncode == 1
     for what, topic in (("pose", "/odom"), ("reading", "/ctd/temperature")):
-        assert f"{what}: no message came on {topic} in 3 s" in done.stdout
+        assert f"{what}: no message came on {topic} in 12 s" in done.stdout
     assert written(tmp_path)["use_sim_time"] is True
 
 
@@ -450,8 +568,53 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
         assert bool(why) is not installed
         assert installed or "tf2_ros is not installed" in why
         assert "nobody publishes /tf" in tf_problem({"/odom": ("nav_msgs/msg/Odometry",)})
-    slow = Heard("/odom", [pose], [0.0, 8.0])
-    assert "comes every 8 s, too slowly" in pose_misfits(PoseConfig(), slow, places, cannot)[0]
     lost = Heard("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
     fix = PoseConfig(type="sensor_msgs/msg/NavSatFix", datum=(52.5, 13.4))
     assert pose_misfits(fix, lost, places, cannot) == ["pose: /fix has no position yet (no fix?)"]
+
+
+def test_how_seldom_poses_may_come() -> None:
+    places = build_topology(MapConfig("grid", columns=3, rows=3, frame="odom"))
+    roads = build_topology(MapConfig(file="town", frame="odom"))
+    pose = Odometry()
+    pose.header.frame_id = "odom"
+
+    def said(times: list[float], silent: float = 0.0, where: Topology = places) -> str:
+        heard = Heard("/odom", [pose], times, silent)
+        misfits = pose_misfits(PoseConfig(), heard, where, cannot)
+        return " ".join(text for text in misfits if "too slowly" in text)
+
+    assert said([0.0, 4.5, 9.0], 3.0) == ""
+    assert said([0.0, 5.2]) == "", "nearly often enough"
+    assert "comes every 5 s, too slowly" in said([0.0, 5.2], where=roads), "a visit ends before"
+    assert "comes every 8 s, too slowly" in said([0.0, 8.0])
+    assert "comes every 11 s, too slowly" in said([0.0, 0.1, 0.2], 11.0), "it fell silent"
+    assert "came once in 12 s, too slowly" in said([0.0], 11.0)
+
+
+def test_poses_are_counted_by_road() -> None:
+    roads = build_topology(MapConfig(file="town"))
+    places = build_topology(MapConfig("grid", columns=3, rows=3))
+    assert roads_note(Heard("/odom", [], [0.0, 6.9]), roads) == ""
+    slow = Heard("/odom", [], [0.0, 7.1])
+    assert "half of the roads are driven in less than 14.0 s" in roads_note(slow, roads)
+    assert roads_note(slow, places) == roads_note(slow, None) == ""
+    assert roads_note(Heard("/odom", [], [0.0]), roads) == "", "said among what does not fit"
+
+
+def test_a_silent_sensor_may_be_one_that_is_sent() -> None:
+    (said,) = reading_misfits(ReadingConfig(), Heard("/ctd"))
+    assert "is the device on? For one that measures only where it is sent set mission." in said
+
+
+def test_notes_on_the_waypoints() -> None:
+    stamped, other = ("geometry_msgs/msg/PoseStamped",), ("std_msgs/msg/String",)
+
+    def note(listeners: dict[str, tuple[str, ...]], topics: dict[str, tuple[str, ...]]) -> str:
+        return waypoint_note("/go", listeners, topics, ["/pose"])
+
+    assert note({"/go": stamped}, {"/go": stamped}) == ""
+    assert note({"/pose": stamped}, {}).endswith("start what drives it, or give --waypoint")
+    assert note({"/goal": stamped, "/pose": stamped}, {}).endswith("somebody listens to /goal")
+    assert "/go is of type std_msgs/msg/String; waypoints are" in note({}, {"/go": other})
+    assert "std_msgs/msg/String, too; whoever listens" in note({"/go": stamped + other}, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.topology import build_topology
+from tests.unit.topology.road_maps import segment, write
 
 ALL = {"map": "60x40", "reading": "temperature", "pose": "odom", "budget": "300 m"}
 
@@ -147,3 +150,60 @@ def test_the_radius_of_the_robot(folder: Path) -> None:
     assert init("--radius", "0.25", **{**ALL, "map": "house"}).exit_code == 0
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.map.inflation == 0.25
+
+
+def lane(folder: Path, *limits: float | None) -> str:
+    """Write a road map, a segment for each speed limit; return its name."""
+    features = [
+        segment(f"s{i}", f"j{i}", f"j{i + 1}", [(100 * i, 0), (100 * i + 100, 0)], oneway=False)
+        for i in range(len(limits))
+    ]
+    for feature, limit in zip(features, limits, strict=True):
+        if limit is not None:
+            feature["properties"]["speed_limit_mps"] = limit
+    write(folder / "lane.geojson", features)
+    return "lane.geojson"
+
+
+def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
+    given = {**ALL, "map": lane(folder, None, 10.0, None), "budget": "30 min"}
+    done = init(**given)
+    assert done.exit_code == 0, done.output
+    assert "note: 4 of 6 roads have no speed limit, and the budget in time counts 1" in done.output
+    text = (folder / "mission.yaml").read_text()
+    assert re.search(r"# map\.speed: 1\.0 +# m/s of the robot where the map has no limit", text)
+    done = init("--force", "--speed", "8.5", **given)
+    assert "note:" not in done.output
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert config.map.speed == 8.5
+    done = init("--force", "--speed", "0", **given)
+    assert done.exit_code == 1
+    assert "map.speed: must be more than 0" in done.output
+
+
+def test_a_speed_is_not_missed_where_nothing_goes_by_it(folder: Path) -> None:
+    lane(folder, 10.0, 20.0)
+    done = init(**{**ALL, "map": "lane.geojson", "budget": "30 min"})
+    assert "note:" not in done.output
+    assert "note:" not in init("--force", **ALL).output, "a budget in metres"
+    assert (
+        "the map does not say how fast the robot is"
+        in init("--force", **{**ALL, "budget": "9 s"}).output
+    )
+    done = init("--force", "--speed", "3", **{**ALL, "map": "lane.geojson"})
+    assert done.exit_code == 0
+    assert "note: all roads of the map have speed limits, so that --speed" in done.output
+
+
+def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = importlib.import_module("gp_active_sensing.commands.init")
+    monkeypatch.setattr(command, "has_terminal", lambda: True)
+    words = ["init", "--offline", "--map", lane(folder, None), "--reading", "temperature"]
+    answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", ""]) + "\n"
+    done = CliRunner().invoke(cli, words, input=answers)
+    assert done.exit_code == 0, done.output
+    assert "Speed of the robot [m/s], since 2 of 2 roads have no speed limit [1]:" in done.output
+    assert done.output.count("speed: expected a number above 0 [m/s], got") == 2
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert config.map.speed == 4.0
+    assert config.budget.seconds == 1200.0

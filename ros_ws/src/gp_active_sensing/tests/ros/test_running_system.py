@@ -1,0 +1,145 @@
+"""How long topics are listened to, by a clock that only goes when something is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from std_msgs.msg import Float64, Header
+
+from gp_active_sensing.ros import running_system, topic_monitor
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard
+from gp_active_sensing.ros.running_system import RunningSystem
+
+STEP = 0.01
+TYPES = {"/pose": "std_msgs/msg/Float64", "/reading": "std_msgs/msg/Float64"}
+
+
+class World:
+    """A node, and what is published.
+
+    Args:
+        first: by topic, when its first message comes [s]; more come each period.
+        periods: by topic [s].
+        times: seconds of the stamps in one; 0 = there is no /clock.
+    """
+
+    def __init__(
+        self, first: dict[str, float], periods: dict[str, float], *, times: float = 0.0
+    ) -> None:
+        self.now, self.times = 0.0, times
+        self._next, self.periods = dict(first), periods
+        self._takes: dict[str, Callable[[Any, Any], None]] = {}
+
+    @property
+    def subscriptions(self) -> list[str]:
+        return list(self._takes)
+
+    def create_subscription(self, kind: Any, topic: str, take: Any, profile: Any) -> None:
+        self._takes[topic] = take
+
+    def destroy_subscription(self, topic: str) -> None:
+        del self._takes[topic]
+
+    def count_publishers(self, topic: str) -> int:
+        return int(self.times > 0.0)
+
+    def spin(self) -> None:
+        self.now += STEP
+        for topic, take in self._takes.items():
+            while self._next.get(topic, 1e9) <= self.now:
+                header = Header()
+                header.stamp.sec, part = divmod(round(1e9 * self.times * self._next[topic]), 10**9)
+                header.stamp.nanosec = part
+                take(SimpleNamespace(header=header) if self.times else Float64(), {})
+                self._next[topic] += self.periods.get(topic, 1e9)
+
+
+@pytest.fixture
+def hear(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[dict[str, Heard], list[str]]]:
+    def listen(world: World) -> tuple[dict[str, Heard], list[str]]:
+        clock = SimpleNamespace(monotonic=lambda: world.now, time_ns=lambda: 10**18)
+        for module in (running_system, topic_monitor):
+            monkeypatch.setattr(module, "time", clock)
+        slow: list[str] = []
+        return RunningSystem(world, world.spin).hear(TYPES, slow.extend), slow
+
+    return listen
+
+
+def test_quick_topics_take_a_second(hear: Any) -> None:
+    world = World({"/pose": 0.2, "/reading": 0.2}, {"/pose": 0.05, "/reading": 0.1})
+    found, slow = hear(world)
+    assert 1.2 <= world.now < 1.5
+    assert found["/pose"].rate == pytest.approx(20.0, rel=0.05)
+    assert found["/reading"].rate == pytest.approx(10.0, rel=0.05)
+    assert slow == []
+    assert world.subscriptions == []
+
+
+def test_it_listens_on_to_what_is_slow(hear: Any) -> None:
+    world = World({"/pose": 0.2, "/reading": 2.5}, {"/pose": 0.05, "/reading": 2.9})
+    found, slow = hear(world)
+    assert slow == ["/reading"]
+    assert 2.5 + 2 * 2.9 <= world.now < 2.5 + 2 * 2.9 + 0.1, "two periods tell enough"
+    assert found["/reading"].period == pytest.approx(2.9, abs=0.05)
+
+
+@pytest.mark.parametrize("first", [0.1, 3.0, 5.9])
+def test_six_seconds_are_heard(hear: Any, first: float) -> None:
+    world = World({"/pose": 0.1, "/reading": first}, {"/pose": 0.1, "/reading": 6.0})
+    found, _ = hear(world)
+    assert LISTEN_SECONDS <= world.now < LISTEN_SECONDS + 0.1
+    assert found["/reading"].period == pytest.approx(6.0, abs=0.05)
+
+
+def test_a_silent_topic_and_one_message(hear: Any) -> None:
+    world = World({"/pose": 4.0}, {})
+    found, slow = hear(world)
+    assert slow == ["/pose", "/reading"]
+    assert found["/pose"].is_single
+    assert found["/pose"].silent == pytest.approx(LISTEN_SECONDS - 4.0, abs=0.1)
+    assert not found["/reading"].times
+
+
+def test_what_falls_silent_is_slow(hear: Any) -> None:
+    """A localisation that says something only when the robot has moved."""
+    world = World({"/pose": 0.2, "/reading": 0.2}, {"/pose": 0.5, "/reading": 5.0})
+    spin = world.spin
+
+    def until_three() -> None:
+        if world.now > 0.9:
+            world.periods["/pose"] = 1e9
+        spin()
+
+    world.spin = until_three  # type: ignore[method-assign]
+    found, _ = hear(world)
+    assert found["/pose"].gap > 8.0
+
+
+def test_simulated_time_goes_faster(hear: Any) -> None:
+    """Poses 20 times a second, of a robot for which that is once."""
+    first = {"/pose": 0.2, "/reading": 0.2}
+    found, _ = hear(World(first, {"/pose": 0.05, "/reading": 0.1}, times=20.0))
+    assert found["/pose"].rate == pytest.approx(20.0, rel=0.05)
+    assert found["/pose"].period == pytest.approx(1.0, rel=0.05)
+
+
+def test_listeners() -> None:
+    class Node:
+        def count_subscribers(self, name: str) -> int:
+            return 1
+
+        def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
+            return [(name, []) for name in ("/rosout", "/goal", "/odom")]
+
+        def get_subscriptions_info_by_topic(self, name: str) -> list[Any]:
+            kinds = {"/rosout": ["a"], "/goal": ["b", "a", "b"]}.get(name, [])
+            return [SimpleNamespace(topic_type=kind) for kind in kinds]
+
+    assert RunningSystem(Node(), lambda: None).listeners(["/goal"]) == {"/goal": ("a", "b")}
