@@ -48,7 +48,8 @@ class Size:
     Args:
         seeds: data sets of each true kernel.
         small: kernels that are weighed by exact evidence, and that a belief is learned over.
-        large: kernels of the larger set; data sets and noises with which it is learned.
+        large: kernels of the larger set; data sets and noises with which it is learned. On the
+            first data set from shares of the data, too.
         steps, every, starts: of a fit at most, between its estimates, of each kernel.
         searches: of the most probable θ from draws, besides true θ and twins; steps of each.
         held: inducing inputs with which the true kernel is looked at.
@@ -138,10 +139,13 @@ def pieces(size: Size) -> Iterator[Piece]:
                 make = partial(compared, starts, race, seed, size)
                 yield Piece("starts", (starts, race), seed, make)
     for floor in floors:
-        for seed in range(more):
-            yield from (fit(truth, kernels, floor, 1.0, seed) for truth in TRUTHS)
+        yield from (fit(truth, kernels, floor, 1.0, 0) for truth in TRUTHS)
     for seed in every[1:]:
         yield from (fit(t, size.small, least, x, seed) for t in TRUTHS for x in size.shares)
+    for floor in floors:
+        yield from (fit(t, kernels, floor, x, 0) for x in size.shares for t in TRUTHS)
+        for seed in range(1, more):
+            yield from (fit(truth, kernels, floor, 1.0, seed) for truth in TRUTHS)
 
 
 def names_of(kernels: str) -> list[str]:
@@ -256,12 +260,13 @@ def run(*, smoke: bool = False, kept_only: bool = False, pictures: Path | None =
         "at most"
     )
     exact, fits = found.get("evidence", {}), found.get("fit", {})
+    weighed_set = size.small, names_of(size.small)
     if pictures is not None:
-        draw(fits, exact, names_of(size.small), pictures)
+        draw(fits, exact, weighed_set, pictures)
     few = f"{INDUCING} inducing inputs, mini-batches of {BATCH}, noise {size.floors[0]:g} at least"
     sections = [
         of_evidence(exact, names_of(size.small), INDUCING),
-        of_fits(fits, exact, names_of(size.small), how),
+        of_fits(fits, exact, weighed_set, how),
         of_shares(fits, how),
         of_starts(found.get("starts", {}), few),
         of_inducing(found.get("held", {})),

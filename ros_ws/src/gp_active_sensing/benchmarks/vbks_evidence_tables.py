@@ -88,15 +88,27 @@ def of_evidence(
 
 
 def of_fits(
-    fits: Fits, exact: Mapping[tuple[str, float], BySeed], twelve: Sequence[str], about: str
+    fits: Fits,
+    exact: Mapping[tuple[str, float], BySeed],
+    weighed: tuple[str, Sequence[str]],
+    about: str,
 ) -> Section:
-    """Beliefs from all rows, with the exact evidence of the same data sets beside them."""
+    """Beliefs from all rows, with the exact evidence of the same data sets beside them.
+
+    Args:
+        fits: learned beliefs.
+        exact: evidence by true kernel and least noise.
+        weighed: the set of kernels whose evidence is known, and the kernels of it.
+        about: how the beliefs were learned.
+    """
+    label, few = weighed
     section = Section(
         "The belief with enough inducing inputs",
         COMMAND,
         f"{about}, all rows at once. q* and the softmax of the local ELBOs of the true kernel, "
-        "mean ± s.e. over the data sets; `exact`: its probability by exact evidence among the 12 "
-        "on the same data sets; `first`: data sets on which it has the largest local ELBO; `ΔL`: "
+        f"mean ± s.e. over the data sets; `exact`: its probability by exact evidence among the "
+        f"kernels of {label.upper()} on the same data sets, of which alone it is known; "
+        "`first`: data sets on which it has the largest local ELBO; `ΔL`: "
         "its local ELBO less that of the best other kernel, data set by data set [nat].",
         (
             *("true kernel", "kernels", "noise", "data sets", "q*", "softmax(L)", "exact"),
@@ -108,13 +120,15 @@ def of_fits(
             continue
         rows = list(several.values())
         beside = exact.get((name, floor), {})
-        same = [chances(logs_of(beside[seed], twelve))[name] for seed in several if seed in beside]
+        if kernels != label:
+            beside = {}  # a probability among fewer kernels says nothing of these
+        same = [chances(logs_of(beside[seed], few))[name] for seed in several if seed in beside]
         leads = [lead(bounds_of(one), name) for one in rows if name in one["names"]]
         section.rows.append(
             (
                 *(name, kernels.upper(), f"{floor:g}", len(rows)),
                 *(shown([of(one, name, key) for one in rows], 2) for key in ("q", "softmax")),
-                shown(same, 2) if len(same) == len(rows) else "",
+                shown(same, 2) if len(same) == len(rows) else "–",
                 f"{sum(ahead > 0.0 for ahead, _ in leads)} of {len(rows)}",
                 ", ".join(f"{ahead:+.1f} {rival}" for ahead, rival in leads),
                 f"{sum(r['converged'] for r in rows)} of {sum(len(r['names']) for r in rows)}",
@@ -131,22 +145,27 @@ def of_shares(fits: Fits, about: str) -> Section:
         "Belief against the share of the data",
         COMMAND,
         f"{about}, learned from the first rows, each share by itself. One data set, as the paper "
-        "shows it, and the mean ± s.e. over those that have all shares.",
+        "shows it, and the mean ± s.e. over those that have all shares; –: not learned.",
         ("true kernel", "", "data sets", *(f"{100 * share:g} %" for share in shares)),
     )
     for (name, kernels, floor), table in by_share(fits).items():
-        whole = [s for s in table[1.0] if all(s in table.get(share, {}) for share in shares)]
-        if not whole:
-            continue
+        one, whole = shown_sets(table, shares)
         for key, label in (("q", "q*"), ("softmax", "softmax(L)")):
-            rows = [[of(table[share][seed], name, key) for share in shares] for seed in whole]
-            first = (f"{value:.2f}" for value in rows[0])
             title = f"{label}, {kernels.upper()}, noise {floor:g}"
-            section.rows.append((name, f"{title}, data set {whole[0]}", 1, *first))
+            first = [table.get(share, {}).get(one) for share in shares]
+            cells = ("–" if found is None else f"{of(found, name, key):.2f}" for found in first)
+            section.rows.append((name, f"{title}, data set {one}", 1, *cells))
             if len(whole) > 1:
-                cells = (shown([row[k] for row in rows], 2) for k in range(len(shares)))
-                section.rows.append((name, title, len(whole), *cells))
+                means = (shown([of(table[x][s], name, key) for s in whole], 2) for x in shares)
+                section.rows.append((name, title, len(whole), *means))
     return section
+
+
+def shown_sets(table: Mapping[float, BySeed], shares: Sequence[float]) -> tuple[int, list[int]]:
+    """Return the data set with most of the shares, the first of several, and those with all."""
+    counts = {s: sum(s in several for several in table.values()) for s in table.get(1.0, {})}
+    one = min(counts, key=lambda s: (-counts[s], s))
+    return one, [s for s, count in counts.items() if count == len(shares)]
 
 
 def by_share(fits: Fits) -> dict[tuple[str, str, float], dict[float, BySeed]]:
@@ -154,7 +173,7 @@ def by_share(fits: Fits) -> dict[tuple[str, str, float], dict[float, BySeed]]:
     found: dict[tuple[str, str, float], dict[float, BySeed]] = {}
     for (name, kernels, floor, share), several in fits.items():
         found.setdefault((name, kernels, floor), {})[share] = several
-    return {key: table for key, table in found.items() if len(table) > 1}
+    return {key: table for key, table in found.items() if len(table) > 1 and 1.0 in table}
 
 
 def of_starts(found: Mapping[tuple[int, bool], BySeed], about: str) -> Section:
@@ -208,59 +227,82 @@ def of_inducing(found: Mapping[tuple[str, float], BySeed]) -> Section:
 
 
 def draw(
-    fits: Fits, exact: Mapping[tuple[str, float], BySeed], twelve: Sequence[str], folder: Path
+    fits: Fits,
+    exact: Mapping[tuple[str, float], BySeed],
+    weighed: tuple[str, Sequence[str]],
+    folder: Path,
 ) -> None:
-    """Belief in the kernels against the share of the data: one data set above, means below."""
+    """Draw the belief against the share of the data: by set of kernels, one data set and means."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from gp_active_sensing.experiments.figures import COLOURS, MARKERS, STYLE
+    from gp_active_sensing.experiments.figures import STYLE
 
     tables = by_share(fits)
     if not tables:
         return
     names = [truth.name for truth in TRUTHS]
+    panels: dict[tuple[str, float, bool], dict[str, list[int]]] = {}
+    for (name, kernels, floor), table in tables.items():
+        one, whole = shown_sets(table, sorted(table))
+        panels.setdefault((kernels, floor, False), {})[name] = [one]
+        if len(whole) > 1:
+            panels.setdefault((kernels, floor, True), {})[name] = whole
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(2, len(names), figsize=(13.0, 6.6), squeeze=False)
-        for (name, _, floor), table in tables.items():
-            shares = sorted(table)
-            whole = [s for s in table[1.0] if all(s in table[share] for share in shares)]
-            for row, seeds in enumerate((whole[:1], whole)):
-                axis = axes[row, names.index(name)]
-                every = table[1.0][seeds[0]]["names"] if seeds else []
-                courses = {
-                    k: np.array([[of(table[x][s], k, "q") for x in shares] for s in seeds])
-                    for k in every
-                }
-                means = {k: values.mean(axis=0) for k, values in courses.items()}
-                rivals = sorted(set(means) - {name}, key=lambda k: -means[k].max())[:4]
-                beside = exact.get((name, floor), {})
-                for i, kernel in enumerate([name, *rivals]):
-                    label = f"{kernel} (true)" if i == 0 else kernel
-                    axis.errorbar(
-                        [100.0 * share for share in shares], means[kernel],
-                        error_of(courses[kernel]) if len(seeds) > 1 else None,
-                        marker=MARKERS[i], markersize=4, capsize=2, color=COLOURS[i],
-                        linewidth=2.2 if i == 0 else 1.1, elinewidth=0.8, label=label,
-                    )  # fmt: skip
-                    known = [
-                        chances(logs_of(beside[s], twelve))[kernel] for s in seeds if s in beside
-                    ]
-                    if known:
-                        axis.plot(
-                            104.0, np.mean(known), marker=MARKERS[i], markersize=8,
-                            markerfacecolor="none", color=COLOURS[i], linestyle="none",
-                        )  # fmt: skip
-                what = f"data set {seeds[0]}" if row == 0 else f"mean of {len(seeds)} data sets"
-                axis.set(
-                    title=f"true {name}: {what}", xlabel="data used  [%]", ylabel="belief q*",
-                    ylim=(-0.03, 1.03), xlim=(5.0, 108.0),
-                )  # fmt: skip
-                axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
-        floor = next(iter(tables))[2]
-        note = f"12 kernels, noise {floor:g}; open markers at the right: by exact evidence"
+        size = 13.0, 0.4 + 3.1 * len(panels)
+        figure, axes = plt.subplots(len(panels), len(names), figsize=size, squeeze=False)
+        for row, ((kernels, floor, _), by_truth) in enumerate(panels.items()):
+            for axis, name in zip(axes[row], names, strict=True):
+                if name not in by_truth:
+                    axis.set_axis_off()
+                    continue
+                known = exact.get((name, floor), {}) if kernels == weighed[0] else {}
+                table = tables[name, kernels, floor]
+                _panel(axis, name, table, by_truth[name], known, weighed[1])
+                seeds = by_truth[name]
+                one = len(seeds) == 1
+                what = f"data set {seeds[0]}" if one else f"mean of {len(seeds)} data sets"
+                axis.set_title(f"true {name}, {kernels.upper()}, noise {floor:g}: {what}")
+        note = f"open markers at the right: by exact evidence among {weighed[0].upper()}"
         figure.suptitle(note, fontsize=10)
         figure.savefig(folder / "vbks_evidence.png", dpi=150)
         plt.close(figure)
+
+
+def _panel(
+    axis: Any,
+    name: str,
+    table: Mapping[float, BySeed],
+    seeds: Sequence[int],
+    known: BySeed,
+    few: Sequence[str],
+) -> None:
+    """Draw the belief in the true kernel and its four best rivals, mean over the data sets."""
+    from gp_active_sensing.experiments.figures import COLOURS, MARKERS
+
+    shares = [share for share in sorted(table) if all(seed in table[share] for seed in seeds)]
+    courses = {
+        k: np.array([[of(table[x][s], k, "q") for x in shares] for s in seeds])
+        for k in dict.fromkeys([name, *table[1.0][seeds[0]]["names"]])
+    }
+    means = {k: values.mean(axis=0) for k, values in courses.items()}
+    rivals = sorted(set(means) - {name}, key=lambda k: -means[k].max())[:4]
+    for i, kernel in enumerate([name, *rivals]):
+        axis.errorbar(
+            [100.0 * share for share in shares], means[kernel],
+            error_of(courses[kernel]) if len(seeds) > 1 else None,
+            marker=MARKERS[i], markersize=4, capsize=2, color=COLOURS[i],
+            linewidth=2.2 if i == 0 else 1.1, elinewidth=0.8,
+            label=f"{kernel} (true)" if i == 0 else kernel,
+        )  # fmt: skip
+        exact = [chances(logs_of(known[s], few)).get(kernel) for s in seeds if s in known]
+        found = [chance for chance in exact if chance is not None]
+        if found:
+            axis.plot(
+                104.0, np.mean(found), marker=MARKERS[i], markersize=8,
+                markerfacecolor="none", color=COLOURS[i], linestyle="none",
+            )  # fmt: skip
+    axis.set(xlabel="data used  [%]", ylabel="belief q*", ylim=(-0.03, 1.03), xlim=(5.0, 108.0))
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
