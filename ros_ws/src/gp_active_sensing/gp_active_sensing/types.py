@@ -22,6 +22,7 @@ __all__ = [
     "Cost",
     "FloatArray",
     "IntArray",
+    "Off",
     "Plan",
     "PlanLimit",
     "Reading",
@@ -36,6 +37,9 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
 """What an error of the map is of: the root mean over the places, or the place that is worst."""
+Off: TypeAlias = float | tuple[float, float]
+"""How far from a place's point [m]; across and up on a map with heights, where a field changes by
+another amount a metre upwards."""
 Clock: TypeAlias = Callable[[], float]
 """A monotonic clock in seconds; injected, never global."""
 
@@ -57,6 +61,7 @@ class Reading:
             `location` is None.
         position_variance: mean square of how far it was taken from there, by what the localisation
             says of itself [m²]; 0 = not known, or of no consequence.
+        height_variance: of the height at which it was taken, on a map with heights [m²]; likewise.
     """
 
     stamp_ns: int
@@ -65,10 +70,11 @@ class Reading:
     noise_variance: float | None = None
     source: str = ""
     position: tuple[float, ...] | None = None
-    off: float | None = None
+    off: Off | None = None
     """How far off its place's point it was taken, or the readings were on average that it stands
-    for [m]; None = at the point, or of no consequence."""
+    for; None = at the point, or of no consequence."""
     position_variance: float = 0.0
+    height_variance: float = 0.0
 
 
 class Cost(NamedTuple):

@@ -14,7 +14,7 @@ from gp_active_sensing.belief.dated_readings import DatedReadings
 from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import Factor, PredictionCache
 from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = [
     "AgedConditioning",
@@ -150,7 +150,7 @@ class AgedConditioning(DatedConditioning):
         seconds: float = 0.0,
         *,
         expert: bool = False,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         self.history.prune()
@@ -165,11 +165,11 @@ class AgedConditioning(DatedConditioning):
     def amend(
         self,
         location: int,
-        before: tuple[float, float | None, float, float | None],
+        before: tuple[float, float | None, float, Off | None],
         value: float,
         noise_variance: float | None,
         seconds: float = 0.0,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Put a reading in the place of one that was added; it has that one's slot of time."""
         self.history.amend(location, before, value, noise_variance, seconds, off)
@@ -385,7 +385,7 @@ class ForgettingConditioning(DatedConditioning):
         seconds: float = 0.0,
         *,
         expert: bool = False,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         if self.history.prune():
@@ -406,11 +406,11 @@ class ForgettingConditioning(DatedConditioning):
     def amend(
         self,
         location: int,
-        before: tuple[float, float | None, float, float | None],
+        before: tuple[float, float | None, float, Off | None],
         value: float,
         noise_variance: float | None,
         seconds: float = 0.0,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Put a reading in the place of one that was added; it has that one's slot of time."""
         slot = self.history.amend(location, before, value, noise_variance, seconds, off)

@@ -27,7 +27,7 @@ from gp_active_sensing.belief.prior import (
 )
 from gp_active_sensing.belief.promise import MOST_PLACES, Floor, Promise, floor_of, promise_of
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut
@@ -199,9 +199,14 @@ class Belief:
         other._data = self._data.copy()
         return other
 
-    def place_at(self, positions: FloatArray) -> None:
-        """Tell where the places are, (n, 2) [m]: a reading may be taken beside its point."""
-        self._data.steepness = Steepness(positions)
+    def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
+        """Tell where the places are: a reading may be taken beside its point.
+
+        Args:
+            points: (n, 2), or (n, 3) with heights [m].
+            names: of the features that length-scales are of, where there are several.
+        """
+        self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief) -> None:
         """Go on over more places; those there are come first and keep their readings.
@@ -236,17 +241,19 @@ class Belief:
         steepness = fresh._data.steepness
         self._data.steepness = None if steepness is None else steepness.copy()
 
-    def varies_by(self, location: int, square: float) -> FloatArray:
+    def varies_by(self, location: int, square: float, up: float = 0.0) -> FloatArray:
         """(L,) variance of what the field differs by from a place's point to somewhere near it.
 
         Args:
             location: the place.
-            square: mean square of the distance [m²].
+            square: mean square of the distance [m²]; on a map with heights, of that across.
+            up: mean square of the difference in height, on such a map [m²].
         """
         data = self._data
         if data.steepness is None:
             return np.zeros(len(data.noise))
-        return data.steepness.of(data.covariance, np.array([location]))[:, 0] * square
+        across, above = data.steepness.of(data.covariance, np.array([location]))[:, :, 0]
+        return np.asarray(across * square + above * up)
 
     # -- readings ------------------------------------------------------------------------------
 
@@ -258,7 +265,7 @@ class Belief:
         *,
         seconds: float = 0.0,
         expert: bool = False,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Add one reading; O(1), the factors follow when something is asked.
 
@@ -271,7 +278,7 @@ class Belief:
                 of no consequence. Time passes until then at least.
             expert: an expert's answer: it counts like any other, but its place is not observed by
                 it.
-            off: how far off the place's point it was taken [m], where it has a variance: what the
+            off: how far off the place's point it was taken, where it has a variance: what the
                 field varies by from there comes on top; None = at the point.
 
         Raises:
@@ -291,12 +298,12 @@ class Belief:
     def amend(
         self,
         location: int,
-        before: tuple[float, float | None, float, float | None],
+        before: tuple[float, float | None, float, Off | None],
         value: float,
         noise_variance: float | None = None,
         *,
         seconds: float = 0.0,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Put a reading of a probe in the place of one that was observed.
 
@@ -308,7 +315,7 @@ class Belief:
             noise_variance: of the new one; None = σ_n²(λ).
             seconds: when it was taken. Where the field changes it counts as taken at the time of
                 the one that goes.
-            off: of an average over a stay: how far its readings were off the place's point [m].
+            off: of an average over a stay: how far its readings were off the place's point.
 
         Raises:
             ReadingError, IndexError: as `observe` does; nothing has changed then.

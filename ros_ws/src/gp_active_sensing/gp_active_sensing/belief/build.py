@@ -91,7 +91,7 @@ def belief_on(
         from gp_active_sensing.belief.from_kernel_model import learned_belief
 
         learned = learned_belief(config, topology.features, topology.feature_names, run_dir)
-        learned.place_at(topology.positions)
+        learned.place_at(topology.points, topology.feature_names)
         return learned
     trend: FloatArray | None = None
     if config.mean == "linear":
@@ -114,7 +114,7 @@ def belief_on(
         attributes=_attributes(config, topology),
         quiet=quiet,
     )
-    belief.place_at(topology.positions)
+    belief.place_at(topology.points, topology.feature_names)
     return belief
 
 

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import FloatArray, IntArray, Off
 
 __all__ = ["Beside", "CollapsedReadings"]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
 """Share of a precision that cannot be told from nothing once a reading is taken out."""
-_NO_STAYS = np.empty((0, 3))
+_NO_STAYS = np.empty((0, 4))
 
 
 class Beside(NamedTuple):
     """What an average over a stay does not say of the place.
 
     Args:
-        steepness: (L, k) squares of the field's slope at the places [per m²].
+        steepness: (2, L, k) squares of the field's slope at the places, across and up [per m²].
         noisy: the belief's own noise is not known, and comes on top.
     """
 
@@ -46,8 +46,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """By place (s, 3): value, variance and distance from its point of each average over a stay;
-        an array is never changed, so that copies share it."""
+        """By place (s, 4): value, variance and distance from its point, across and up, of each
+        average over a stay; an array is never changed, so that copies share it."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
@@ -58,21 +58,19 @@ class CollapsedReadings:
         other._stays = dict(self._stays)
         return other
 
-    def add(
-        self, place: int, value: float, variance: float | None, off: float | None = None
-    ) -> None:
+    def add(self, place: int, value: float, variance: float | None, off: Off | None = None) -> None:
         """Add one reading; O(1).
 
         Args:
             place: of it.
             value: as the Gaussian process sees it.
             variance: its own; None = the belief's noise.
-            off: of an average over a stay that has a variance: how far its readings were off [m].
+            off: of an average over a stay that has a variance: how far its readings were off.
         """
         self.count[place] += 1
         if off is not None and variance is not None:
             stays = self._stays.get(place, _NO_STAYS)
-            self._stays[place] = np.vstack([stays, (value, variance, off)])
+            self._stays[place] = np.vstack([stays, (value, variance, *_axes(off))])
             return
         stats, weight = (self._plain, 1.0) if variance is None else (self._known, 1.0 / variance)
         total = stats[0, place] + weight
@@ -85,13 +83,13 @@ class CollapsedReadings:
             self._known[3, place] += math.log(variance)
 
     def remove(
-        self, place: int, value: float, variance: float | None, off: float | None = None
+        self, place: int, value: float, variance: float | None, off: Off | None = None
     ) -> None:
         """Remove one reading that was added; O(1). Exact when it was the only one."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)
-            same = (stays == (value, variance, off)).all(axis=1)
+            same = (stays == (value, variance, *_axes(off))).all(axis=1)
             if len(stays) > 1:
                 self._stays[place] = np.delete(stays, int(np.argmax(same)), axis=0)
             return
@@ -233,10 +231,11 @@ class CollapsedReadings:
         some = np.flatnonzero(sizes)
         if not some.size:
             return precision, mean, log_within, squares
-        value, own, off = np.concatenate(stays).T
+        value, own, *off = np.concatenate(stays).T
         variance = np.tile(own, (L, 1)) if unit is None else own / unit[:, None]
         if beside is not None:
-            variance = variance + np.repeat(beside.steepness, sizes, axis=1) * off**2
+            for slopes, metres in zip(beside.steepness, off, strict=True):
+                variance = variance + np.repeat(slopes, sizes, axis=1) * metres**2
             if beside.noisy:
                 variance = variance + noise_variance[:, None]
         begins = np.cumsum(sizes[some]) - sizes[some]
@@ -265,3 +264,8 @@ class CollapsedReadings:
         n0, n = self._plain[0, places], self.count[places]
         total = total + n0 * self._plain[1, places] + (n - n2 - n0) * self._known[1, places]
         return np.asarray(total / n)
+
+
+def _axes(off: Off) -> tuple[float, float]:
+    """Return a distance from a place's point, across and up [m]."""
+    return off if isinstance(off, tuple) else (off, 0.0)

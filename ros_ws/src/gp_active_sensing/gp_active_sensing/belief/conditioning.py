@@ -13,7 +13,7 @@ from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
 from gp_active_sensing.belief.place_covariance import Steepness
 from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
 from gp_active_sensing.belief.scale import integrate_scale, unit_scale
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["Conditioning"]
 
@@ -185,7 +185,7 @@ class Conditioning:
         seconds: float = 0.0,
         *,
         expert: bool = False,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1). Times have no effect here."""
         if not self.places.count[location]:
@@ -197,11 +197,11 @@ class Conditioning:
     def amend(
         self,
         location: int,
-        before: tuple[float, float | None, float, float | None],
+        before: tuple[float, float | None, float, Off | None],
         value: float,
         noise_variance: float | None,
         seconds: float = 0.0,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> None:
         """Put a reading in the place of one that was added; O(1).
 
@@ -312,7 +312,7 @@ class Conditioning:
 
     def _beside(self, places: IntArray) -> Beside:
         """Return what averages over a stay at some places do not say of themselves."""
-        steepness = np.zeros((len(self.noise), len(places)))
+        steepness = np.zeros((2, len(self.noise), len(places)))
         if self.steepness is not None and len(places):
             steepness = self.steepness.of(self.covariance, places)
         # Where the noise of a reading is not known for certain the belief's comes on top.

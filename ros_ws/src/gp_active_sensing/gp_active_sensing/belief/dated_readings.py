@@ -9,7 +9,7 @@ import numpy as np
 
 from gp_active_sensing.belief.collapsed import CollapsedReadings
 from gp_active_sensing.belief.drift import FRACTION, Ageing
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["DatedReadings", "VisitTimes"]
 
@@ -87,7 +87,7 @@ class DatedReadings:
         seconds: float,
         *,
         expert: bool,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> int:
         """Add one reading; return its slot. O(1), amortised."""
         self.count[place] += 1
@@ -105,11 +105,11 @@ class DatedReadings:
     def amend(
         self,
         place: int,
-        before: tuple[float, float | None, float, float | None],
+        before: tuple[float, float | None, float, Off | None],
         value: float,
         variance: float | None,
         seconds: float,
-        off: float | None = None,
+        off: Off | None = None,
     ) -> int | None:
         """Put a reading of a probe in the place of one that was added, in that one's slot.
 

@@ -11,7 +11,9 @@ from gp_active_sensing.belief.prior import (
     HyperParameters,
     JoinedCovariance,
     LocationCovariance,
+    length_scales_of,
 )
+from gp_active_sensing.topology.legs import spacing_of
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
@@ -172,28 +174,37 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
 
 _NEAREST = 4
 """Places about one that are looked at."""
+_ABOVE = 2
+"""Those above and below it: as many for one axis as there are for each of the other two."""
+_STEEP = 2.0
+"""A step is across, or up, that goes so many times as far across, or up, in steps of the map."""
 
 
 class Steepness:
     """Expected squares of the field's slope, per square metre.
 
     Args:
-        positions: (n, 2) of the places [m].
+        points: (n, 2) of the places, or (n, 3) with heights [m].
+        names: of the features that length-scales are of, where there are several.
     """
 
-    def __init__(self, positions: FloatArray) -> None:
-        self._positions = positions
+    def __init__(self, points: FloatArray, names: Sequence[str] = ()) -> None:
+        self._points = points
+        self._names = tuple(names)
+        self._has_heights = points.shape[1] == 3
+        self._stretch = 1.0 / spacing_of(points).ratio if self._has_heights else 1.0
         self._known: dict[int, FloatArray] = {}
         self._covariance: LocationCovariance | None = None
 
     def copy(self) -> Steepness:
         """Return an independent copy."""
-        other = Steepness(self._positions)
-        other._known, other._covariance = dict(self._known), self._covariance
+        other = Steepness.__new__(Steepness)
+        other.__dict__.update(self.__dict__)
+        other._known = dict(self._known)
         return other
 
     def of(self, covariance: LocationCovariance, places: IntArray) -> FloatArray:
-        """Return (L, k) of some places.
+        """Return (2, L, k) of some places: across and up, 0 where the map lies in the plane.
 
         Args:
             covariance: prior covariance under each λ.
@@ -201,20 +212,86 @@ class Steepness:
         """
         if covariance is not self._covariance:
             self._covariance, self._known = covariance, {}
+        at = self._in_space if self._has_heights else self._in_plane
         for place in places.tolist():
             if place not in self._known:
-                self._known[place] = self._at(covariance, place)
-        return np.stack([self._known[place] for place in places.tolist()], axis=1)
+                self._known[place] = at(covariance, place)
+        return np.stack([self._known[place] for place in places.tolist()], axis=2)
 
-    def _at(self, covariance: LocationCovariance, place: int) -> FloatArray:
-        apart = np.hypot(*(self._positions - self._positions[place]).T)
-        # Two directions of one road are two places at one point: nothing is between them.
-        elsewhere = np.flatnonzero(apart > 1e-6 * float(apart.max()))
-        if not elsewhere.size:
-            return np.zeros(len(covariance.hyperparameters))
-        near = elsewhere[np.argsort(apart[elsewhere], kind="stable")[:_NEAREST]]
-        # What belongs to each place alone is the same everywhere within it.
-        joint = smooth_part(covariance).between(np.append(place, near), np.append(place, near))
-        own = np.diagonal(joint, axis1=1, axis2=2)
-        steps = own[:, :1] + own[:, 1:] - 2.0 * joint[:, 0, 1:]
-        return np.asarray((np.maximum(steps, 0.0) / apart[near] ** 2).mean(axis=1))
+    def _in_plane(self, covariance: LocationCovariance, place: int) -> FloatArray:
+        apart = np.hypot(*(self._points - self._points[place]).T)
+        found = np.zeros((2, len(covariance.hyperparameters)))
+        near = _nearest(apart)[:_NEAREST]
+        if near.size:
+            found[0] = (_increments(covariance, place, near) / apart[near] ** 2).mean(axis=1)
+        return found
+
+    def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
+        """Return (2, L): what steps to the nearest places come to, shared out to both directions.
+
+        Where places lie in layers above one another each direction has steps of its own, and it is
+        the mean of these. Where all steps are more or less across, or up, they do not tell the
+        other one, and the length-scales do.
+        """
+        offsets = self._points - self._points[place]
+        across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])
+        apart = np.hypot(across, self._stretch * up)
+        order = _nearest(apart)
+        level = order[across[order] >= _STEEP * self._stretch * up[order]][:_NEAREST]
+        above = order[_STEEP * across[order] <= self._stretch * up[order]][:_ABOVE]
+        if level.size and above.size:
+            near = np.concatenate([level, above])
+            steps = _increments(covariance, place, near) / apart[near] ** 2
+            shares = np.stack([across[near], self._stretch * up[near]]) ** 2 / apart[near] ** 2
+            found = _least_squares(shares, steps)
+            found[1] *= self._stretch**2
+            return found
+        found = np.zeros((2, len(covariance.hyperparameters)))
+        near = order[:_NEAREST]
+        if near.size:
+            ratio = self._ratios(covariance)[:, None]
+            squares = across[near] ** 2 + (ratio * up[near]) ** 2
+            found[0] = (_increments(covariance, place, near) / squares).mean(axis=1)
+            found[1] = ratio[:, 0] ** 2 * found[0]
+        return found
+
+    def _ratios(self, covariance: LocationCovariance) -> FloatArray:
+        """Return (L,) how many times as long the length-scale across is as that along z."""
+        axes = [k for k, name in enumerate(self._names) if name in ("x", "y")]
+        if not axes or "z" not in self._names:
+            return np.ones(len(covariance.hyperparameters))
+        z = self._names.index("z")
+        scales = length_scales_of(covariance.hyperparameters)
+        if scales.shape[1] != len(self._names):  # one for all features
+            return np.ones(len(scales))
+        return np.asarray(scales[:, axes].mean(axis=1) / scales[:, z])
+
+
+def _nearest(apart: FloatArray) -> IntArray:
+    """Return the places that are elsewhere, the nearest first.
+
+    Two directions of one road are two places at one point: nothing is between them.
+    """
+    elsewhere = np.flatnonzero(apart > 1e-6 * float(apart.max()))
+    return np.asarray(elsewhere[np.argsort(apart[elsewhere], kind="stable")])
+
+
+def _increments(covariance: LocationCovariance, place: int, near: IntArray) -> FloatArray:
+    """Return (L, m) expected squares of what the field differs by from a place to others.
+
+    What belongs to each place alone is the same everywhere within it.
+    """
+    joint = smooth_part(covariance).between(np.append(place, near), np.append(place, near))
+    own = np.diagonal(joint, axis1=1, axis2=2)
+    return np.asarray(np.maximum(own[:, :1] + own[:, 1:] - 2.0 * joint[:, 0, 1:], 0.0))
+
+
+def _least_squares(shares: FloatArray, steps: FloatArray) -> FloatArray:
+    """Return (2, L) parts, not below 0, of which the steps (L, m) are made by `shares` (2, m)."""
+    square, right = shares @ shares.T, shares @ steps.T
+    found = np.linalg.solve(square, right)
+    for one in (0, 1):
+        alone = found[1 - one] < 0.0
+        found[one, alone] = right[one, alone] / square[one, one]
+        found[1 - one, alone] = 0.0
+    return np.asarray(found)

@@ -22,6 +22,7 @@ __all__ = [
     "element_of",
     "geodetic_to_local",
     "heading_of",
+    "height_variance",
     "pose_reader",
     "position_variance",
     "split_type_name",
@@ -230,6 +231,18 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
+def height_variance(zz: float, xx: float) -> float:
+    """Return the variance of a height [m²]: 0 where it is left open, -1 for what is none.
+
+    Args:
+        zz: variance of z [m²].
+        xx: that of x, or -1 where the message has no covariance [m²].
+    """
+    if zz == 0.0 or xx == -1.0:
+        return 0.0
+    return min(zz, _MOST_VARIANCE) if math.isfinite(zz) and zz > 0.0 else -1.0
+
+
 def position_variance(xx: float, xy: float, yy: float) -> float:
     """Return the expected square of the distance from where a pose says that it is [m²].
 
@@ -272,6 +285,7 @@ def pose_reader(
     frame: str = "map",
     covariance: bool = True,
     zero_altitude: float | None = None,
+    heights: bool = False,
 ) -> Callable[[Any], Pose]:
     """Return the function that reads poses out of messages of one type.
 
@@ -281,6 +295,7 @@ def pose_reader(
         frame: of the positions computed from a NavSatFix, whose own frame is the antenna's.
         covariance: read how sure of a pose its publisher is.
         zero_altitude: altitude at which z is 0, for NavSatFix [m]; None = z is not known.
+        heights: the map has heights, so that it counts how sure its publisher is of z.
 
     Raises:
         ConfigError: another type, or no datum.
@@ -305,11 +320,21 @@ def pose_reader(
             z = math.nan
             if good and zero_altitude is not None:
                 z = float(message.altitude) - zero_altitude
-            variance = 0.0
+            variance = z_variance = 0.0
             if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
-                east_north = message.position_covariance
-                variance = position_variance(*(float(east_north[i]) for i in (0, 1, 4)))
-            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan, variance, z=z)
+                xx, xy, yy, zz = (float(message.position_covariance[i]) for i in (0, 1, 4, 8))
+                variance = position_variance(xx, xy, yy)
+                z_variance = height_variance(zz, xx) if heights else 0.0
+            return Pose(
+                stamp_ns(message.header.stamp),
+                frame,
+                x,
+                y,
+                math.nan,
+                variance,
+                z=z,
+                z_variance=z_variance,
+            )
 
         return read_fix
     nested = {"Odometry": True, "PoseWithCovarianceStamped": True, "PoseStamped": False}
@@ -321,10 +346,12 @@ def pose_reader(
     def read_pose(message: Any) -> Pose:
         pose = message.pose.pose if inner else message.pose
         q = pose.orientation
-        variance = turn_variance = 0.0
+        variance = turn_variance = z_variance = 0.0
         if covariance and inner:
             rows = message.pose.covariance  # 6 × 6: x, y, z, and turns about them
-            variance = position_variance(*(float(rows[i]) for i in (0, 1, 7)))
+            xx, xy, yy, zz = (float(rows[i]) for i in (0, 1, 7, 14))
+            variance = position_variance(xx, xy, yy)
+            z_variance = height_variance(zz, xx) if heights else 0.0
             turn_variance = _turn_variance(float(rows[35]))
         return Pose(
             stamp_ns(message.header.stamp),
@@ -335,6 +362,7 @@ def pose_reader(
             variance,
             turn_variance,
             pose.position.z,
+            z_variance,
         )
 
     return read_pose

@@ -26,15 +26,15 @@ class RawReading:
     """A reading as it came, before it is known where it belongs.
 
     Args:
-        mount: where its sensor sits, by tf (x ahead, y to the left of the pose) [m]; None = tf was
-            not asked.
+        mount: where its sensor sits, by tf (x ahead, y to the left of the pose, and perhaps z above
+            it) [m]; None = tf was not asked.
     """
 
     stamp_ns: int
     value: float
     noise_variance: float | None
     source: str = "reading"
-    mount: tuple[float, float] | None = None
+    mount: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)

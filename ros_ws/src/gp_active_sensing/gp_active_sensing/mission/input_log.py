@@ -12,9 +12,10 @@ now      the node's clock at a step [ns]; none for what happened between steps (
 clock    monotonic clock then [s]
 took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
          [ns], how long before `clock` it had come [µs]; then frame, x, y [m], heading [rad] of a
-         pose, and where they are known the variances of position [m²] and heading [rad²]; value,
-         noise variance and source of a reading, and where tf says it x, y of the sensor on the
-         probe [m]; frame, x, y, value and noise variance of an answer
+         pose, and where they are known the variances of position [m²] and heading [rad²], z [m]
+         and its variance [m²]; value, noise variance and source of a reading, and where tf says it
+         x, y (and z) of the sensor on the probe [m]; frame, x, y, value and noise variance of an
+         answer
 quiet    first and last of the steps since the frame before that used and brought about nothing
 events   those of the journal
 config   the configuration from there on, when it was changed
@@ -140,8 +141,10 @@ def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, 
         noise = None if own is None else float(own)
         raw = RawReading(int(stamp_ns), float(value), noise, str(source))
         if sits:
-            ahead, left = map(float, sits)
-            raw = replace(raw, mount=(ahead, left))
+            if len(sits) not in (2, 3):
+                msg = f"expected x, y and perhaps z of the sensor, got {sits!r}"
+                raise ValueError(msg)
+            raw = replace(raw, mount=tuple(map(float, sits)))
         return str(probe), raw, age
     except (TypeError, ValueError) as error:
         msg = f"trace: not a message that was used ({error}): {entry!r}"
@@ -156,7 +159,8 @@ def _noted(message: Envelope, now: float) -> list[Any]:
         content += [what.frame, what.x, what.y, what.heading]
         known = [what.variance, what.turn_variance]
         if math.isfinite(what.z):
-            return [*content, *known, what.z]
+            above = [what.z, what.z_variance] if what.z_variance else [what.z]
+            return [*content, *known, *above]
         return [*content, *known] if any(known) else content
     if isinstance(what, RawAnswer):
         content = ["a", message.probe, what.stamp_ns, before]

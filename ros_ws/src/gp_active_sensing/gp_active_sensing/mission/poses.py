@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,6 +25,7 @@ class Pose:
             and y added; 0 = the localisation says nothing of it, below 0 = nothing usable.
         turn_variance: of the heading [rad²]; 0 = likewise.
         z: height [m]; NaN = not known.
+        z_variance: of the height, where that counts [m²]; 0 and below 0 as of `variance`.
     """
 
     stamp_ns: int
@@ -34,9 +36,10 @@ class Pose:
     variance: float = 0.0
     turn_variance: float = 0.0
     z: float = math.nan
+    z_variance: float = 0.0
 
 
-def mounted(pose: Pose, mount: tuple[float, float]) -> Pose:
+def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
     r"""Return where something is that is fixed to a probe; the pose itself for what is at it.
 
     With the heading ψ of variance :math:`\sigma_\psi^2` it is off by
@@ -44,13 +47,15 @@ def mounted(pose: Pose, mount: tuple[float, float]) -> Pose:
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
     in the mean square, besides what the pose is. Where the heading is not known it is taken to be
-    at the pose, and is off by |m|.
+    at the pose, and is off by |m|. A probe is taken to be level: its roll and pitch do not count.
 
     Args:
         pose: of the probe.
-        mount: x ahead and y to the left of it [m].
+        mount: x ahead and y to the left of it, and perhaps z above it [m].
     """
-    ahead, left = mount
+    ahead, left, *up = mount
+    if any(up):
+        pose = replace(pose, z=pose.z + up[0])
     if ahead == left == 0.0:
         return pose
     square = ahead * ahead + left * left
@@ -187,6 +192,7 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
         before.variance + part * (after.variance - before.variance),
         before.turn_variance + part * (after.turn_variance - before.turn_variance),
         before.z + part * (after.z - before.z),
+        before.z_variance + part * (after.z_variance - before.z_variance),
     )
 
 

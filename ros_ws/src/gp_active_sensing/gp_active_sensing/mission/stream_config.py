@@ -69,8 +69,8 @@ class ReadingConfig:
     mount: tuple[float, ...] | None = param(
         None,
         help="where the sensor sits: x ahead and y to the left of the point whose pose is "
-        "published (a third entry, its height, has no effect); a reading belongs where the sensor "
-        "was. Unset = at that point",
+        "published, and z above it, which counts on a map with heights; a reading belongs where "
+        "the sensor was. Unset = at that point",
         unit="m",
         low=-1000.0,
         high=1000.0,
@@ -130,7 +130,10 @@ class ReadingConfig:
             msg = "scale: must not be 0, every reading would be the same"
             raise ConfigError(msg)
         if self.mount is not None and len(self.mount) not in (2, 3):
-            msg = f"mount: expected [x ahead, y to the left] in metres, got {list(self.mount)}"
+            msg = (
+                "mount: expected [x ahead, y to the left] in metres, and perhaps z above, got "
+                f"{list(self.mount)}"
+            )
             raise ConfigError(msg)
         if self.mount is not None and self.mount_from == TF:
             msg = (
@@ -321,7 +324,8 @@ class IngestionConfig:
             those of one stay at a place are one reading.
         unit: of the readings, for messages.
         delay: how much older readings are than their stamps [s].
-        mount: where the sensor sits, x ahead and y to the left of the pose [m].
+        mount: where the sensor sits, x ahead and y to the left of the pose, and perhaps z above
+            it [m].
     """
 
     pose_wait: float = 0.0
@@ -334,7 +338,7 @@ class IngestionConfig:
     window: float | None = 0.0
     unit: str = ""
     delay: float = 0.0
-    mount: tuple[float, float] = (0.0, 0.0)
+    mount: tuple[float, ...] = (0.0, 0.0)
 
 
 PLAIN = IngestionConfig()
@@ -355,5 +359,5 @@ def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> Inges
         window=reading.window,
         unit=unit,
         delay=reading.delay,
-        mount=(0.0, 0.0) if reading.mount is None else (reading.mount[0], reading.mount[1]),
+        mount=reading.mount or (0.0, 0.0),
     )

@@ -26,7 +26,7 @@ from gp_active_sensing.records.events import (
     UnknownEvent,
     Whereabouts,
 )
-from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
+from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading
 
 __all__ = ["parse_event", "parse_events", "to_line"]
 
@@ -180,12 +180,25 @@ def _read_status(line: Line) -> ProbeStatus:
 
 
 def _write_stay(stay: StayRecord) -> dict[str, Any]:
-    return asdict(stay)
+    line = asdict(stay)
+    if isinstance(stay.off, tuple):
+        line["off"] = list(stay.off)
+    return line
 
 
 def _read_stay(told: Line) -> StayRecord:
     variance, off = told["noise_variance"], told["off"]
-    return StayRecord(int(told["count"]), float(told["value"]), _maybe(variance), _maybe(off))
+    return StayRecord(
+        int(told["count"]), float(told["value"]), _maybe(variance), _maybe(off, _read_off)
+    )
+
+
+def _read_off(told: Any) -> Off:
+    """Return a distance from a place's point: metres, or metres across and up."""
+    if isinstance(told, list):
+        across, up = told
+        return _finite(across), _finite(up)
+    return _finite(told)
 
 
 def _write_cost(cost: Cost) -> dict[str, Any]:
@@ -217,6 +230,8 @@ def _write_reading(reading: Reading) -> dict[str, Any]:
     }
     if reading.position_variance:
         line["position_variance"] = reading.position_variance
+    if reading.height_variance:
+        line["height_variance"] = reading.height_variance
     return line
 
 
@@ -228,8 +243,11 @@ def _read_reading(line: Line) -> Reading:
         value=float(line["value"]),
         noise_variance=_maybe(line.get("noise_variance")),
         source=str(line.get("source", "")),
-        position=None if position is None else (float(position[0]), float(position[1])),
+        position=None
+        if position is None
+        else (float(position[0]), float(position[1]), *map(float, position[2:3])),
         position_variance=_finite(line.get("position_variance", 0.0), "position_variance"),
+        height_variance=_finite(line.get("height_variance", 0.0), "height_variance"),
     )
 
 

@@ -41,7 +41,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from gp_active_sensing.types import Aim, Budget, Cost, Plan, Reading
+from gp_active_sensing.types import Aim, Budget, Cost, Off, Plan, Reading
 
 __all__ = [
     "EVENT_TYPES",
@@ -106,13 +106,13 @@ class StayRecord:
         count: readings of which `value` is the average.
         value: in the sensor's unit.
         noise_variance: of the average; None = the belief's own noise.
-        off: mean distance of the readings from the place's point [m]; None = not known.
+        off: mean distance of the readings from the place's point; None = not known.
     """
 
     count: int
     value: float
     noise_variance: float | None
-    off: float | None
+    off: Off | None
 
 
 @dataclass(frozen=True, kw_only=True)

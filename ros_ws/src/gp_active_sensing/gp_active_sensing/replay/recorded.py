@@ -99,8 +99,12 @@ def _as_noted(found: What, noted: What) -> What:
     if isinstance(found, Pose) and isinstance(noted, Pose):
         if found.frame != noted.frame:
             return noted
-        sure = noted.variance, noted.turn_variance
-        return dataclasses.replace(found, variance=sure[0], turn_variance=sure[1])
+        return dataclasses.replace(
+            found,
+            variance=noted.variance,
+            turn_variance=noted.turn_variance,
+            z_variance=noted.z_variance,
+        )
     return found
 
 

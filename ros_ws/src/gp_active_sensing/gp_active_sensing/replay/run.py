@@ -122,7 +122,8 @@ def replay_bag(
         topology = parts.mission.loop.topology
         if again and recording is not None:
             check_places(recording.setup, topology, f"bag {bag.path}")
-        feed = TopicReader(bag, config, topics, topology.frame, topology.datum)
+        heights = topology.heights is not None
+        feed = TopicReader(bag, config, topics, topology.frame, topology.datum, heights=heights)
         driver: ReproducibilityCheck | Driver
         if again and recording is not None:
             _say_lost(recording)
@@ -228,9 +229,10 @@ def _map_text(parts: MissionComponents) -> str:
     std = np.sqrt(np.maximum(variance, 0.0))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("place", "x", "y", "mean", "std", "observed"))
+    axes = ("x", "y", "z")[: loop.topology.points.shape[1]]
+    writer.writerow(("place", *axes, "mean", "std", "observed"))
     for place, name in enumerate(loop.topology.names):
-        x, y = loop.topology.positions[place].tolist()
+        where = loop.topology.points[place].tolist()
         observed = int(loop.belief.observed[place])
-        writer.writerow((name, x, y, float(mean[place]), float(std[place]), observed))
+        writer.writerow((name, *where, float(mean[place]), float(std[place]), observed))
     return text.getvalue()

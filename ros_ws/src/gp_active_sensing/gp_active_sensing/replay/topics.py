@@ -142,6 +142,8 @@ class TopicReader:
         topics: Mapping[str, Topics],
         frame: str,
         datum: tuple[float, float] | None = None,
+        *,
+        heights: bool = False,
     ) -> None:
         reading, pose = config.reading, config.pose
         self._bag = bag
@@ -170,6 +172,8 @@ class TopicReader:
                 datum=pose.origin(datum),
                 frame=frame,
                 covariance=pose.covariance == "use",
+                zero_altitude=pose.zero_altitude,
+                heights=heights,
             )
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""

@@ -79,6 +79,7 @@ class Subscriptions:
         )
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
+        self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
         """Made when something is to be looked up first; see `_tf`."""
@@ -104,6 +105,7 @@ class Subscriptions:
                 frame=frame,
                 covariance=pose.covariance == "use",
                 zero_altitude=pose.zero_altitude,
+                heights=self._has_heights,
             )
         for name in parts.mission.probes:
             self.listen(name)
@@ -197,8 +199,8 @@ class Subscriptions:
             raw = dataclasses.replace(raw, mount=mount)
         self._inbox.put(raw, received, probe)
 
-    def _mount(self, probe: str, sensor: str) -> tuple[float, float]:
-        """Return where a sensor sits by tf [m].
+    def _mount(self, probe: str, sensor: str) -> tuple[float, ...]:
+        """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m].
 
         Raises:
             ReadingError: tf does not say it.
@@ -206,8 +208,9 @@ class Subscriptions:
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")
+        axes = "xyz" if self._has_heights else "xy"
         if body == sensor:
-            return 0.0, 0.0
+            return (0.0,) * len(axes)
         why = "its header.frame_id is empty"
         if sensor:
             try:
@@ -219,9 +222,10 @@ class Subscriptions:
             except ReadingError as error:
                 why = f"it {error}"
             else:
-                if math.isfinite(place.x) and math.isfinite(place.y):
-                    return float(place.x), float(place.y)
-                why = f"it is at ({place.x}, {place.y})"
+                sits = tuple(float(getattr(place, axis)) for axis in axes)
+                if all(map(math.isfinite, sits)):
+                    return sits
+                why = f"it is at ({', '.join(map(str, sits))})"
         msg = (
             f"of frame {sensor!r} has no place on the probe, expected the transform "
             f"{body} <- {sensor} on /tf_static ({why}); publish it, or set reading.mount: [x, y]"

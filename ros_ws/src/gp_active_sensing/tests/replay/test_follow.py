@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gp_active_sensing.replay.stages import information
 from gp_active_sensing.report import write_report
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing.types import PlanLimit, Reading
-from tests.replay.bags import message, write_bag
+from tests.replay.bags import header, message, write_bag
 from tests.replay.missions import odometry, temperature
 
 START = 1_700_000_000_000_000_000
@@ -110,6 +111,48 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert rows[0] == "place,x,y,mean,std,observed"
     assert len(rows) == 1 + 18
     assert sum(row.endswith(",1") for row in rows) == len(WAY)
+
+
+def fix(stamp_ns: int, altitude: float, variance: float) -> Any:
+    """A receiver that stands still, but for its altitude."""
+    covariance = np.zeros(9)
+    covariance[8] = variance
+    return message(
+        "sensor_msgs/msg/NavSatFix",
+        header=header(stamp_ns, "gps"),
+        status=message("sensor_msgs/msg/NavSatStatus", status=0, service=1),
+        latitude=54.0,
+        longitude=10.0,
+        altitude=altitude,
+        position_covariance=covariance,
+        position_covariance_type=2,
+    )
+
+
+def test_of_a_map_with_heights_the_altitude_of_a_fix_counts(tmp_path: Path) -> None:
+    messages: list[tuple[str, int, Any]] = []
+    for step, altitude in enumerate((40.0, 37.0, 34.0)):
+        stamp = START + step * SECOND
+        messages.append(("/boat/fix", stamp, fix(stamp, altitude, 0.5)))
+        messages.append(("/boat/temp", stamp + 1, temperature(stamp, 20.0 - step)))
+    bag = write_bag(tmp_path / "bag", messages)
+    column = ("map.rows=1", "map.heights=[0, -3, -6]", "pose.datum=[54.0, 10.0]")
+    more = ("pose.zero_altitude=40.0", "belief.axis_ratio=[0.3]")
+    given = replace(
+        GIVEN,
+        overrides=(*GIVEN.overrides, *column, *more),
+        pose_topic="/boat/fix",
+        pose_type="sensor_msgs/msg/NavSatFix",
+    )
+    done = replay_bag(bag, tmp_path / "run", given, belief_only=True)
+    assert done.summary["readings"] == 3
+    run = RunDirectory.open(tmp_path / "run")
+    assert [record["location"] for record in run.records()] == [0, 6, 12]
+    used = [event for event in run.events() if event["event"] == "reading"]
+    assert [event["height_variance"] for event in used] == [0.5] * 3
+    rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
+    assert rows[0] == "place,x,y,z,mean,std,observed"
+    assert rows[7].startswith("c0r0z1,0.0,0.0,-3.0,")
 
 
 def test_the_page_says_where_the_probe_went_instead(tmp_path: Path, bag: Path) -> None:

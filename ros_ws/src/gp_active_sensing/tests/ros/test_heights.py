@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,17 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import NavSatFix, Temperature
+
 from gp_active_sensing.messages.conversions import pose_reader
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode, pose_message
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
+from tests.ros.tf import Tf
 
 pytestmark = pytest.mark.ros
 
@@ -64,9 +72,92 @@ def test_a_pose_without_a_height_is_refused(ros: Ros) -> None:
     assert node.exit_code is None
 
 
-def test_the_altitude_of_a_fix() -> None:
-    from sensor_msgs.msg import NavSatFix
+class Diver(Probe):
+    """Says how sure it is of its depth, and which sensor measured."""
 
+    def dive(self, z: float, *, variance: float = 0.0, t: int, child: str = "base_link") -> None:
+        message = Odometry(child_frame_id=child)
+        message.header.frame_id, message.header.stamp = "map", outputs.time_of(t)
+        message.pose.pose.position.z = z
+        message.pose.pose.orientation.w = 1.0
+        message.pose.covariance[14] = variance
+        self.poses.publish(message)
+
+    def measured(self, value: float, frame: str, t: int) -> None:
+        message = Temperature(temperature=value, variance=0.01)
+        message.header.frame_id, message.header.stamp = frame, outputs.time_of(t)
+        self.readings.publish(message)
+
+
+def observed(node: ActiveSensingNode) -> list[str]:
+    loop = node.mission.loop
+    return [loop.topology.names[i] for i in np.flatnonzero(loop.belief.observed)]
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_the_variance_of_a_depth_widens_a_reading(ros: Ros, use: bool) -> None:
+    node = sensing(ros, f"pose.covariance:={'use' if use else 'ignore'}", given=COLUMN)
+    probe = Diver(ros).connect()
+    now = probe.now_ns()
+    probe.dive(-3.0, variance=25.0, t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.measured(20.0, "gas", now)
+    wait_until(lambda: observed(node) == ["c0r0z1"], "the reading")
+    with node.mission.lock:
+        belief = node.mission.loop.belief
+        place = node.mission.loop.topology.names.index("c0r0z1")
+        variance = float(belief.predict()[1][place])
+        least = 0.01 + float(belief.varies_by(place, 0.0, 25.0).min())
+    assert (variance > 0.9 * least) == use
+    assert (variance < 0.011) != use
+    assert least > 0.06
+
+
+def test_so_does_that_of_a_fix(ros: Ros) -> None:
+    given = ("pose.type:=sensor_msgs/msg/NavSatFix", "pose.datum:=[54.0, 10.0]")
+    node = sensing(ros, *given, "pose.zero_altitude:=40.0", given=COLUMN)
+    sender = ros.node().create_publisher(NavSatFix, "pose", qos.reliable(10))
+    wait_until(sender.get_subscription_count, "a subscriber of pose")
+    fix = NavSatFix(latitude=54.0, longitude=10.0, altitude=37.0, position_covariance_type=2)
+    fix.position_covariance[8] = 2.25
+    fix.header.stamp = node.get_clock().now().to_msg()
+    sender.publish(fix)
+    track = node.mission.probes[""].ingestion.track
+    wait_until(lambda: track.newest is not None, "the pose")
+    assert track.newest is not None
+    assert (track.newest.z, track.newest.z_variance) == (pytest.approx(-3.0), 2.25)
+    assert track.newest.variance == 0.0
+
+
+def test_a_mount_has_a_height(ros: Ros) -> None:
+    node = sensing(ros, "reading.mount:=[0.0, 0.0, -3.0]", given=COLUMN)
+    probe = Diver(ros).connect()
+    now = probe.now_ns()
+    probe.dive(-3.0, t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.measured(20.0, "gas", now)
+    wait_until(lambda: observed(node) == ["c0r0z2"], "the reading below the pose")
+
+
+def test_tf_says_the_height_of_a_sensor(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
+    tf = Tf()
+    monkeypatch.setitem(sys.modules, "tf2_ros", tf)
+    node = sensing(ros, "reading.mount_from:=tf", given=COLUMN)
+    probe = Diver(ros).connect()
+    now = probe.now_ns()
+    probe.dive(-3.0, t=now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    tf.move("mast", 0.0, 0, z=3.0, parent="base_link")
+    tf.move("keel", 0.0, 0, z=float("nan"), parent="base_link")
+    probe.measured(20.0, "keel", now)
+    wait_until(lambda: node.mission.rejected["no_mount"] == 1, "a height that is none")
+    probe.measured(20.0, "mast", now)
+    wait_until(lambda: observed(node) == ["c0r0z0"], "the reading above the pose")
+    probe.measured(20.0, "base_link", now)
+    wait_until(lambda: observed(node) == ["c0r0z0", "c0r0z1"], "that at the pose")
+
+
+def test_the_altitude_of_a_fix() -> None:
     kind, datum = "sensor_msgs/msg/NavSatFix", (54.0, 10.0)
     fix = NavSatFix(latitude=54.0, longitude=10.0, altitude=37.5)
     assert pose_reader(kind, datum=datum, zero_altitude=40.0)(fix).z == pytest.approx(-2.5)
@@ -84,8 +175,6 @@ def test_the_simulator_drives_in_three_dimensions(ros: Ros, tmp_path: Path) -> N
     node = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
     try:
         node.configure()  # nobody spins it
-        from gp_active_sensing.ros import to_messages as outputs
-
         deep = outputs.waypoint_message((10.0, 0.0, 0.0), "map", 5 * 10**9, -6.0)
         node.drive("", deep)
         player = node.players[""]

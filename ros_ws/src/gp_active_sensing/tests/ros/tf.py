@@ -56,6 +56,7 @@ class Tf(types.ModuleType):
         stamp_ns: int,
         *,
         y: float = 0.0,
+        z: float = 0.0,
         turn: float = 0.0,
         rotation: tuple[float, float, float, float] | None = None,
         parent: str = "map",
@@ -64,7 +65,7 @@ class Tf(types.ModuleType):
         found = TransformStamped(child_frame_id=child)
         found.header.frame_id, found.header.stamp = parent, outputs.time_of(stamp_ns)
         place, q = found.transform.translation, found.transform.rotation
-        place.x, place.y = x, y
+        place.x, place.y, place.z = x, y, z
         q.z, q.w = math.sin(0.5 * turn), math.cos(0.5 * turn)
         if rotation is not None:
             q.x, q.y, q.z, q.w = rotation

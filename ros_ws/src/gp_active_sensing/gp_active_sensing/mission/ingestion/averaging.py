@@ -87,11 +87,18 @@ def _together(before: PendingReading, held: PendingReading) -> PendingReading:
     variance = None
     if old.noise_variance is not None and new.noise_variance is not None:
         variance = old.noise_variance + (new.noise_variance - old.noise_variance) / count
-    uncertain = old.position_variance + (new.position_variance - old.position_variance) / count
+    unsure = old.position_variance + (new.position_variance - old.position_variance) / count
+    height = old.height_variance + (new.height_variance - old.height_variance) / count
     # By differences: exact for equal values, and no sum that overflows.
     value = old.value + (new.value - old.value) / count
     return PendingReading(
-        replace(latest, value=value, noise_variance=variance, position_variance=uncertain),
+        replace(
+            latest,
+            value=value,
+            noise_variance=variance,
+            position_variance=unsure,
+            height_variance=height,
+        ),
         max(before.received, held.received),
         count=count,
         first_ns=min(first_ns, new.stamp_ns),

@@ -73,8 +73,8 @@ class Ingestion:
         self.track = track
         self.taking = taking
         self._delay = taking.delay
-        self.mount = (0.0, 0.0)
-        """Where the sensor sits: x ahead and y to the left of the pose [m]."""
+        self.mount: tuple[float, ...] = (0.0, 0.0)
+        """Where the sensor sits: x ahead, y to the left of the pose, and perhaps z above it [m]."""
         self.visits = SegmentCoverage(
             coverage, lambda before, after: after in loop.topology.neighbours(before)
         )
@@ -86,6 +86,7 @@ class Ingestion:
             loop, gate, window, clock=running or clock, journal=journal, unit=taking.unit
         )
         self.pipeline.stays.near = matcher.near
+        self.pipeline.stays.stretch = matcher.stretch
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
@@ -253,7 +254,8 @@ class Ingestion:
             self._count(*why)
             return []
         before = self.track.newest
-        pose = self._headings.filled(self.checks.sure(pose, self.matcher.extent), before)
+        pose = self.checks.sure(pose, self.matcher.extent, self.matcher.rise)
+        pose = self._headings.filled(pose, before)
         added = self.track.add(pose, self.loop.clock_ns)
         if added is None:
             self._count(
@@ -320,7 +322,7 @@ class Ingestion:
         sensor = self._sensor(pose)
         return sensor.x, sensor.y
 
-    def _sensor(self, pose: Pose, mount: tuple[float, float] | None = None) -> Pose:
+    def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
         """Return where the sensor was, the pose itself for one that sits there.
 
         Args:
@@ -394,11 +396,16 @@ class Ingestion:
         sensor = self._sensor(pose, held.mount)
         match = self._match(sensor)
         location = None if match is None else match.place
+        above = self.matcher.has_heights
+        if location is None and above and self.open:
+            self._reject("off_map", reading, _off_map(sensor, self.matcher.snap_distance))
+            return []
         placed = replace(
             reading,
             location=location,
-            position=(sensor.x, sensor.y),
+            position=(sensor.x, sensor.y, sensor.z) if above else (sensor.x, sensor.y),
             position_variance=sensor.variance,
+            height_variance=sensor.z_variance if above else 0.0,
         )
         if location is not None and not self._has_settled(location, pose, sensor):
             self.rejected["settling"] += 1
@@ -423,12 +430,23 @@ class Ingestion:
             place = place if at is None else at.place
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
-    def _seat(self, mount: tuple[float, float]) -> None:
+    def _seat(self, mount: tuple[float, ...]) -> None:
         """Take note of where the sensor sits, and say when that is in another place's cell."""
         if mount == self.mount:
             return
         self.mount = mount
-        beside = math.hypot(*mount)
+        beside, above = math.hypot(*mount[:2]), sum(mount[2:])
+        layers = self.matcher.spacing / self.matcher.stretch
+        if self.matcher.has_heights and abs(above) > _BESIDE * layers:
+            logger.warning(
+                "the sensor sits %.2f m %s the pose, and places lie %.2f m above one another: at "
+                "the waypoint of a place the probe reads near or in another one. Readings count "
+                "where they were taken; let the driver bring the sensor to the waypoint, such as "
+                "by publishing the sensor's pose",
+                abs(above),
+                "above" if above > 0.0 else "below",
+                layers,
+            )
         if not self.matcher.has_lines and beside > _BESIDE * self.matcher.spacing:
             logger.warning(
                 "the sensor sits %.2f m off the pose, and places are %.2f m apart: at the waypoint "
@@ -446,3 +464,8 @@ class Ingestion:
     def _reject(self, reason: str, reading: Reading, why: str) -> None:
         value = f"{reading.value:g}{f' {self.taking.unit}' if self.taking.unit else ''}"
         self._count(reason, f"reading {value} at {moment(reading.stamp_ns)}: {why}; it")
+
+
+def _off_map(sensor: Pose, snap_distance: float) -> str:
+    where = f"({sensor.x:.1f}, {sensor.y:.1f}, {sensor.z:.1f})"
+    return f"taken at {where}, farther than {snap_distance:g} m from every place"

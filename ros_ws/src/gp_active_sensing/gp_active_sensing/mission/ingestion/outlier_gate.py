@@ -108,8 +108,9 @@ class OutlierGate:
             noise = np.full_like(noise, own)
         elif more := self.noise():
             noise = np.maximum(noise, belief.transform.forward(reading.value, more)[1] or 0.0)
-        if reading.position_variance:  # it may have been taken elsewhere
-            noise = noise + belief.varies_by(place, reading.position_variance)
+        if reading.position_variance or reading.height_variance:  # perhaps taken elsewhere
+            across, up = reading.position_variance, reading.height_variance
+            noise = noise + belief.varies_by(place, across, up)
         std = np.sqrt(variance + noise)
         z = (value - mean) / std
         if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together

@@ -66,7 +66,7 @@ class ReadingPipeline:
         )
         if self.by_stay:
             gate.noise = lambda: self.stays.noise
-        self._points: dict[int, tuple[float, float]] = {}
+        self._points: dict[int, tuple[float, ...]] = {}
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
@@ -263,7 +263,7 @@ class ReadingPipeline:
             return False
         return True
 
-    def _place_at(self, place: int) -> tuple[float, float]:
+    def _place_at(self, place: int) -> tuple[float, ...]:
         """Return where readings from all over a place are on average.
 
         That is its point, or the centroid of a road, which need not lie on it.
@@ -271,10 +271,10 @@ class ReadingPipeline:
         if place not in self._points:
             line = np.asarray(self.loop.topology.geometry(place), dtype=np.float64)
             lengths = np.hypot(*np.diff(line, axis=0).T)
-            point = self.loop.topology.positions[place]
+            point = self.loop.topology.points[place]
             if lengths.sum() > 0.0:
                 point = lengths @ (0.5 * (line[1:] + line[:-1])) / lengths.sum()
-            self._points[place] = float(point[0]), float(point[1])
+            self._points[place] = tuple(point.tolist())
         return self._points[place]
 
     def _follow_up(self) -> None:

@@ -115,14 +115,15 @@ class PoseFilter:
                 self.jumps,
             )
 
-    def sure(self, pose: Pose, extent: float) -> Pose:
+    def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
         """Return a pose without a covariance that is none, and say when one says next to nothing.
 
         Args:
             pose: that is used.
             extent: of the map [m].
+            rise: how far the map reaches upwards [m].
         """
-        if pose.variance < 0.0:
+        if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
             if self.bad_covariances in (1, 10, 100) or self.bad_covariances % 1000 == 0:
                 logger.warning(
@@ -131,16 +132,17 @@ class PoseFilter:
                     "ignore",
                     self.bad_covariances,
                 )
-            return replace(pose, variance=0.0)
-        lost = pose.variance > extent**2
-        if lost and not self._lost_said:
+            return replace(pose, variance=0.0, z_variance=0.0)
+        wide, high = pose.variance > extent**2, pose.z_variance > rise**2
+        if (wide or high) and not self._lost_said:
             logger.warning(
-                "by its covariance a pose is uncertain by %.0f m, more than the map is wide: "
-                "readings are worth next to nothing until it is better. If the localisation only "
-                "fills in a large number, set pose.covariance: ignore",
-                math.sqrt(pose.variance),
+                "by its covariance a pose is uncertain by %.0f m%s: readings are worth next to "
+                "nothing until it is better. If the localisation only fills in a large number, "
+                "set pose.covariance: ignore",
+                math.sqrt(pose.variance if wide else pose.z_variance),
+                ", more than the map is wide" if wide else " upwards, more than the map is high",
             )
-        self._lost_said = lost
+        self._lost_said = wide or high
         return pose
 
     def restart(self) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import copy
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
-from gp_active_sensing.types import Reading
+from gp_active_sensing.types import Off, Reading
 
 __all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Told", "noise_of"]
 
@@ -81,9 +81,9 @@ class StayAverage:
         self.value = 0.0
         """Average."""
         self.last = reading.value
-        self.x = self.y = 0.0
+        self.x = self.y = self.z = 0.0
         """Average position [m]; NaN = not known."""
-        self.position_variance = 0.0
+        self.position_variance = self.height_variance = 0.0
         """Average of how uncertain the positions are [m²]: what makes one wrong makes all wrong."""
         self.variance: float | None = 0.0
         """Average of the noise variances they bring; None = one of them brings none."""
@@ -111,10 +111,12 @@ class StayAverage:
             self.variance = None
         else:
             self.variance += (reading.noise_variance - self.variance) * part
-        x, y = (math.nan, math.nan) if reading.position is None else reading.position
+        x, y, z = (*(reading.position or ()), *[math.nan] * 3)[:3]
         self.x += (x - self.x) * part
         self.y += (y - self.y) * part
+        self.z += (z - self.z) * part
         self.position_variance += (reading.position_variance - self.position_variance) * part
+        self.height_variance += (reading.height_variance - self.height_variance) * part
         self.first_ns = min(self.first_ns, reading.stamp_ns)
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
@@ -206,7 +208,7 @@ class Stays:
 
     Args:
         noise_of_one: says how large the noise of a reading is that brings none.
-        place_at: (x, y) of a place [m].
+        place_at: (x, y) of a place, or (x, y, z) on a map with heights [m].
         longest: a stay is not longer than this [s]: where the field changes, a reading that is
             older than that counts as older.
         usable: says whether the belief would take an average.
@@ -218,7 +220,7 @@ class Stays:
     def __init__(
         self,
         noise_of_one: Noise,
-        place_at: Callable[[int], tuple[float, float]],
+        place_at: Callable[[int], tuple[float, ...]],
         longest: Callable[[], float] = lambda: math.inf,
         usable: Callable[[Reading], bool] = lambda average: True,
         parts: Callable[[], float] = lambda: 1.0,
@@ -229,6 +231,8 @@ class Stays:
         self.near: Callable[[int], float] = lambda place: math.inf
         """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
         as on a road, whose value is the average along it."""
+        self.stretch = 1.0
+        """What a metre upwards counts like then [m]."""
         self._longest = longest
         self._open: dict[int, StayAverage] = {}
         self._spread = NoiseLevel()
@@ -286,9 +290,10 @@ class Stays:
 
     def widened(self, reading: Reading) -> Reading:
         """Return a reading that is part of no stay, as uncertain as where it was taken."""
-        if not reading.position_variance or reading.location is None:
+        across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
+        if across == up == 0.0 or reading.location is None:
             return reading
-        return self._beside(reading, math.sqrt(reading.position_variance))
+        return self._beside(reading, across, up)
 
     @property
     def noise(self) -> float:
@@ -352,26 +357,29 @@ class Stays:
         """
         assert reading.location is not None
         near = self.near(reading.location)
-        metres = math.sqrt(reading.position_variance)
+        across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         if math.isfinite(near):
-            metres = math.hypot(self._off(reading) * near, metres)
-            if metres <= _AT * near:
+            beside, above = self._offset(reading.location, reading.position or ())
+            across, up = math.hypot(beside, across), math.hypot(above, up)
+            if math.hypot(across, self.stretch * up) <= _AT * near:
                 return reading
-        if metres == 0.0:
+        if across == up == 0.0:
             return reading
-        return self._beside(reading, metres * self._farther(further=further))
+        times = self._farther(further=further)
+        return self._beside(reading, across * times, up * times)
 
-    def _beside(self, reading: Reading, metres: float) -> Reading:
+    def _beside(self, reading: Reading, across: float, up: float) -> Reading:
         """Return a reading as one that was taken so far off its place's point [m]."""
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
             return reading
         # A product, since a power of what is out of range raises.
         variance = max(noise, _LEAST * (1.0 + reading.value * reading.value))
-        beside = replace(reading, noise_variance=variance, off=float(f"{metres:.6g}"))
+        off = self._written(reading.location, across, up)
+        beside = replace(reading, noise_variance=variance, off=off)
         return beside if self._usable(beside) else reading
 
-    def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, float | None]:
+    def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
         """Return variance and distance from the place's point of a stay's average.
 
         None, None = it is taken like any other reading.
@@ -381,14 +389,26 @@ class Stays:
             return None, None
         noise = noise or self.noise
         assert reading.location is not None
-        x, y = self._place_at(reading.location)
-        off = math.hypot(stay.x - x, stay.y - y)
-        off = math.hypot(0.0 if math.isnan(off) else off, math.sqrt(stay.position_variance))
-        off *= self._farther(further=stay.further)
+        beside, above = self._offset(reading.location, (stay.x, stay.y, stay.z))
+        times = self._farther(further=stay.further)
+        across = times * math.hypot(beside, math.sqrt(stay.position_variance))
+        up = times * math.hypot(above, math.sqrt(stay.height_variance))
         variance = noise_of(stay.worth, stay.sample_variance, noise)
         # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
         variance = max(variance, _LEAST * (1.0 + stay.value * stay.value))
-        return variance, float(f"{off:.6g}")
+        return variance, self._written(reading.location, across, up)
+
+    def _written(self, place: int | None, across: float, up: float) -> Off:
+        """Return a distance from a place's point as it is kept."""
+        assert place is not None
+        metres = float(f"{across:.6g}")
+        return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
+
+    def _offset(self, place: int, position: Sequence[float]) -> tuple[float, float]:
+        """Return how far off a place's point a position is, across and up [m]; 0 = not known."""
+        offsets = [a - b for a, b in zip(position, self._place_at(place), strict=False)]
+        across, up = math.hypot(*offsets[:2]), abs(sum(offsets[2:]))
+        return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
         """Return by what a part of a stay counts as farther off."""
@@ -401,8 +421,8 @@ class Stays:
         near = self.near(place)
         if reading.position is None or not math.isfinite(near):
             return 0.0
-        x, y = self._place_at(place)
-        return math.hypot(reading.position[0] - x, reading.position[1] - y) / near
+        across, up = self._offset(place, reading.position)
+        return math.hypot(across, self.stretch * up) / near
 
     def _forget(self, now_ns: int) -> None:
         """Drop stays that are over for long, so that what is kept stays small."""

@@ -54,7 +54,7 @@ class PendingReading:
     count: int = 1
     first_ns: int | None = None
     taken_back: str = ""
-    mount: tuple[float, float] | None = None
+    mount: tuple[float, ...] | None = None
 
 
 @dataclass

@@ -151,6 +151,32 @@ def test_the_covariance_of_a_position(entries: tuple[float, float, float], expec
 
 
 @pytest.mark.parametrize(
+    ("xx", "zz", "expected"),
+    [
+        (4.0, 0.25, 0.25),
+        (0.0, 0.25, 0.25),  # a depth is known where x and y are not said
+        (4.0, 0.0, 0.0),
+        (-1.0, 0.25, 0.0),
+        (-1.0, math.nan, 0.0),
+        (4.0, -1.0, -1.0),
+        (4.0, math.nan, -1.0),
+        (4.0, math.inf, -1.0),
+        (4.0, 1e300, 1e12),
+    ],
+)
+def test_the_variance_of_a_height(xx: float, zz: float, expected: float) -> None:
+    message = odometry(xx, 0.0, abs(xx))
+    message.pose.covariance[14] = zz
+    pose = pose_reader("nav_msgs/msg/Odometry", heights=True)(message)
+    assert pose.z_variance == pytest.approx(expected)
+    assert pose.variance == (2.0 * xx if xx > 0.0 else 0.0)
+    flat = pose_reader("nav_msgs/msg/Odometry")(message)
+    assert (flat.z_variance, flat.variance) == (0.0, pose.variance)
+    ignores = pose_reader("nav_msgs/msg/Odometry", heights=True, covariance=False)
+    assert ignores(message).z_variance == 0.0
+
+
+@pytest.mark.parametrize(
     ("yaw", "expected"),
     [(0.04, 0.04), (0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (1e6, math.pi**2 / 3.0)],
 )
@@ -170,5 +196,6 @@ def test_a_fix_says_whether_its_covariance_is_known(kind: int, expected: float) 
         position_covariance=[4.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 400.0],
         position_covariance_type=kind,
     )
-    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.0, 2.0))(fix)
+    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.0, 2.0), heights=True)(fix)
     assert pose.variance == pytest.approx(expected)
+    assert pose.z_variance == pytest.approx(400.0 if expected else 0.0)

@@ -87,7 +87,7 @@ class Rig:
             budget=Budget(readings=whole.readings),
             retries=self.config.retries,
         )
-        self.loop.belief.place_at(topology.positions)
+        self.loop.belief.place_at(topology.points, topology.feature_names)
         matcher = MapMatcher(topology, self.config.snap_distance)
         self.loop.snap_distance = matcher.snap_distance
         self.events: list[dict[str, Any]] = []

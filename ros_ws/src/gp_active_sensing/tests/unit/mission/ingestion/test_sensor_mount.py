@@ -123,7 +123,7 @@ def test_a_sensor_in_another_cell_is_told(caplog: pytest.LogCaptureFixture) -> N
 
 def test_three_numbers_are_two_and_a_height() -> None:
     taking = taking_of(ReadingConfig(mount=(1.0, 2.0, 3.0)), PoseConfig())
-    assert taking.mount == (1.0, 2.0)
+    assert taking.mount == (1.0, 2.0, 3.0)
     with pytest.raises(ConfigError, match=r"mount: expected \[x ahead, y to the left\]"):
         ReadingConfig(mount=(1.0,))
     with pytest.raises(ConfigError, match="in one place only"):

@@ -1,0 +1,243 @@
+"""On a map with heights a reading belongs at the height of its sensor, as far as that is known."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.mission.inbox import Envelope, RawReading
+from gp_active_sensing.mission.input_log import _noted, taken_of
+from gp_active_sensing.mission.poses import Pose, PoseTrack, mounted
+from gp_active_sensing.records.event_lines import parse_event, to_line
+from gp_active_sensing.records.events import ReadingUsed
+from gp_active_sensing.topology import Topology, make_grid
+from tests.unit.mission.worlds import SECOND, Rig, grid
+
+STEP, LAYER = 10.0, 2.0
+
+
+def column() -> Topology:
+    """Five places from west to east in each of four layers, 2 m apart."""
+    return make_grid(5, 1, STEP, heights=[0.0, -LAYER, -2 * LAYER, -3 * LAYER])
+
+
+def read_at(
+    rig: Rig, t: float, x: float, z: float, variance: float = 0.0, z_variance: float = 0.0,
+    *, value: float = 12.0, heading: float = 0.0,
+) -> None:  # fmt: skip
+    pose = Pose(round(t * SECOND), "map", x, 0.0, heading, variance, z=z, z_variance=z_variance)
+    rig.mission.inbox.put(pose, rig.seconds)
+    rig.reading(t, value, 0.01)
+    rig.step(t)
+
+
+def lines(rig: Rig) -> list[dict[str, Any]]:
+    return [event for event in rig.events if event["event"] == "reading"]
+
+
+def deviation(rig: Rig, name: str) -> float:
+    at = rig.topology.names.index(name)
+    return math.sqrt(float(rig.loop.belief.predict()[1][at]))
+
+
+@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+def test_the_less_sure_the_height_the_less_is_known(window: float | None) -> None:
+    found = []
+    for z_variance in (0.0, 0.25, 4.0, 1e12):
+        rig = Rig(column(), taking={"window": window})
+        read_at(rig, 1.0, 20.0, -LAYER, z_variance=z_variance)
+        rig.ingestion.stop_waiting()
+        assert rig.observed == ["c2r0z1"]
+        found.append(deviation(rig, "c2r0z1"))
+    assert found == sorted(found)
+    assert found[2] > 1.2 * found[0]
+
+
+@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
+    window: float | None,
+) -> None:
+    rig = Rig(column(), taking={"window": window})
+    read_at(rig, 1.0, 20.0, -LAYER, variance=9.0, z_variance=0.5)
+    rig.ingestion.stop_waiting()
+    belief, place = rig.loop.belief, rig.topology.names.index("c2r0z1")
+    precision, *_ = belief._data.places.collapse(
+        np.array([place]), belief.noise_variance, None, belief._data._beside(np.array([place]))
+    )
+    expected = 0.01 + belief.varies_by(place, 9.0, 0.5)
+    assert 1.0 / precision[:, 0] == pytest.approx(expected, rel=1e-5)
+    [line] = lines(rig)
+    assert (line["position_variance"], line["height_variance"]) == (9.0, 0.5)
+    assert line["position"] == [20.0, 0.0, -LAYER]
+    if window is None:
+        assert line["stay"]["off"] == pytest.approx([3.0, math.sqrt(0.5)], rel=1e-5)
+
+
+def test_above_or_below_its_place_a_reading_says_less_of_it() -> None:
+    at, above, beside = (Rig(column(), taking={"window": None}) for _ in range(3))
+    read_at(at, 1.0, 20.0, -LAYER)
+    read_at(above, 1.0, 20.0, -LAYER + 0.8)
+    read_at(beside, 1.0, 24.0, -LAYER)
+    for rig in (above, beside):
+        rig.ingestion.stop_waiting()  # for it to come nearer
+        assert rig.observed == ["c2r0z1"]
+        assert deviation(rig, "c2r0z1") > 1.02 * deviation(at, "c2r0z1")
+    assert lines(above)[0]["stay"]["off"] == [0.0, 0.8]
+    assert lines(beside)[0]["stay"]["off"] == [4.0, 0.0]
+    assert "stay" not in lines(at)[0]
+
+
+def test_of_a_stay_those_near_the_point_count_upwards_too() -> None:
+    """A slow dive through a layer: of 8 degC a metre what is left is that of the point."""
+    rig = Rig(column(), taking={"window": None})
+    for i, z in enumerate(np.arange(-1.2, -2.81, -0.1).tolist()):
+        read_at(rig, 1.0 + 0.1 * i, 20.0, z, value=20.0 + 8.0 * z)
+    stay = lines(rig)[-1]["stay"]
+    assert rig.observed == ["c2r0z1"]
+    assert stay["count"] == 17
+    assert stay["value"] == pytest.approx(20.0 - 8.0 * LAYER, abs=0.1)
+
+
+def test_the_journal_has_it_and_gives_it_back() -> None:
+    rig, other = (Rig(column(), taking={"window": None}) for _ in range(2))
+    for i in range(15):
+        read_at(rig, 1.0 + i, 4.0 * (i % 10), -0.4 * i, i % 3, 0.1 * (i % 4), value=12.0 + 0.3 * i)
+    rig.ingestion.stop_waiting()
+    assert len(lines(rig)) == 15
+    for line in lines(rig):
+        event = parse_event(line)
+        assert isinstance(event, ReadingUsed)
+        assert to_line(event) == line
+        assert other.ingestion.pipeline.tell_again(event)
+    mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
+    assert mine[0].tolist() == theirs[0].tolist()
+    assert mine[1].tolist() == theirs[1].tolist()
+
+
+def test_a_journal_of_before_is_read_as_it_was() -> None:
+    rig = Rig(column(), taking={"window": None})
+    read_at(rig, 1.0, 24.0, -LAYER)
+    rig.ingestion.stop_waiting()
+    [line] = lines(rig)
+    line = line | {"position": [24.0, 0.0], "stay": line["stay"] | {"off": 4.0}}
+    event = parse_event(line)
+    assert isinstance(event, ReadingUsed)
+    assert event.stay is not None
+    assert (event.reading.position, event.stay.off) == ((24.0, 0.0), 4.0)
+    other = Rig(column(), taking={"window": None})
+    assert other.ingestion.pipeline.tell_again(event)
+    assert deviation(other, "c2r0z1") == deviation(rig, "c2r0z1")
+
+
+def test_the_gate_is_as_much_wider() -> None:
+    def told(z_variance: float) -> Rig:
+        rig = Rig(column(), taking={"gate": 6.0, "gate_places": 3, "window": 0.0})
+        for i in range(5):
+            read_at(rig, 1.0 + i, STEP * i, -LAYER, value=10.0)
+        read_at(rig, 9.0, 40.0, -LAYER, z_variance=z_variance, value=11.5)
+        return rig
+
+    assert told(0.0).ingestion.rejected["gated"] == 1
+    assert told(900.0).ingestion.rejected["gated"] == 0
+
+
+def test_on_a_map_in_the_plane_no_height_counts() -> None:
+    rig = Rig(grid(5), taking={"mount": (0.0, 0.0, 5.0)})
+    read_at(rig, 1.0, 20.0, 7.0, z_variance=4.0)
+    [line] = lines(rig)
+    assert line["position"] == [20.0, 0.0]
+    assert "height_variance" not in line
+    assert deviation(rig, "c2r0") < 0.1
+
+
+def test_what_is_no_variance_of_a_height_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(column())
+    with caplog.at_level(logging.WARNING):
+        read_at(rig, 1.0, 20.0, 0.0, z_variance=-1.0)
+        read_at(rig, 2.0, 20.0, 0.0, z_variance=50.0**2)
+        read_at(rig, 3.0, 20.0, 0.0, variance=500.0**2)
+    assert rig.ingestion.checks.bad_covariances == 1
+    [high] = [text for text in caplog.messages if "more than the map is" in text]
+    assert "uncertain by 50 m upwards, more than the map is high" in high, "said once"
+    assert "height_variance" not in lines(rig)[0]
+
+
+@pytest.mark.parametrize(
+    ("mount", "heading", "name"),
+    [
+        ((0.0, 0.0), 0.0, "c2r0z1"),
+        ((0.0, 0.0, -2.0), 0.0, "c2r0z2"),
+        ((0.0, 0.0, 2.0), math.nan, "c2r0z0"),
+        ((10.0, 0.0, -4.0), 0.0, "c3r0z3"),
+        ((10.0, 0.0, -4.0), math.pi, "c1r0z3"),
+    ],
+)
+def test_a_reading_counts_for_the_layer_of_its_sensor(
+    mount: tuple[float, ...], heading: float, name: str
+) -> None:
+    rig = Rig(column(), taking={"mount": mount})
+    read_at(rig, 1.0, 20.0, -LAYER, heading=heading)
+    assert rig.observed == [name]
+    here = rig.ingestion.here
+    assert here is not None
+    assert rig.topology.names[here.place] == "c2r0z1", "the probe itself"
+
+
+def test_two_sensors_one_above_the_other_by_tf() -> None:
+    rig = Rig(column())
+    read_at(rig, 1.0, 20.0, -LAYER)
+    for t, mount in ((1.1, (0.0, 0.0, 2.0)), (1.2, (-10.0, 0.0, -2.0))):
+        what = RawReading(round(t * SECOND), 7.0, None, mount=mount)
+        rig.mission.inbox.put(what, rig.seconds)
+    read_at(rig, 2.0, 20.0, -LAYER)
+    assert rig.observed == ["c2r0z0", "c2r0z1", "c1r0z2"]  # by their numbers
+
+
+def test_a_sensor_in_another_layer_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        Rig(column(), taking={"mount": (0.0, 0.0, 0.5)})
+        assert not caplog.messages
+        Rig(column(), taking={"mount": (0.0, 0.0, -1.5)})
+    [said] = caplog.messages
+    assert "sits 1.50 m below the pose, and places lie 2.00 m above one another" in said
+
+
+def test_a_reading_far_above_the_map_is_off_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Of 10 m across and 2 m up, 9 m up are farther than a place is from the next."""
+    rig = Rig(column(), taking={"mount": (0.0, 0.0, 9.0)})
+    read_at(rig, 1.0, 20.0, 0.0)
+    assert rig.ingestion.rejected == {"off_map": 1}
+    assert "taken at (20.0, 0.0, 9.0), farther than 10 m from every place" in caplog.text
+
+
+def test_a_mount_upwards_makes_no_position_unsure() -> None:
+    found = mounted(
+        Pose(0, "map", 3.0, 4.0, math.nan, 1.0, z=-2.0, z_variance=0.3), (0.0, 0.0, 5.0)
+    )
+    assert (found.x, found.y, found.z) == (3.0, 4.0, 3.0)
+    assert (found.variance, found.z_variance) == (1.0, 0.3)
+
+
+def test_between_two_poses_it_is_between() -> None:
+    track = PoseTrack(10.0, 60.0)
+    for t, variance in ((0, 1.0), (4, 3.0)):
+        track.add(Pose(t * SECOND, "map", 0.0, 0.0, 0.0, z=0.0, z_variance=variance))
+    found: Any = track.at(SECOND)
+    assert found.z_variance == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        Pose(5, "map", 1.0, 2.0, 0.5, 0.0, 0.0, -3.0, 0.25),
+        Pose(5, "map", 1.0, 2.0, 0.5, 0.0, 0.0, -3.0),
+        RawReading(5, 7.0, None, mount=(1.0, 2.0, -0.5)),
+        RawReading(5, 7.0, None, mount=(1.0, 2.0)),
+    ],
+)
+def test_a_trace_keeps_it(what: Pose | RawReading) -> None:
+    assert taken_of(_noted(Envelope(what, 1.0), 1.0))[1] == what
