@@ -281,7 +281,7 @@ class MissionDraft:
                 )
                 if note := fit.roads_note(self.heard[name], self.map.places):
                     self.told.append(f"note: {note}")
-        for kind in ("reading", "pose"):
+        for kind in ("pose", "reading"):
             topics = [name for what, name, _ in named if what == kind and name in there]
             self._find_needs(kind, [self.heard[name] for name in topics])
         self._look_at_waypoints()

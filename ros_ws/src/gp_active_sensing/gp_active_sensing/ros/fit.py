@@ -179,8 +179,8 @@ def roads_note(heard: Heard, places: Topology | None) -> str:
         return ""
     return (
         f"pose: {heard.topic} comes every {heard.period:.1f} s, and half of the roads are driven "
-        f"in less than {seconds:.1f} s at their speed limits. Readings of a road with fewer than two "
-        "poses seldom count (partial_visit): publish poses more often, or set a smaller "
+        f"in less than {seconds:.1f} s at their speed limits. Readings of a road with fewer than "
+        "two poses seldom count (partial_visit): publish poses more often, or set a smaller "
         "mission.coverage"
     )
 
