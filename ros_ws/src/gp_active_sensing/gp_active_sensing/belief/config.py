@@ -172,7 +172,7 @@ class BeliefConfig:
     )
     smoothness: float = param(
         SMOOTHNESS,
-        help="graph_matern: ν; 0.5 rough, 1.5 with a slope, 2.5 with a curvature",
+        help="graph_matern: 0.5 = rough, 1.5 = with a slope, 2.5 = with a curvature",
         above=0.0,
         high=20.0,
     )

@@ -48,7 +48,8 @@ class IntegratedVariance:
     beam: int = param(8, help="sequences that are kept at each reading ahead", low=1)
     candidates: int = param(
         8,
-        help="most λ that are planned with; of those that predict alike one stands for all",
+        help="candidates of the belief that are planned with, at most; of those that predict "
+        "alike one stands for all",
         low=1,
     )
 

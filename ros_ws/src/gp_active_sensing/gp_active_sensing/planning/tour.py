@@ -67,7 +67,8 @@ class Tour:
 
     candidates: int = param(
         4,
-        help="most λ that are planned with; of those that predict alike one stands for all",
+        help="candidates of the belief that are planned with, at most; of those that predict "
+        "alike one stands for all",
         low=1,
     )
     places: int = param(

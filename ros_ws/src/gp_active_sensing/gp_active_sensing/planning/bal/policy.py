@@ -80,12 +80,12 @@ class Bal:
     enumerated (`max_sequences`).
     """
 
-    horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
-    samples: int = param(5, help="branches per candidate, S", low=1)
+    horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
+    samples: int = param(5, help="branches of each place that may be next", low=1)
     alpha: float = param(
         0.1,
-        help="gap at which the search ends, α: nat; with `map_error` a share of what the readings "
-        "ahead take off at least, as first known",
+        help="gap at which the search ends; with `map_error` not in nat, a share of what the "
+        "readings ahead take off at least, as first known",
         unit="nat",
         low=0.0,
     )
@@ -108,7 +108,7 @@ class Bal:
     )
     tau: float | None = param(
         None,
-        help="truncation τ of the draws; default 5 times the largest predictive deviation",
+        help="truncation of the draws; default 5 times the largest predictive deviation",
         unit="unit of the readings",
         low=0.0,
     )
@@ -125,31 +125,35 @@ class Bal:
         "tight",
         help="what states are known to be worth before they are expanded. cells: the chain "
         "rule's; tight = and by the variance where one reading is to come; pairwise = and by the "
-        "divergences of the candidate λ there. draws: the chain rule's (with `loosening`), or "
-        "constant = between the noise's entropy and the prior's",
+        "divergences of the belief's candidates there. draws: the chain rule's (with `loosening`), "
+        "or constant = between the noise's entropy and the prior's",
         choices=("tight", "chain", "pairwise", "constant"),
     )
     loosening: float = param(
         0.0,
-        help="draws: how many times the entropy of the belief over λ the chain rule's bounds are "
-        "moved apart, each way; about 2 makes a search that is stopped early explore what tells λ",
+        help="draws: how many times the entropy of the belief's weights the chain rule's bounds "
+        "are moved apart, each way; about 2 makes a search that is stopped early explore what "
+        "tells the belief's candidates apart",
         low=0.0,
         high=100.0,
     )
     mass: float = param(
         0.999,
-        help="cells: share of the belief that is planned with; the least probable λ beyond it wait",
+        help="cells: share of the belief that is planned with; its least probable candidates "
+        "beyond that wait",
         above=0.0,
         high=1.0,
     )
     candidates: int = param(
         8,
-        help="cells: most λ that are planned with; those whose predictions agree are joined",
+        help="cells: candidates of the belief that are planned with, at most; those whose "
+        "predictions agree are joined",
         low=1,
     )
     max_sequences: int = param(
         2000,
-        help="visiting sequences enumerated for exact per-λ bounds; greedy bounds beyond",
+        help="visiting sequences enumerated for exact bounds under each candidate of the belief; "
+        "greedy bounds beyond",
         low=1,
     )
     memory: float = param(

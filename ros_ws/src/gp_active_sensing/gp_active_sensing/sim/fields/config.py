@@ -71,7 +71,7 @@ class FieldConfig:
         "places are joined",
     )
     smoothness: float = param(
-        SMOOTHNESS, help="graph_matern: ν of the draw (gp)", above=0.0, high=20.0
+        SMOOTHNESS, help="graph_matern: smoothness of the draw (gp)", above=0.0, high=20.0
     )
     length_scale: float | tuple[float, ...] | None = param(
         None,
