@@ -132,6 +132,7 @@ setup(
             "pytest-xdist",
             "hypothesis",
             "geopandas",  # reads what `export` writes, as a GIS does
+            "osmnx",  # graphs of streets, as users bring them
             "joblib",
             "click>=8.2",
         ],

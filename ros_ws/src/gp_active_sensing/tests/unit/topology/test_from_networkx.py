@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -12,9 +14,11 @@ import shapely
 
 import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.types import Cost
+from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm, write_osm
 
 SPEED_OF_TOWNS = 50.0 / 3.6
 
@@ -50,6 +54,70 @@ def test_an_osmnx_like_graph_is_a_road_map() -> None:
     drive = roads.route(roads.names.index("14_11_0"), straight, np.ones(roads.n, dtype=np.bool_))
     assert drive.cost.metres / drive.cost.seconds == pytest.approx(SPEED_OF_TOWNS, rel=1e-6)
     assert {"speed_limit", "class"} <= set(roads.attributes.names)
+
+
+def of_osmnx(folder: Path) -> nx.MultiDiGraph[int]:
+    """A block as osmnx itself reads it from an extract, with a street across it."""
+    osmnx = pytest.importorskip("osmnx", reason="osmnx is not installed")
+    one_way = {"highway": "primary", "maxspeed": "50", "lanes": "2", "oneway": "yes"}
+    ways = [
+        (100, [1, 2, 3], {**RESIDENTIAL, "maxspeed": "30", "name": "South"}),
+        (101, [3, 13, 23], one_way),
+        (102, [23, 22, 21], RESIDENTIAL),
+        (103, [21, 11, 1], RESIDENTIAL),
+        (104, [11, 12, 13], {**RESIDENTIAL, "maxspeed": "20 mph"}),
+    ]
+    graph: nx.MultiDiGraph[int] = osmnx.graph_from_xml(write_osm(folder, osm(ways)))
+    return graph
+
+
+def test_a_graph_of_osmnx_is_the_road_map_of_its_extract(tmp_path: Path) -> None:
+    """Projected or not, saved or not: the same streets with the same lengths."""
+    graph = of_osmnx(tmp_path)
+    roads = gas.from_networkx(graph)
+    assert isinstance(roads, Roads)
+    assert set(roads.names) == {f"{u}_{v}_{key}" for u, v, key in graph.edges(keys=True)}
+    assert "3_13_0" in roads.names
+    assert "13_3_0" not in roads.names, "a one-way street"
+    assert roads.datum == pytest.approx((13.402, 52.501), abs=1e-6)
+    lengths = {f"{u}_{v}_{key}": d for u, v, key, d in graph.edges(keys=True, data="length")}
+    for i, name in enumerate(roads.names):
+        drawn = float(np.hypot(*np.diff(roads.geometry(i), axis=0).T).sum())
+        assert drawn == pytest.approx(lengths[name], rel=5e-3)  # osmnx measures on a sphere
+    import osmnx
+
+    projected = gas.from_networkx(osmnx.project_graph(graph))
+    order = [projected.names.index(name) for name in roads.names]  # osmnx may have changed it
+    assert len(order) == projected.n
+    np.testing.assert_allclose(projected.positions[order], roads.positions, atol=0.3)
+    osmnx.save_graphml(graph, tmp_path / "saved.graphml")
+    saved = build_topology(MapConfig(file=str(tmp_path / "saved.graphml")))
+    assert saved.names == roads.names
+    np.testing.assert_allclose(saved.positions, roads.positions, atol=1e-6)
+
+
+@pytest.mark.parametrize("real", [False, True], ids=["like osmnx", "of osmnx"])
+def test_streets_are_driven(real: bool, tmp_path: Path) -> None:
+    """Every street that is driven into begins where the one before ended; one-ways are obeyed."""
+    graph = of_osmnx(tmp_path) if real else osmnx_like()
+    roads = gas.from_networkx(graph, speed=8.0)
+    loop = gas.SensingLoop(
+        roads,
+        gas.belief_on(gas.BeliefConfig(), roads),
+        gas.build_policy({"name": "tour"}),
+        budget=gas.Budget(readings=4),
+    )
+    ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
+    way = [0]
+    while (plan := loop.ask(way[-1])).waypoint is not None:
+        way += plan.path
+        assert way[-1] == plan.waypoint
+        loop.tell([gas.Reading(stamp_ns=len(way), location=plan.waypoint, value=30.0 + len(way))])
+        assert len(way) < 50
+    assert int(loop.belief.observed.sum()) == 4
+    for before, after in pairwise(way):
+        assert ends[roads.names[before]][1] == ends[roads.names[after]][0]
+    assert np.isfinite(loop.belief.predict()[0]).all()
 
 
 def test_nodes_are_places() -> None:

@@ -1,0 +1,132 @@
+"""Missions on maps that people bring, from their file to an export that other programs read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from click.testing import CliRunner
+
+from gp_active_sensing.cli import cli
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim import run_scenario, scenario_from_mapping
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.util.resources import find_resource
+from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm, write_osm
+
+FIELD = {"kind": "gp", "length_scale": 60.0, "signal_std": 2.0, "mean": 15.0, "unit": "degC"}
+FEW = {"readings": 6}
+
+
+def drive(folder: Path, map: dict[str, Any], **sections: Any) -> Path:
+    """Run a small mission on a map, to its end; return the run directory."""
+    what = {"name": "brought", "map": map, "field": FIELD, "budget": FEW, **sections}
+    what.setdefault("limit", {"expansions": 30})
+    done = run_scenario(scenario_from_mapping(what), folder / "run")
+    assert (done.status, done.observed) == ("finished", 6)
+    return folder / "run"
+
+
+def taken_home(run: Path, format: str) -> Path:
+    """Export the map of a run with the command, as its user does."""
+    out = run.with_name(f"home.{format}")
+    done = CliRunner().invoke(cli, ["export", str(run), "--to", format, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return out
+
+
+def read_places(run: Path) -> list[str]:
+    return [record["name"] for record in RunDirectory.open(run).records()]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_lake_of_qgroundcontrol(tmp_path: Path) -> None:
+    """Cells of the export lie in the polygons of the plan, as read without this package."""
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    home = [-138.7, 59.8]
+    probe = {"start": home, "end": "start", "speed": 2.0}
+    run = drive(tmp_path, {"file": "lake.plan", "spacing": 30.0}, probe=probe)
+    data = json.loads(taken_home(run, "geojson").read_text(encoding="utf-8"))
+    assert data["gp_active_sensing"]["crs"] == "EPSG:4326"
+    plan = json.loads(find_resource("maps", "lake.plan").read_text(encoding="utf-8"))
+    fences = [shape for shape in plan["geoFence"]["polygons"] if shape["inclusion"]]
+    assert fences
+    fence = shapely.union_all(
+        [shapely.Polygon([(lon, lat) for lat, lon in shape["polygon"]]) for shape in fences]
+    )
+    features = {feature["properties"]["place"]: feature for feature in data["features"]}
+    assert len(features) > 40
+    for feature in features.values():
+        assert fence.buffer(1e-6).covers(shapely.geometry.shape(feature["geometry"]).centroid)
+    read = [name for name, f in features.items() if f["properties"]["readings"]]
+    assert sorted(read) == sorted(set(read_places(run)))
+    first = shapely.geometry.shape(features[read_places(run)[0]]["geometry"]).centroid
+    lat, lon, _ = plan["mission"]["plannedHomePosition"]
+    assert shapely.Point(lon, lat).distance(first) < 120.0 / 75_000.0  # degrees of longitude
+    rows = rows_of(taken_home(run, "csv"))
+    assert [row["place"] for row in rows] == list(features)
+    summary = RunDirectory.open(run).summary()
+    assert sum(int(row["readings"]) for row in rows) == summary["readings"] >= 6
+    assert summary["metres"] > 0.0
+    errors = [float(row["std"]) for row in rows]
+    at = [float(row["std"]) for row in rows if int(row["readings"])]
+    assert max(at) < max(errors)
+
+
+def test_stations_whose_columns_have_names_of_their_own(tmp_path: Path) -> None:
+    table = tmp_path / "gauges.csv"
+    lines = [f"P{k};{500000 + 37 * k % 200};{5983000 + 53 * k % 190};{k % 4}" for k in range(12)]
+    table.write_text("\n".join(["Nr;E;N;Tiefe", *lines]) + "\n", encoding="utf-8")
+    own = {"name": "Nr", "x": "E", "y": "N", "depth": "Tiefe"}
+    run = drive(tmp_path, {"file": str(table), "columns_of": own, "speed": 2.0})
+    names = read_places(run)
+    assert len(set(names)) == 6
+    table = taken_home(run, "csv")
+    rows = rows_of(table)
+    assert [row["place"] for row in rows] == [f"P{k}" for k in range(12)]
+    assert [float(row["z"]) for row in rows] == [-float(k % 4) for k in range(12)]
+    assert {row["place"] for row in rows if int(row["readings"])} == set(names)
+    again = build_topology(MapConfig(file=str(table)))  # what was exported is a map
+    assert again.names == tuple(f"P{k}" for k in range(12))
+    assert again.points.tolist() == [
+        [500000 + 37 * k % 200, 5983000 + 53 * k % 190, -(k % 4)] for k in range(12)
+    ]
+
+
+def test_streets_that_osmnx_has_saved(tmp_path: Path) -> None:
+    """A graph of osmnx itself, made of an extract without the network, is a map by its file."""
+    osmnx = pytest.importorskip("osmnx", reason="osmnx is not installed")
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    one_way = {"highway": "primary", "maxspeed": "50", "oneway": "yes"}
+    ways = [
+        (100, [1, 2, 3], {**RESIDENTIAL, "maxspeed": "30"}),
+        (101, [3, 13, 23], one_way),
+        (102, [23, 22, 21], RESIDENTIAL),
+        (103, [21, 11, 1], RESIDENTIAL),
+        (104, [11, 12, 13], {**RESIDENTIAL, "maxspeed": "20 mph"}),
+    ]
+    graph = osmnx.graph_from_xml(write_osm(tmp_path, osm(ways)))
+    osmnx.save_graphml(graph, tmp_path / "quarter.graphml")
+    map = {"file": str(tmp_path / "quarter.graphml"), "speed": 8.0}
+    run = drive(tmp_path, map, field={**FIELD, "length_scale": 150.0})
+    names = read_places(run)
+    ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
+    assert set(names) <= ends.keys()
+    data = json.loads(taken_home(run, "geojson").read_text(encoding="utf-8"))
+    lines = {f["properties"]["place"]: f["geometry"] for f in data["features"]}
+    assert lines.keys() == ends.keys()
+    for name, (u, v) in ends.items():
+        first, last = lines[name]["coordinates"][0], lines[name]["coordinates"][-1]
+        nodes = [(graph.nodes[node]["x"], graph.nodes[node]["y"]) for node in (u, v)]
+        np.testing.assert_allclose([first, last], nodes, atol=2e-7)
+    loaded = build_topology(scenario_from_mapping({"map": map, "field": FIELD, "budget": FEW}).map)
+    assert loaded.datum == pytest.approx((13.402, 52.501), abs=1e-6)
