@@ -25,6 +25,8 @@ _KEPT_NUMBERS = 8_000_000
 """Numbers in the searches that are kept for one map."""
 _KEPT_WAYS = 200_000
 """Places on the ways that are kept for one map."""
+_SMALL = 2000
+"""Places of a map on which a search to all of them costs no more than one nearby."""
 _DETOUR = 2.0
 """How much longer than straight a way may be that is looked for nearby first."""
 
@@ -143,9 +145,9 @@ class Distances:
         return least, before
 
     def _find(self, a: int, b: int) -> Route | None:
-        """Look for a way: in what is known, then nearby, then everywhere."""
+        """Look for a way: in what is known, on a large map nearby, then everywhere."""
         found = self._rows.get(a)
-        if found is None and self._moves is not None:
+        if found is None and self._moves is not None and self.n > _SMALL:
             if not self._most_per_metre:
                 self._most_per_metre = _most_per_metre(self._moves, self.by)
             straight = math.hypot(*(self._points[b] - self._points[a]))
