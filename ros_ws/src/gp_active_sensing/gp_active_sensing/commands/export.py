@@ -25,22 +25,39 @@ __all__ = ["export"]
     help="Default: the run's name, in this folder.",
 )
 @click.option("--stage", type=int, metavar="N", help="The map after stage N, not the last one.")
+@click.option(
+    "--layer",
+    type=float,
+    metavar="Z",
+    help="Only the layer at this height in metres, upwards. Default: all layers.",
+)
 @click.option("--overwrite", is_flag=True, help="Write again what is there.")
 def export(
-    run_dir: Path, format: str, out: Path | None, stage: int | None, overwrite: bool
+    run_dir: Path,
+    format: str,
+    out: Path | None,
+    stage: int | None,
+    layer: float | None,
+    overwrite: bool,
 ) -> None:
     """Write the map of the run directory RUN for other programs.
 
     Estimate, standard deviation, number and average of the readings of every place. The run may be
     a simulation, a mission or a replay, also one that is under way. asc, pgm and ros write two
-    files, FILE_mean and FILE_std.
+    files, FILE_mean and FILE_std; of a map in layers two of each layer, such as FILE_z-3m_mean.
     """
     from gp_active_sensing.export import export_map, format_of
+    from gp_active_sensing.export.lattice import layer_at
     from gp_active_sensing.report.run_map import map_of_run
 
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
     field = map_of_run(run_dir, stage)
-    of_stage = "" if stage is None else f"-stage{stage}"
-    path = out or Path(f"{run_dir.resolve().name}{of_stage}{suffix}")
+    name = run_dir.resolve().name
+    if stage is not None:
+        name += f"-stage{stage}"
+    if layer is not None:
+        name += f"_{layer_at(field.topology, layer).word}"
+        field = field.at_height(layer)
+    path = out or Path(f"{name}{suffix}")
     for file in export_map(field, path, format, overwrite=overwrite):
         click.echo(str(file))

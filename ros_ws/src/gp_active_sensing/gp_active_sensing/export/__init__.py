@@ -5,7 +5,6 @@ from gp_active_sensing.export.formats import (
     FORMATS,
     check_format,
     export_map,
-    file_names,
     format_of,
     rendered,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "FieldMap",
     "check_format",
     "export_map",
-    "file_names",
     "format_of",
     "rendered",
 ]

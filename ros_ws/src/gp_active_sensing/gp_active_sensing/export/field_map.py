@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.topology import Topology
+from gp_active_sensing.export.lattice import layer_at
+from gp_active_sensing.topology import FreeTopology, Topology
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray, IntArray
 
@@ -84,6 +85,36 @@ class FieldMap:
             unit,
             quantity,
             title,
+        )
+
+    def at_height(self, height: float) -> FieldMap:
+        """Return one layer of the map, as a map that has nothing else.
+
+        Args:
+            height: of the layer, or near it [m].
+
+        Raises:
+            RunError: there is none; the message lists those there are.
+        """
+        layer = layer_at(self.topology, height)
+        whole, which = self.topology, layer.places
+        names = [whole.names[place] for place in which.tolist()]
+        topology = FreeTopology(
+            whole.name,
+            whole.frame,
+            names,
+            whole.positions[which],
+            heights=np.full(len(which), layer.height),
+        ).located(whole.datum)
+        topology.weights = whole.weights[which]
+        return replace(
+            self,
+            topology=topology,
+            mean=self.mean[which],
+            std=self.std[which],
+            readings=self.readings[which],
+            values=self.values[which],
+            title=f"{self.title or whole.name}, z {layer.height:g} m",
         )
 
     @property

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from gp_active_sensing.errors import RunError, suggest
 from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.lattice import lattice_of
-from gp_active_sensing.export.occupancy import as_map_server, as_messages, square_lattice
+from gp_active_sensing.export.lattice import layers_of
+from gp_active_sensing.export.occupancy import as_map_server, as_messages, square_layers
 from gp_active_sensing.export.rasters import as_ascii_grids, as_geotiff, check_geotiff
 from gp_active_sensing.export.tables import as_csv, as_geojson, check_geojson
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.files import write_whole
 
-__all__ = ["FORMATS", "Format", "check_format", "export_map", "file_names", "format_of", "rendered"]
+__all__ = ["FORMATS", "Format", "check_format", "export_map", "format_of", "rendered"]
 
 Files = dict[str, str | bytes]
 """What is written, by file name."""
@@ -28,18 +28,16 @@ class Format(NamedTuple):
         suffix: of its file, or of its files.
         render: map and name without suffix -> what is written, by file name.
         check: raises where a map cannot be written so.
-        parts: what the names of its files end in, before the suffix; () = one file.
-        besides: suffixes of further files of each part.
+        several: it writes several files, whose names say before the suffix what each is.
+        besides: suffixes of further files.
     """
 
     suffix: str
     render: Callable[[FieldMap, str], Files]
     check: Callable[[Topology], object] = lambda topology: None
-    parts: tuple[str, ...] = ()
+    several: bool = False
     besides: tuple[str, ...] = ()
 
-
-_BOTH = ("mean", "std")
 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(".csv", lambda field, name: {f"{name}.csv": as_csv(field)}),
@@ -51,34 +49,21 @@ FORMATS: Mapping[str, Format] = {
     "asc": Format(
         ".asc",
         lambda field, name: {f"{name}_{k}.asc": v for k, v in as_ascii_grids(field).items()},
-        lattice_of,
-        _BOTH,
+        layers_of,
+        several=True,
     ),
-    "pgm": Format(".yaml", as_map_server, square_lattice, _BOTH, (".pgm",)),
+    "pgm": Format(".yaml", as_map_server, square_layers, several=True, besides=(".pgm",)),
     "geotiff": Format(
         ".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}, check_geotiff
     ),
     "ros": Format(
         ".yaml",
         lambda field, name: {f"{name}_{k}_grid.yaml": v for k, v in as_messages(field).items()},
-        square_lattice,
-        ("mean_grid", "std_grid"),
+        square_layers,
+        several=True,
     ),
 }
 """Each format by its name."""
-
-
-def file_names(name: str, format: str) -> list[str]:
-    """Return the names of the files of a format.
-
-    Args:
-        name: that they begin with.
-        format: one of `FORMATS`.
-    """
-    found = format_of(format)
-    suffixes = (found.suffix, *found.besides)
-    stems = [f"{name}_{part}" for part in found.parts] or [name]
-    return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
 
 
 def check_format(format: str, topology: Topology) -> None:
@@ -106,7 +91,8 @@ def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = Fal
 
     Args:
         field: the map.
-        out: file; a format of several files puts ``_mean`` and ``_std`` before its suffix.
+        out: file; a format of several files puts ``_mean`` and ``_std`` before its suffix, and
+            before that the layer, where the map has some.
         format: one of `FORMATS`.
         overwrite: files that are there are written again.
 
@@ -119,19 +105,19 @@ def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = Fal
         msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
         raise RunError(msg)
     kind = format_of(format)
-    exact = not kind.parts and bool(out.suffix)  # one file, as it was named
+    exact = not kind.several and bool(out.suffix)  # one file, as it was named
     named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
     name = out.stem if exact or named else out.name
-    names = [out.name] if exact else file_names(name, format)
-    there = [str(path) for each in names if (path := out.parent / each).exists()]
+    contents = rendered(field, name, format)
+    if exact:
+        [content] = contents.values()
+        contents = {out.name: content}
+    there = [str(path) for each in contents if (path := out.parent / each).exists()]
     if there and not overwrite:
         msg = (
             f"{', '.join(there)}: there already; name another file with --out, or give --overwrite"
         )
         raise RunError(msg)
-    contents = rendered(field, name, format)
-    if exact:
-        contents = dict(zip(names, contents.values(), strict=True))
     return [write_whole(out.parent / each, content) for each, content in contents.items()]
 
 

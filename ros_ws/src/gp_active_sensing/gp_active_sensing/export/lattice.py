@@ -1,8 +1,9 @@
-"""The cells of a grid: which row and column each place has, and where the grid lies."""
+"""The cells of a grid: which row and column each place has, and where the grid lies; its layers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,8 +13,10 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Lattice", "lattice_of"]
+__all__ = ["Lattice", "Layer", "lattice_of", "layer_at", "layers_of"]
 
+_NEAR = 0.25
+"""A height is that of a layer which is no farther off, in distances to the next layer."""
 _OFF = 1e-3
 """Share of a cell by which a place may lie beside its centre."""
 MOST_CELLS = 25_000_000
@@ -60,11 +63,101 @@ class Lattice:
         return raster
 
 
-def lattice_of(topology: Topology) -> Lattice:
-    """Return the cells of a map.
+@dataclass(frozen=True)
+class Layer:
+    """Places of a grid at one height.
+
+    Args:
+        places: (k,) which.
+        lattice: their cells; of all layers of a map it has the same rows and columns.
+        height: upwards [m]; None = all there is: the map has no layers.
+    """
+
+    places: IntArray
+    lattice: Lattice
+    height: float | None = None
+
+    @property
+    def word(self) -> str:
+        """What it is called in the name of a file, such as ``z-3m``; "" where there is only one."""
+        return "" if self.height is None else f"z{self.height:g}m"
+
+    def named(self, what: str) -> str:
+        """Return the word for something of this layer, such as ``z-3m_mean``."""
+        return f"{self.word}_{what}" if self.word else what
+
+
+def layers_of(topology: Topology) -> tuple[Layer, ...]:
+    """Return the layers of a map, the highest first; one without a height where it has none.
 
     Raises:
-        RunError: its places are no cells of one grid: roads, scattered points, heights.
+        RunError: its places are no cells of grids: roads, scattered points.
+    """
+    cells = _cells(topology)
+    rows, columns = cells.shape
+    cell = cells.row * columns + cells.column
+    if len(np.unique(cell)) == topology.n:
+        if not _share_beside([cells]) > 0.5:
+            raise _refused(topology, "most of its places have no other one beside them")
+        return (Layer(np.arange(topology.n), cells),)
+    if topology.heights is None:
+        raise _refused(topology, "several places stand at one position")
+    heights, which = np.unique(np.round(topology.heights, 6) + 0.0, return_inverse=True)
+    if len(np.unique(which * rows * columns + cell)) < topology.n:
+        raise _refused(topology, "several places stand at one position and height")
+    layers = [
+        Layer(places, replace(cells, row=cells.row[places], column=cells.column[places]), height)
+        for number, height in reversed(list(enumerate(heights.tolist())))
+        for places in [np.flatnonzero(which == number)]
+    ]
+    if not _share_beside([layer.lattice for layer in layers]) > 0.5:
+        raise _refused(topology, "most of its places have no other one beside them at their height")
+    return tuple(layers)
+
+
+def layer_at(topology: Topology, height: float) -> Layer:
+    """Return the layer of a map at a height [m], or near it.
+
+    Raises:
+        RunError: there is none; the message lists those there are.
+    """
+    if topology.heights is None:
+        msg = f"map {topology.name!r} lies in the plane, it has no layers; leave the layer out"
+        raise RunError(msg)
+    layers = layers_of(topology)
+    heights = np.array([layer.height for layer in layers if layer.height is not None])
+    if not len(heights):
+        msg = f"map {topology.name!r} has no layers, one above another; leave the layer out"
+        raise RunError(msg)
+    apart = np.abs(heights - height)
+    step = float(np.abs(np.diff(heights)).min())
+    if not apart.min() <= _NEAR * step:  # NaN too
+        shown = ", ".join(f"{each:g}" for each in heights.tolist())
+        msg = (
+            f"map {topology.name!r} has no layer at {height:g} m: its layers are at {shown} m "
+            "(z counts upwards, depths are negative)"
+        )
+        raise RunError(msg)
+    return layers[int(apart.argmin())]
+
+
+def lattice_of(topology: Topology) -> Lattice:
+    """Return the cells of a map that is one grid.
+
+    Raises:
+        RunError: its places are no cells of one grid: roads, scattered points, layers.
+    """
+    layers = layers_of(topology)
+    if len(layers) > 1:
+        raise _refused(topology, "several places stand at one position, one above another")
+    return layers[0].lattice
+
+
+def _cells(topology: Topology) -> Lattice:
+    """Return the cells in which places stand, perhaps several in one.
+
+    Raises:
+        RunError: they do not stand in cells.
     """
     if topology.roads or any(len(topology.geometry(i)) > 1 for i in range(min(topology.n, 2))):
         raise _refused(topology, "its places are pieces of roads")
@@ -72,7 +165,9 @@ def lattice_of(topology: Topology) -> Lattice:
     across, up = _step(x), _step(y)
     cell = across or up, up or across
     if not cell[0]:
-        raise _refused(topology, "it has one place only")
+        several = topology.n > 1
+        why = "its places stand above one another" if several else "it has one place only"
+        raise _refused(topology, why)
     centre = float(x.min()), float(y.min())
     column, columns = _counted(x, centre[0], cell[0])
     row, rows = _counted(y, centre[1], cell[1])
@@ -81,13 +176,7 @@ def lattice_of(topology: Topology) -> Lattice:
         raise _refused(topology, "its places do not stand in rows and columns")
     if rows * columns > MOST_CELLS:
         raise _refused(topology, f"it would have {rows} × {columns} cells, more than {MOST_CELLS}")
-    place = row * columns + column
-    if len(np.unique(place)) < topology.n:
-        raise _refused(topology, "several places stand at one position, such as above one another")
-    found = Lattice(centre, cell, (rows, columns), row, column)
-    if not _adjacent(found):
-        raise _refused(topology, "most of its places have no other one beside them")
-    return found
+    return Lattice(centre, cell, (rows, columns), row, column)
 
 
 def _step(values: FloatArray) -> float:
@@ -107,14 +196,16 @@ def _off(values: FloatArray, first: float, step: float) -> float:
     return float(np.abs(steps - np.rint(steps)).max())
 
 
-def _adjacent(lattice: Lattice) -> bool:
-    """Say whether most places have another one in the cell to the east, west, north or south."""
-    held = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
-    row, column = lattice.row + 1, lattice.column + 1
-    held[row, column] = True
-    beside = held[row + 1, column] | held[row - 1, column]
-    beside |= held[row, column + 1] | held[row, column - 1]
-    return bool(beside.mean() > 0.5)
+def _share_beside(lattices: Sequence[Lattice]) -> float:
+    """Return the share of places with another one in the cell to the east, west, north or south."""
+    beside = []
+    for lattice in lattices:
+        held = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
+        row, column = lattice.row + 1, lattice.column + 1
+        held[row, column] = True
+        found = held[row + 1, column] | held[row - 1, column]
+        beside.append(found | held[row, column + 1] | held[row, column - 1])
+    return float(np.concatenate(beside).mean())
 
 
 def _refused(topology: Topology, why: str) -> RunError:

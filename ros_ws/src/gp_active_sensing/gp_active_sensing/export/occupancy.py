@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.export.lattice import Lattice, Layer, lattice_of, layers_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
@@ -24,6 +24,7 @@ __all__ = [
     "levels_of",
     "limits_of",
     "square_lattice",
+    "square_layers",
 ]
 
 LEVELS = 100
@@ -42,20 +43,24 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OccupancyLayer:
-    """One of the two grids that are written.
+class _OccupancyGrid:
+    """One of the grids that are written, two of each layer.
 
     Args:
-        name: mean or std.
+        name: mean or std, and of which layer.
         title: what it is, with its unit.
         limits: of its levels.
         levels: (rows, columns) from south to north.
+        lattice: its cells.
+        height: of all its places [m]; 0 where they have none, or several.
     """
 
     name: str
     title: str
     limits: Limits
     levels: npt.NDArray[np.int8]
+    lattice: Lattice
+    height: float
 
     @property
     def scale(self) -> str:
@@ -102,6 +107,22 @@ def square_lattice(topology: Topology) -> Lattice:
         RunError: it is no grid, or its cells are no squares.
     """
     lattice = lattice_of(topology)
+    _check_squares(topology, lattice)
+    return lattice
+
+
+def square_layers(topology: Topology) -> tuple[Layer, ...]:
+    """Return the layers of a map, whose cells have to be squares; see `layers_of`.
+
+    Raises:
+        RunError: it is no grid, or its cells are no squares.
+    """
+    layers = layers_of(topology)
+    _check_squares(topology, layers[0].lattice)
+    return layers
+
+
+def _check_squares(topology: Topology, lattice: Lattice) -> None:
     width, height = lattice.cell
     if abs(width - height) > _SKEW * width:
         msg = (
@@ -109,23 +130,41 @@ def square_lattice(topology: Topology) -> Lattice:
             "has squares only. Use asc, geotiff, csv or geojson"
         )
         raise RunError(msg)
-    return lattice
 
 
-def _layers(field: FieldMap, lattice: Lattice) -> Iterator[_OccupancyLayer]:
+def _grids(field: FieldMap) -> Iterator[_OccupancyGrid]:
+    """Yield the grids of a map; a level stands for the same value in all its layers."""
     unit = f" [{field.unit}]" if field.unit else ""
-    for name, title, values, low in (
-        ("mean", f"{field.quantity}, estimate{unit}", field.mean, None),
-        ("std", f"{field.quantity}, standard deviation{unit}", field.std, 0.0),
-    ):
-        limits = limits_of(values, low)
-        yield _OccupancyLayer(name, title, limits, levels_of(lattice, values, limits))
+    limits = {"mean": limits_of(field.mean), "std": limits_of(field.std, 0.0)}
+    for layer in square_layers(field.topology):
+        above = "" if layer.height is None else f" at z {layer.height:g} m"
+        for name, title, values in (
+            ("mean", "estimate", field.mean),
+            ("std", "standard deviation", field.std),
+        ):
+            yield _OccupancyGrid(
+                layer.named(name),
+                f"{field.quantity}, {title}{above}{unit}",
+                limits[name],
+                levels_of(layer.lattice, values[layer.places], limits[name]),
+                layer.lattice,
+                _height(field.topology, layer),
+            )
+
+
+def _height(topology: Topology, layer: Layer) -> float:
+    """Return the height of all places of a layer [m]; 0 where they have none, or several."""
+    if topology.heights is None:
+        return 0.0
+    heights = topology.heights[layer.places]
+    return 0.0 if np.ptp(heights) else float(heights[0])
 
 
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """Return the image and the YAML of Nav2's map_server for mean and deviation, by file name.
 
-    The mode is ``raw``: a pixel is the level, 255 = no place.
+    Of each layer, where the map has some. The mode is ``raw``: a pixel is the level, 255 = no
+    place.
 
     Args:
         field: the map.
@@ -134,17 +173,15 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     Raises:
         RunError: the map is no grid of squares.
     """
-    lattice = square_lattice(field.topology)
-    x, y = lattice.corner
     files: dict[str, str | bytes] = {}
-    for layer in _layers(field, lattice):
-        image = f"{name}_{layer.name}.pgm"
-        rows, columns = lattice.shape
-        pixels = layer.levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
+    for grid in _grids(field):
+        (rows, columns), (x, y) = grid.lattice.shape, grid.lattice.corner
+        image = f"{name}_{grid.name}.pgm"
+        pixels = grid.levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
         files[image] = f"P5\n{columns} {rows}\n255\n".encode("ascii") + pixels.tobytes()
-        files[f"{name}_{layer.name}.yaml"] = (
-            f"# {layer.scale}\n"
-            f"image: {image}\nmode: raw\nresolution: {_metres(lattice.cell[0])}\n"
+        files[f"{name}_{grid.name}.yaml"] = (
+            f"# {grid.scale}\n"
+            f"image: {image}\nmode: raw\nresolution: {_metres(grid.lattice.cell[0])}\n"
             f"origin: [{_metres(x)}, {_metres(y)}, 0.0]\nnegate: 0\n"
             "occupied_thresh: 1.0\nfree_thresh: 0.0\n"
         )
@@ -154,25 +191,26 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
 def as_messages(field: FieldMap) -> dict[str, str]:
     """Return ``nav_msgs/msg/OccupancyGrid`` of mean and deviation as YAML, by the word for a name.
 
-    As ``ros2 topic pub`` takes it and ``ros2 topic echo`` writes it.
+    As ``ros2 topic pub`` takes it and ``ros2 topic echo`` writes it. Of each layer, where the map
+    has some.
 
     Raises:
         RunError: the map is no grid of squares.
     """
-    lattice = square_lattice(field.topology)
-    (rows, columns), (x, y) = lattice.shape, lattice.corner
-    return {
-        layer.name: (
-            f"# nav_msgs/msg/OccupancyGrid; {layer.scale}\n"
-            f"header:\n  frame_id: {_quoted(field.topology.frame)}\n"
-            f"info:\n  resolution: {_metres(lattice.cell[0])}\n"
-            f"  width: {columns}\n  height: {rows}\n"
-            f"  origin:\n    position: {{x: {_metres(x)}, y: {_metres(y)}, z: 0.0}}\n"
-            "    orientation: {x: 0.0, y: 0.0, z: 0.0, w: 1.0}\n"
-            f"data: [{', '.join(map(str, layer.levels.ravel().tolist()))}]\n"
-        )
-        for layer in _layers(field, lattice)
-    }
+    return {grid.name: _message(grid, field.topology.frame) for grid in _grids(field)}
+
+
+def _message(grid: _OccupancyGrid, frame: str) -> str:
+    (rows, columns), (x, y), z = grid.lattice.shape, grid.lattice.corner, grid.height
+    return (
+        f"# nav_msgs/msg/OccupancyGrid; {grid.scale}\n"
+        f"header:\n  frame_id: {_quoted(frame)}\n"
+        f"info:\n  resolution: {_metres(grid.lattice.cell[0])}\n"
+        f"  width: {columns}\n  height: {rows}\n"
+        f"  origin:\n    position: {{x: {_metres(x)}, y: {_metres(y)}, z: {_metres(z)}}}\n"
+        "    orientation: {x: 0.0, y: 0.0, z: 0.0, w: 1.0}\n"
+        f"data: [{', '.join(map(str, grid.levels.ravel().tolist()))}]\n"
+    )
 
 
 def _metres(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The map of a grid as rasters: ESRI ASCII grids and GeoTIFF."""
+"""The map of a grid as rasters: ESRI ASCII grids and GeoTIFF; of each of its layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.export.lattice import Lattice, layers_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
@@ -21,16 +21,17 @@ _NO_DATA = -9999.0
 def as_ascii_grids(field: FieldMap) -> dict[str, str]:
     """Return ESRI ASCII grids of mean and deviation, by the word for the name of their file.
 
+    Of each layer, where the map has some, all of them with the same rows and columns.
     Cells that are no squares have ``dx`` and ``dy`` in place of ``cellsize``, which GDAL reads.
     Coordinates are metres of the map.
 
     Raises:
         RunError: the map is no grid.
     """
-    lattice = lattice_of(field.topology)
     return {
-        "mean": _ascii_grid(lattice, field.mean),
-        "std": _ascii_grid(lattice, field.std),
+        layer.named(name): _ascii_grid(layer.lattice, values[layer.places])
+        for layer in layers_of(field.topology)
+        for name, values in (("mean", field.mean), ("std", field.std))
     }
 
 
@@ -52,6 +53,7 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
 def as_geotiff(field: FieldMap) -> bytes:
     """Return a GeoTIFF of three bands: mean, deviation and number of readings (float32).
 
+    Three of each layer, where the map has some, the highest first; each band says its height.
     Its coordinate system is the map's own about the datum, a transverse Mercator of WGS 84; none
     where the map has no datum.
 
@@ -59,13 +61,18 @@ def as_geotiff(field: FieldMap) -> bytes:
         RunError: the map is no grid.
         MissingDependencyError: rasterio is not installed.
     """
-    lattice = lattice_of(field.topology)
+    layers = layers_of(field.topology)
+    lattice = layers[0].lattice
     rasterio = _rasterio()
     from rasterio.io import MemoryFile
 
     (rows, columns), (dx, dy) = lattice.shape, lattice.cell
     datum = field.topology.datum
-    bands = (("mean", field.mean), ("std", field.std), ("readings", field.readings))
+    bands = [
+        (layer, name, values)
+        for layer in layers
+        for name, values in (("mean", field.mean), ("std", field.std), ("readings", field.readings))
+    ]
     profile: dict[str, Any] = {
         "driver": "GTiff",
         "width": columns,
@@ -79,9 +86,12 @@ def as_geotiff(field: FieldMap) -> bytes:
     }
     with MemoryFile() as memory:
         with memory.open(**profile) as raster:
-            for number, (name, values) in enumerate(bands, 1):
-                raster.write(lattice.filled(values)[::-1].astype(np.float32), number)
-                raster.set_band_description(number, name)
+            for number, (layer, name, values) in enumerate(bands, 1):
+                cells = layer.lattice.filled(values[layer.places])[::-1]
+                raster.write(cells.astype(np.float32), number)
+                raster.set_band_description(number, layer.named(name))
+                if layer.height is not None:
+                    raster.update_tags(number, z=f"{layer.height:g}")
                 if field.unit and name != "readings":
                     raster.set_band_unit(number, field.unit)
             raster.update_tags(title=field.title, quantity=field.quantity, unit=field.unit)
@@ -90,7 +100,7 @@ def as_geotiff(field: FieldMap) -> bytes:
 
 def check_geotiff(topology: Topology) -> None:
     """Refuse a map that is no grid (RunError), and do without rasterio (MissingDependencyError)."""
-    lattice_of(topology)
+    layers_of(topology)
     _rasterio()
 
 

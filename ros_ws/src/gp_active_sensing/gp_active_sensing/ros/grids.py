@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,8 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["GRID_TOPICS", "GridPublisher"]
+
+logger = logging.getLogger(__name__)
 
 GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/mean_grid", OccupancyGrid, qos.latched()),
@@ -63,4 +66,10 @@ class GridPublisher:
                 self._known = topology, square_lattice(topology)
             except RunError:
                 self._known = topology, None
+                if topology.heights is not None:
+                    logger.info(
+                        "map %r has heights and is no flat grid: nothing comes on ~/mean_grid, "
+                        "~/std_grid and ~/grid_limits; ~/field has every place with its z",
+                        topology.name,
+                    )
         return self._known[1]

@@ -256,3 +256,26 @@ def test_formats_that_do_not_fit_are_refused_at_the_start(
     with pytest.raises(ConfigError, match=why):
         node.configure()
     assert not (tmp_path / "run").exists()
+
+
+def test_a_map_in_layers_is_saved_layer_by_layer_and_has_no_flat_grids(
+    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    layers = ("map.heights:=[0.0, -3.0]", "mission.export:=['csv', 'asc', 'pgm']")
+    _, probe = read_one(ros, f"run_dir:={run}", *layers)
+    answer = save(ros)
+    assert answer.success
+    written = [f"map_z{z}m_{part}" for z in (0, -3) for part in ("mean", "std")]
+    for name in ("map.csv", *(f"{n}{s}" for n in written for s in (".asc", ".pgm", ".yaml"))):
+        assert name in answer.message
+        assert (run / name).stat().st_size > 10
+    assert [row["z"] for row in rows_of(run / "map.csv")] == ["0.0"] * 4 + ["-3.0"] * 4
+    probe.obedient = True
+    probe.hear(probe.waypoints[-1])
+    wait_until(lambda: len(probe.waypoints) > 3, "a few stages more")
+    said = capfd.readouterr().err
+    assert said.count("is no flat grid: nothing comes on ~/mean_grid") == 1
+    heard = grids(ros)
+    wait_until(lambda: probe.heard["field"], "the field")
+    assert not any(heard.values())
