@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,7 @@ def test_the_demo_runs_to_its_budget_and_leaves_a_run_directory(
     assert "arrival -> next waypoint out: median" in demo.said
     page = demo.out / "report.html"
     assert f"report: {page}" in demo.said
+    assert bool(re.search(r"^live page: http://", demo.said, re.MULTILINE)) == can_serve()
     assert "<html" in page.read_text(encoding="utf-8")
     assert "the mission is over" in (demo.out / "logs" / "nodes.log").read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "yard.yaml"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,6 +93,45 @@ def test_readings_that_have_to_settle_are_counted_and_no_problem(ros: Ros) -> No
     probe.pose(0.0, frame="elsewhere")
     wait_until(lambda: "rejected" in probe.problems, "a pose in another frame is a problem")
     assert probe.problems.split(", ")[-1] == "1 rejected"
+
+
+class Waiting(Probe):
+    """Stays at each waypoint, and says twice a second where it is and what it reads.
+
+    Its seconds are those of its stamps, which no busy machine holds up.
+    """
+
+    def begin(self, seconds_ago: float) -> None:
+        self.clock_ns = self.now_ns() - round(1e9 * seconds_ago)
+        self.arrived: dict[float, int] = {0.0: self.clock_ns}
+        self.obedient = True
+        self.pose(0.0, t=self.clock_ns)
+
+    def go(self) -> None:
+        x = self.waypoints[-1].pose.position.x
+        for _ in range(6):
+            self.clock_ns += 500_000_000
+            self.arrived.setdefault(x, self.clock_ns)
+            self.pose(x, t=self.clock_ns)
+            self.reading(self.field(x, 0.0), t=self.clock_ns)
+
+
+def test_readings_are_used_once_they_have_settled(ros: Ros, tmp_path: Path) -> None:
+    run, settle = tmp_path / "run", 1.5
+    sensing(ros, f"mission.settle:={settle}", "budget.readings:=3", f"run_dir:={run}")
+    probe = Waiting(ros).connect()
+    probe.begin(seconds_ago=60.0)
+    wait_until((run / "summary.json").exists, "the end of the mission")
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["status"], summary["observed"], summary["set_aside"]) == ("finished", 3, [])
+    assert summary["rejected_by_reason"].keys() == {"settling"}
+    assert summary["rejected_by_reason"]["settling"] >= 2 * 3
+    events = map(json.loads, (run / "journal.jsonl").read_text().splitlines())
+    used = [event for event in events if event["event"] == "reading"]
+    assert len({event["location"] for event in used}) == 3
+    for event in used:
+        stayed = event["stamp_ns"] - probe.arrived[10.0 * event["location"]]
+        assert stayed >= round(1e9 * settle)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x01\x00\x00\xff\xff\xff\xff", b"\xff" * 64])
