@@ -124,8 +124,9 @@ def test_readings_are_used_once_they_have_settled(ros: Ros, tmp_path: Path) -> N
     wait_until((run / "summary.json").exists, "the end of the mission")
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["status"], summary["observed"], summary["set_aside"]) == ("finished", 3, [])
-    assert summary["rejected_by_reason"].keys() == {"settling"}
-    assert summary["rejected_by_reason"]["settling"] >= 2 * 3
+    refused = summary["rejected_by_reason"]
+    assert refused.pop("settling") >= 2 * 3
+    assert refused.keys() <= {"mission_over"}  # what came after the last that was used
     events = map(json.loads, (run / "journal.jsonl").read_text().splitlines())
     used = [event for event in events if event["event"] == "reading"]
     assert len({event["location"] for event in used}) == 3
