@@ -250,7 +250,7 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         path = [*map(str, self.path), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-        alone = {"ROS_DOMAIN_ID": str(domain_id()), **LOOPBACK}
+        alone = {"ROS_DOMAIN_ID": str(domain_id("pages")), **LOOPBACK}
         return {**os.environ, **alone, "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "120"}
 
     def _nodes(self, step: Step, use: str, arguments: list[str], command: list[str]) -> None:

@@ -28,8 +28,12 @@ _DOMAINS = 100
 
 
 @functools.cache
-def domain_id() -> int:
-    """Return a ROS domain (1 to 100) that no other worker on this machine has, of any suite."""
+def domain_id(use: str = "tests") -> int:
+    """Return a ROS domain (1 to 100) that no other worker on this machine has, of any suite.
+
+    Args:
+        use: what it is for; nodes that lived in this process may still be seen in its others.
+    """
     import fcntl  # where there is ROS for the tests, there is this
 
     first = os.getpid()

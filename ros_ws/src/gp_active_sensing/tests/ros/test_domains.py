@@ -11,7 +11,7 @@ CODE = """
 import os, sys
 os.getpid = lambda: int(sys.argv[1])  # whatever number this process has
 from tests.ros.conftest import domain_id
-print(domain_id(), domain_id(), flush=True)
+print(domain_id(), domain_id(), domain_id("pages"), flush=True)
 sys.stdin.read()
 """
 
@@ -36,5 +36,5 @@ def test_a_domain_belongs_to_one_process() -> None:
     for process in started:
         process.communicate("")
         assert process.returncode == 0
-    assert all(first == second for first, second in found)
-    assert len({mine, *(int(first) for first, _ in found)}) == 3
+    assert all(first == second for first, second, _ in found)
+    assert len({mine, *(int(one) for first, _, pages in found for one in (first, pages))}) == 5
