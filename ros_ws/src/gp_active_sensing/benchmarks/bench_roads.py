@@ -32,18 +32,23 @@ KEPT = "roads.jsonl"
 COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
+LAST = ("bal N'=5", "tour")
+"""On the draws and in San Jose; `tour` takes a minute a draw."""
 PAIRS = (
     ("bal N'=3", "apgd"),
     ("bal N'=4", "apgd"),
     ("bal N'=4", "bal N'=3"),
+    ("bal N'=5", "apgd"),
+    ("bal N'=5", "bal N'=4"),
     ("spread", "bal N'=4"),
     ("tour", "bal N'=4"),
+    ("tour", "bal N'=5"),
     ("tour", "spread"),
 )
 """Policies that are compared directly, beside all with the reference."""
 NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
 """Fields of each network that has speeds."""
-DRAWS = "draws, as learned"
+DRAWS, CLEAR = "draws, as learned", "draws, clear"
 
 
 def tasks(*, smoke: bool = False) -> Iterator[Task]:
@@ -62,7 +67,11 @@ def tasks(*, smoke: bool = False) -> Iterator[Task]:
     for name, count in traffic.items():
         yield from _all(name, range(count), range(1), MORE)
         yield from _all(name, range(count), range(1, 2), (*MAIN, *MORE))
-    yield from _all("draws, clear", range(40), range(1), (*MAIN, *MORE))
+    yield from _all(CLEAR, range(40), range(1), (*MAIN, *MORE))
+    for policy in LAST:
+        yield from _all("San Jose", range(12), range(2), (policy,))
+        yield from _all(DRAWS, range(40), range(1), (policy,))
+        yield from _all(CLEAR, range(40), range(1), (policy,))
 
 
 def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> Iterator[Task]:

@@ -165,3 +165,50 @@ def test_a_policy_that_a_network_lacks_has_no_row(tables: Any) -> None:
     one = tables.Missions([*pair(0, 0, 1.0), row("spread", 0, 0, [3.0])], [0], [2])
     two = tables.Missions(pair(0, 0, 1.0), [0], [2])
     assert [r[0] for r in tables.network_rows({"a": one, "b": two})] == ["bal"]
+
+
+def test_what_is_crossed_again_or_has_no_value_is_no_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gp_active_sensing.belief import BeliefConfig
+    from gp_active_sensing.topology import MapConfig, build_topology
+
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    before = set(sys.modules)
+    try:
+        road_runs, fields = (importlib.import_module(m) for m in ("road_runs", "road_fields"))
+        grid = build_topology(MapConfig(kind="grid", columns=7, rows=1, spacing=10.0))
+        values = np.array([[1.0, 2.0, np.nan, np.nan, 3.0, 1.0, 2.0]])
+        belief = BeliefConfig(
+            kernel="se", length_scales=(10.0,), signal_std=(1.0,), noise_std=(0.1,)
+        )
+        made = fields.RoadFields("x", "m", grid, values, 0.0, belief, (0,), (2, 4))
+        monkeypatch.setattr(road_runs, "FIELDS", {"x": lambda: made})
+        for policy in ("ie", "tour", "bal N'=5"):
+            found = road_runs.play(road_runs.Task("x", 0, 0, policy))
+            assert len(found["went"]) == 4, policy
+            assert len(set(found["went"])) == 4, "each place once"
+            assert not {2, 3} & set(found["went"]), "places without a value are driven, not read"
+            assert [mark["metres"] for mark in found["marks"]][1] >= 30.0
+    finally:
+        for name in set(sys.modules) - before:
+            if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+
+
+def test_all_pairs_have_missions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    before = set(sys.modules)
+    try:
+        bench, runs = (importlib.import_module(m) for m in ("bench_roads", "road_runs"))
+        wanted = list(bench.tasks())
+        assert {task.policy for task in wanted} == set(runs.POLICIES)
+        assert len({task.key for task in wanted}) == len(wanted)
+        for pair in bench.PAIRS:
+            for name in ("San Jose", bench.DRAWS, bench.CLEAR):
+                assert set(pair) <= {task.policy for task in wanted if task.fields == name}
+        assert [task.policy for task in wanted[-40:]] == ["tour"] * 40, "the slowest ones at last"
+    finally:
+        for name in set(sys.modules) - before:
+            if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
