@@ -441,7 +441,8 @@ def places_of(topology: Topology) -> dict[str, Any]:
     }
     if topology.heights is not None:
         side = _side(topology.positions)
-        return found | {"shape": "cells", "side": side, "layers": layers_of(topology, side)}
+        found |= {"shape": "cells", "side": side, "layers": layers_of(topology, side)}
+        return found | {"z": topology.heights.round(3).tolist()}
     if is_line(topology):
         axis = int(np.argmax(np.ptp(topology.positions, axis=0)))
         return found | {"shape": "line", "axis": "xy"[axis]}

@@ -42,7 +42,7 @@
       const got = at.read.get(i);
       const lonlat = degrees(places, x, y);
       return {
-        place: places.names[i], x: metres(x), y: metres(y),
+        place: places.names[i], x: metres(x), y: metres(y), ...(places.z ? { z: places.z[i] } : {}),
         ...(lonlat ? { longitude: lonlat[0], latitude: lonlat[1] } : {}),
         mean: short(at.mean[i]), std: short(at.std[i]),
         readings: got ? got[1] : 0, value: got ? short(got[0]) : null,

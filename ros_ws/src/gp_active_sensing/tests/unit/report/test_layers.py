@@ -44,6 +44,8 @@ def test_the_payload_of_a_map_with_heights() -> None:
     found = places_of(COLUMN)
     assert (found["shape"], found["side"]) == ("cells", 10.0)
     assert found["layers"]["labels"][0] == "z 0 m"
+    assert COLUMN.heights is not None
+    assert found["z"] == COLUMN.heights.tolist()
     wall = make_grid(4, 1, 10.0, heights=[0, -2])
     assert not is_line(wall)
     assert layers_of(make_grid(4, 3, 10.0), 10.0) is None

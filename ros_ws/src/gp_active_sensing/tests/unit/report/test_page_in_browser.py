@@ -17,6 +17,7 @@ from gp_active_sensing.report import write_report
 from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, BrowserError, Page
+from tests.unit.report.layered import THERMOCLINE, layers_drawn
 from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
@@ -343,6 +344,60 @@ def test_a_phone(show: Open, grid: Path) -> None:
     page.look(width=844, height=390)
     page.until("document.querySelector('#charts svg').viewBox.baseVal.width !== 0")
     assert page.evaluate(OVERFLOW) <= 0
+
+
+@pytest.fixture(scope="module")
+def column(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("column") / "run"
+    run_scenario(load_scenario("thermocline", overrides=THERMOCLINE), run)
+    return write_report(run)
+
+
+@pytest.mark.parametrize("looks", [{}, {"width": 390, "height": 844, "scale": 2.0}])
+def test_a_map_with_heights(show: Open, column: Path, looks: dict[str, Any]) -> None:
+    page = show(column, **looks)
+    assert page.evaluate(TITLES)[:3] == ["Truth", "Estimate", "Uncertainty"]
+    assert all(colours >= 15 for colours, _ in page.evaluate(INK))
+    for found in layers_drawn(page, column.parent):
+        assert found == {"places": True, "between": False, "labels": 4}
+    assert re.search(r"c\dr\dz\d read [\d.]+ °C · 8 of 36 places observed", text(page, "readout"))
+    assert re.search(r"[\d.]+ across, [\d.]+ m up", text(page, "belief-rows"))
+    last = page.evaluate(INK)
+    page.key("Home")
+    first = page.evaluate(INK)
+    assert [a[1] == b[1] for a, b in zip(first, last, strict=True)] == [True, False, False]
+    for found in layers_drawn(page, column.parent):
+        assert found["labels"] == 4
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_a_place_below_others_is_asked_and_taken_home(
+    browser: Browser, show: Open, column: Path, tmp_path: Path
+) -> None:
+    """Each layer has places of its own for the mouse, and heights in what is taken home."""
+    page = show(column)
+    box = "document.querySelectorAll('canvas.map')[1]"
+    page.evaluate(f"{box}.scrollIntoView({{block: 'center'}})")
+    left, _, right, bottom = (float(v) for v in page.evaluate(f"{box}.dataset.box").split(","))
+    x, y = page.evaluate(f"(({{x, y}}) => [x, y])({box}.getBoundingClientRect())")
+    tip = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
+    for at, name in (((left + 8, bottom - 8), "c0r0z2"), ((right - 8, bottom - 8), "c2r0z3")):
+        page.mouse(x + at[0], y + at[1])
+        (shown,) = page.evaluate(tip)
+        assert shown.splitlines()[0] == name
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    for number, suffix in enumerate(("csv", "geojson")):
+        page.evaluate(f"document.querySelectorAll('#downloads button')[{number}].click()")
+        file = tmp_path / f"thermocline-stage8.{suffix}"
+        wait_until(lambda file=file: browser.wait(0.02) or file.exists(), f"{file.name}")  # type: ignore[misc]
+    places = map_of_run(column.parent).topology
+    with (tmp_path / "thermocline-stage8.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    found = [[float(row[key]) for key in "xyz"] for row in rows]
+    assert found == places.points.tolist()
+    data = json.loads((tmp_path / "thermocline-stage8.geojson").read_text())
+    heights = [feature["properties"]["z"] for feature in data["features"]]
+    assert heights == places.points[:, 2].tolist()
 
 
 def test_a_road_map(show: Open, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.web.server import WatchServer
 from tests.browser import Browser, Page
 from tests.unit.mission.grids import LARGER, LARGEST, drive_on, steps, take
+from tests.unit.report.layered import THERMOCLINE, layers_drawn
 from tests.unit.report.runs import HOSTILE, bag_run, decided, node_run, plan, record, used
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, mapping
@@ -105,6 +107,34 @@ def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
         assert page.evaluate("document.getElementById('buttons').hidden")
         page.evaluate("document.getElementById('stages').open = true")
         page.until("document.querySelectorAll('#stages tr').length === 7", LIMIT)
+        assert page.complaints == []
+
+
+def test_a_mission_in_layers_under_way(watch: Open, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    few = [word for text in THERMOCLINE for word in ("--set", text)]
+    command = [sys.executable, "-m", "gp_active_sensing.cli", "run", "thermocline", *few]
+    with serving(run) as server:
+        page = watch(server)
+        with subprocess.Popen([*command, "--out", str(run)], stdout=subprocess.DEVNULL) as process:
+            until_text(page, "state", "stage")
+            until_text(page, "heading", "thermocline · tour")
+            assert process.wait(LIMIT) == 0
+        until_text(page, "state", "Finished, stage 8")
+        assert text(page, "known").startswith("8 of 36 places are read.")
+        for width in (1200, 390):
+            page.look(width=width, height=844)
+            page.until(
+                "[...document.querySelectorAll('canvas.map')].every("
+                "(c) => c.width === Math.round(c.clientWidth * devicePixelRatio))",
+                LIMIT,
+            )
+            drawn = layers_drawn(page, run)
+            assert drawn == [{"places": True, "between": False, "labels": 4}] * 3
+            assert page.evaluate(OVERFLOW) <= 0
+        page.evaluate("document.getElementById('stages').open = true")
+        page.until("document.querySelectorAll('#stages tr').length === 9", LIMIT)
+        assert re.search(r"c\dr\dz[1-3]", text(page, "stages"))
         assert page.complaints == []
 
 
