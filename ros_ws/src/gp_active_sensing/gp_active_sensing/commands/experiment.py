@@ -28,6 +28,9 @@ __all__ = ["TrialDisplay", "end_lines", "experiment", "failure_lines", "show_tri
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: cores.")
 @click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler.")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Seeds 0 … N-1 only.")
+@click.option(
+    "--baseline", metavar="LABEL", help="Show paired differences to this policy, not the file's."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON, nothing else.")
 def experiment(
     file: str,
@@ -36,6 +39,7 @@ def experiment(
     jobs: int | None,
     cluster: str | None,
     seeds: int | None,
+    baseline: str | None,
     as_json: bool,
 ) -> None:
     """Run the experiment FILE (a shipped one's name, or a YAML file): many runs, then tables."""
@@ -61,7 +65,7 @@ def experiment(
     # those that it frees for them.
     if (quiet := "ignore:resource_tracker:UserWarning") not in sys.warnoptions:
         sys.warnoptions.append(quiet)
-    loaded = load_experiment(file, seeds=seeds)
+    loaded = load_experiment(file, seeds=seeds, baseline=baseline)
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}")
     console = Console(quiet=as_json, soft_wrap=True)
@@ -85,7 +89,7 @@ def experiment(
     if as_json:
         click.echo(json.dumps(outcome_mapping(found, outputs), indent=2, allow_nan=False))
     else:
-        for line in end_lines(found, outputs):
+        for line in end_lines(found, outputs, differences=baseline is not None):
             click.echo(line)
     if found.failures:
         raise click.ClickException("\n".join(failure_lines(found, str(directory))))
@@ -179,13 +183,15 @@ def show_trials(console: Console) -> Iterator[TrialDisplay]:
         yield TrialDisplay(console, bar)
 
 
-def end_lines(loaded: Loaded, outputs: ExperimentOutputs) -> list[str]:
-    """Return the first table and where everything is."""
+def end_lines(
+    loaded: Loaded, outputs: ExperimentOutputs, *, differences: bool = False
+) -> list[str]:
+    """Return the first table, the differences to the baseline if asked for, and what is where."""
     from gp_active_sensing.experiments import tables_of
     from gp_active_sensing.experiments.tables import to_text
 
-    tables = tables_of(loaded)[:1]
-    lines = [*to_text(tables[0]), ""] if tables else []
+    tables = tables_of(loaded)[: 2 if differences else 1]
+    lines = [line for table in tables for line in (*to_text(table), "")]
     lines += loaded.notes
     found = [("records", outputs.tables.parent), ("tables", outputs.tables)]
     found += [("figures", figure.parent) for figure in outputs.figures[:1]]

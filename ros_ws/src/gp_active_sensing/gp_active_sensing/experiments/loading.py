@@ -31,12 +31,15 @@ __all__ = ["load_experiment", "read_experiment"]
 T = TypeVar("T")
 
 
-def load_experiment(name_or_path: str | Path, *, seeds: int | None = None) -> Experiment:
+def load_experiment(
+    name_or_path: str | Path, *, seeds: int | None = None, baseline: str | None = None
+) -> Experiment:
     """Read an experiment's file and check everything in it.
 
     Args:
         name_or_path: name of a shipped experiment ("bal_1d"), or path of a YAML file.
         seeds: another number of seeds than the file's.
+        baseline: another policy to compare the others with than the file's.
 
     Raises:
         ResourceError: no such file; the message lists the shipped ones and the nearest match.
@@ -46,6 +49,8 @@ def load_experiment(name_or_path: str | Path, *, seeds: int | None = None) -> Ex
     mapping = load_yaml(path)
     if seeds is not None:
         mapping["seeds"] = seeds
+    if baseline is not None:
+        mapping["baseline"] = baseline
     return read_experiment(mapping, source=str(path), base_dir=path.parent, name=path.stem)
 
 

@@ -303,6 +303,22 @@ def test_experiment_resumes_and_says_what_is_done(experiment_file: Path, tmp_pat
     assert "note: 4 records are of trials that are not in the file" in shorter.stdout
 
 
+def test_experiment_is_compared_with_another_policy(experiment_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
+    assert "difference to" not in cli(*command).stdout
+    assert "difference to random on the same seeds" in (out / "tables.md").read_text()
+    records = (out / "records.jsonl").read_text()
+    result = cli(*command, "--resume", "--baseline", "two")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    (head,) = [i for i, line in enumerate(lines) if "difference to two on the same seeds" in line]
+    assert lines[head].startswith("RMSPE")
+    assert lines[head + 2].split()[0] == "random"
+    assert "difference to two on the same seeds" in (out / "tables.md").read_text()
+    assert (out / "records.jsonl").read_text() == records, "nothing is run again"
+
+
 def test_experiment_as_json(experiment_file: Path, tmp_path: Path) -> None:
     result = cli("experiment", experiment_file, "--out", tmp_path / "o", "--jobs", 1, "--json")
     assert result.exit_code == 0
@@ -380,6 +396,7 @@ def test_experiment_s_default_directory(
         (["FILE", "--resume"], 2, "--resume needs --out"),
         (["FILE", "--jobs", "0"], 2, "0 is not in the range"),
         (["FILE", "--seeds", "0"], 2, "0 is not in the range"),
+        (["FILE", "--baseline", "tow"], 1, "Did you mean 'two'"),
         (["FILE", "--jobs", "2", "--cluster", "tcp://x:1"], 2, "--jobs is for this machine"),
         ([], 2, "Missing argument"),
     ],
