@@ -4,7 +4,8 @@
     python docs/images/make_pictures.py lake       # one
 
 Each scenario is run as shipped, its report page is opened, and a part of it is photographed. The
-page of a belief over kernels (`kernels`) needs torch, and some minutes to learn it.
+live pages (`live_desk`, `live_phone`) are photographed while the run waits in the middle; they need
+tornado. The page of a belief over kernels (`kernels`) needs torch, and some minutes to learn it.
 """
 
 from __future__ import annotations
@@ -14,25 +15,31 @@ import importlib.util
 import io
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.sim.runner import SimulationRunner  # noqa: E402 - loads numpy
 from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
+from gp_active_sensing.sim.runner import SimulationRunner  # noqa: E402 - loads numpy
+from gp_active_sensing.web.options import CommandAnswer, WatchOptions  # noqa: E402
+from gp_active_sensing.web.serve import make_server, served  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HELPER = HERE.parents[1] / "ros_ws" / "src" / "gp_active_sensing" / "tests" / "browser.py"
 WIDTH = 1100  # CSS pixels, which the picture has as well
-MOST_BYTES = 400_000
+MOST_BYTES = 100_000
 COLOURS = 256  # of the palette of a picture that would be larger
 MARGIN = 8
-READY = "document.documentElement.dataset.ready === 'yes'"
+READY = "document.documentElement?.dataset.ready === 'yes'"
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,10 @@ class Picture:
         first: of that at the top.
         fleet: names of several probes that drive it together.
         scenario: what is run; "" = the one of the picture's name.
+        changes: keys of the scenario with other values, as after ``--set``.
+        live: photograph the live page while the run is at its `stage`.
+        width: of the window, CSS pixels.
+        dark: in the dark theme.
     """
 
     stage: int | None = None
@@ -54,8 +65,14 @@ class Picture:
     first: str = "#field"
     fleet: tuple[str, ...] = ()
     scenario: str = ""
+    changes: tuple[str, ...] = ()
+    live: bool = False
+    width: int = WIDTH
+    dark: bool = False
 
 
+_BOAT = ("policy={name: tour}", "budget.readings=null", "budget.metres=9000")
+"""The lake with the default policy, and metres for a budget, as a boat has them."""
 PICTURES = {
     "town": Picture(stage=40, last="#charts figure:nth-child(3)"),
     "town_slots": Picture(),
@@ -69,6 +86,17 @@ PICTURES = {
     "hot_spot": Picture(),
     "plume": Picture(stages=(10, 35, 60)),
     "kernels": Picture(first="header", last="#curves"),
+    "live_desk": Picture(stage=60, first="header", live=True, scenario="lake", changes=_BOAT),
+    "live_phone": Picture(
+        stage=60,
+        first="#live",
+        last="#field figure:nth-of-type(2)",
+        live=True,
+        scenario="lake",
+        changes=_BOAT,
+        width=390,
+        dark=True,
+    ),
 }
 
 
@@ -88,9 +116,13 @@ def main() -> None:
                     take(chromium, page, picture, options.out / f"{name}.png")
                     continue
                 scenario, run = (
-                    load_scenario(picture.scenario or name),
+                    load_scenario(picture.scenario or name, overrides=picture.changes),
                     Path(folder) / name,
                 )
+                if picture.live:
+                    with under_way(scenario, picture.stage or 1, run) as address:
+                        take(chromium, address, picture, options.out / f"{name}.png")
+                    continue
                 if picture.fleet:
                     rehearse(scenario, picture.fleet, run)
                 else:
@@ -101,7 +133,6 @@ def main() -> None:
 def learned(page: Path) -> Path:
     """Learn kernels from four days of temperatures on a roof, and write the page about them."""
     import numpy as np
-
     from gp_active_sensing.kernels.grammar import kernel_set
     from gp_active_sensing.learning.data.dataset import Dataset
     from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
@@ -125,8 +156,35 @@ def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
     played.close()
 
 
-def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:
-    """Photograph a part of a report page, once or at several stages."""
+@contextmanager
+def under_way(scenario: Scenario, stage: int, run: Path) -> Iterator[str]:
+    """Run a scenario up to a stage and let it wait there; yield the address of its live page."""
+    there, on = threading.Event(), threading.Event()
+
+    def wait(record: Mapping[str, Any]) -> None:
+        if record["stage"] == stage:
+            there.set()
+            on.wait()
+            sys.exit()  # of the thread: the rest of the mission is not needed
+
+    async def command(name: str) -> CommandAnswer:
+        return CommandAnswer(False, f"this is a picture: no {name}")
+
+    mission = threading.Thread(target=run_scenario, args=(scenario, run), kwargs={"on_stage": wait})
+    mission.start()
+    options = WatchOptions(token_file=run.with_suffix(".token"))
+    try:
+        there.wait()
+        server = make_server(run, options, command)
+        with served(server):
+            yield server.entry
+    finally:
+        on.set()
+        mission.join()
+
+
+def take(chromium: object, report: Path | str, picture: Picture, file: Path) -> None:
+    """Photograph a part of a page, once or at several stages."""
     if picture.stages:
         from PIL import Image
 
@@ -141,23 +199,28 @@ def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:
             top += part.height
         whole.save(file, optimize=True)
     else:
-        fragment = "" if picture.stage is None else f"#stage={picture.stage}"
+        fragment = "" if picture.stage is None or picture.live else f"#stage={picture.stage}"
         _photograph(chromium, report, fragment, picture, file)
     _shrink(file)
 
 
 def _photograph(
-    chromium: object, report: Path, fragment: str, picture: Picture, file: Path
+    chromium: Any, report: Path | str, fragment: str, picture: Picture, file: Path
 ) -> None:
-    """Photograph a part of a report page as it is at a stage."""
-    page = chromium.page(width=WIDTH, height=900)  # type: ignore[attr-defined]
-    page.open(report, fragment, ready=READY)
+    """Photograph a part of a page, of a file or of a server, as it is at a stage."""
+    page = chromium.page(width=picture.width, height=900, dark=picture.dark)
+    if isinstance(report, Path):
+        page.open(report, fragment, ready=READY)
+    else:
+        page.call("Page.navigate", url=report)
+        shown = "parseInt(document.getElementById('where').textContent.slice('stage '.length))"
+        page.until(f"{READY} && {shown} >= {picture.stage}")
     top, bottom = page.evaluate(
         f"['{picture.first}', '{picture.last}'].map((s) => document.querySelector(s))"
         ".map((e) => e.getBoundingClientRect())"
         ".map((box, i) => window.scrollY + (i ? box.bottom : box.top))"
     )
-    page.picture(file, (0.0, top - MARGIN, WIDTH, bottom - top + 2 * MARGIN))
+    page.picture(file, (0.0, top - MARGIN, picture.width, bottom - top + 2 * MARGIN))
     page.close()
 
 
@@ -170,7 +233,10 @@ def _shrink(file: Path) -> None:
     except ImportError:
         return
     with Image.open(io.BytesIO(file.read_bytes())) as image:
-        small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        # The method keeps the colours of what is small, such as the robot; the rounds those of the
+        # paper and the maps.
+        method, plain = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+        small = image.convert("RGB").quantize(COLOURS, method=method, kmeans=8, dither=plain)
     small.save(file, optimize=True)
 
 

@@ -237,7 +237,7 @@ def _known(done: Reconstruction, topology: Topology, unit: str, aim: Aim | None)
     if before is not None and before > 1.05 * last.promised:
         whole += f", down from {brief(before)}{after}"
     doubt = called(topology.names[int(std.argmax())])
-    whole += f". Least is known of {doubt} (± {brief(float(std.max()))}{after})."
+    whole += f". Least is known of {doubt} (±\u00a0{brief(float(std.max()))}{after})."
     if aim is not None:
         reached = "is reached" if last.promised <= aim.error else "is not reached yet"
         whole += f" The error that was asked for, {brief(aim.error)}{after}, {reached}."
