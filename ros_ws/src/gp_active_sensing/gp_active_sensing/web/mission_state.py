@@ -211,7 +211,7 @@ class MissionState:
                 remains = self.seconds_left.get(name, seconds)
                 text = f"{_duration(remains)} of {_duration(seconds)} left at the last decision"
                 add(f"time{whose}", seconds - remains, seconds, text)
-        first = next((s.promised for s in done.steps if s.promised is not None), None)
+        first = _first_promise(done)
         if self.aim is not None and first is not None and last.promised is not None:
             text = f"{brief(last.promised)} promised, {brief(self.aim.error)} {unit} wanted".strip()
             gap = max(first - self.aim.error, 1e-12)
@@ -225,6 +225,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
 
 
+def _first_promise(done: Reconstruction) -> float | None:
+    """Return the first error that was promised from two places or more.
+
+    From fewer it is what was held for possible before, and says nothing of the field.
+    """
+    known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
+    return next(known, None)
+
+
 def _known(done: Reconstruction, topology: Topology, unit: str, aim: Aim | None) -> str:
     """Say in a sentence or two how good the map is by now."""
     last, std = done.steps[-1], done.std[-1]
@@ -233,7 +242,7 @@ def _known(done: Reconstruction, topology: Topology, unit: str, aim: Aim | None)
     if last.promised is None:
         return f"{read} That is too little to promise an error of the map yet."
     whole = f"{read} The map as it is promises an error of {brief(last.promised)}{after}"
-    before = next((s.promised for s in done.steps if s.promised is not None), None)
+    before = _first_promise(done)
     if before is not None and before > 1.05 * last.promised:
         whole += f", down from {brief(before)}{after}"
     doubt = called(topology.names[int(std.argmax())])

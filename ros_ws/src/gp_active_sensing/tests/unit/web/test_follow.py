@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
+from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import LiveView
 from tests.unit.mission.grids import LARGER, LARGEST, drive_on, steps, take
@@ -79,3 +82,18 @@ def test_a_map_that_is_missing_is_said_and_waited_for(tmp_path: Path) -> None:
     assert follower.problem == ""
     assert follower.found is not None
     assert follower.found.data.topology.n == 32
+
+
+def test_a_promise_from_before_the_readings_is_not_what_they_began_with(tmp_path: Path) -> None:
+    """It would be 100 °C, where nothing was said of the water, and all bars nearly full."""
+    budget = ("budget.readings=null", "budget.metres=2000.0", "budget.error=0.1")
+    scenario = load_scenario("lake", overrides=budget, policy="lawnmower")
+    run_scenario(scenario, tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
+    follower.go_on(60.0)
+    told = json.loads(LiveView(follower).parts()["mission"])
+    before = re.search(r"promises an error of ([\d.]+) .*down from ([\d.]+)", told["known"])
+    assert before is not None
+    assert float(before[1]) < float(before[2]) < 10.0
+    shares = {line["what"]: line["share"] for line in told["spent"]}
+    assert 0.0 < shares["error of the map"] < 0.9
