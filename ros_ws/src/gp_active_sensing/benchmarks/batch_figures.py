@@ -12,6 +12,7 @@ reading.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -46,6 +47,7 @@ CLAIMS = (
 )
 SCALES = (1, 20, 80)
 """What divides β_t in batch_width; 5 is in batch_5."""
+WIDTH_POLICIES = ("gp_bucb", "ucb_dpp_max", "ucb_dpp_sample")
 WIDTH_CLAIMS = (
     ("DPP-SAMPLE below DPP-MAX", "ucb_dpp_sample", "ucb_dpp_max"),
     ("DPP-MAX below GP-BUCB, not widened", "ucb_dpp_max", "gp_bucb"),
@@ -186,11 +188,48 @@ def averages_of(runs: Runs, baseline: str, at: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
+def own_changes(runs: Runs, scale: int, suffix: str, usual: Runs, base: int = 5) -> list[str]:
+    """Return a line a function, policy and kind of recommendation: its regret, less that with 5.
+
+    Averaged over the rounds; the difference is paired, of the seeds that both have.
+
+    Args:
+        runs: where β_t is divided by `scale`, policies named with `suffix`.
+        scale: what divides it.
+        suffix: of the labels.
+        usual: where it is divided by `base`, policies without suffix.
+        base: what divides it there.
+    """
+    lines = []
+    for (function, name), policy in itertools.product(NAMES.items(), WIDTH_POLICIES):
+        found = runs.get((function, policy + suffix), {})
+        other = usual.get((function, policy), {})
+        for kind in ("mean", "reading"):
+            if not found:
+                continue
+            own = mean_shown(values_of(found, kind).mean(axis=1))
+            seeds = sorted(set(found) & set(other))
+            less = ""
+            if scale != base and len(seeds) > 1:
+                values = values_of(found, kind, seeds) - values_of(other, kind, seeds)
+                less = f"{mean_shown(values.mean(axis=1))}, n = {len(seeds)}"
+            lines.append(
+                f"| {name} | {policy} | {scale} | {kind} | {len(found)} | {own} | {less} |"
+            )
+    return lines
+
+
+OWN_HEAD = (
+    "| function | policy | β_t divided by | named by | n | regret | less its own with 5 |\n"
+    "| --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
 def habits_of(runs: Runs, mark: object, suffix: str = "", early: int = 5) -> list[str]:
     """Return a line a function and policy: where its first rounds read, and in what region."""
     lines = []
     for function, name in NAMES.items():
-        for policy in ("gp_bucb", "ucb_dpp_max", "ucb_dpp_sample"):
+        for policy in WIDTH_POLICIES:
             found = runs.get((function, policy + suffix), {})
             if not found:
                 continue
@@ -307,6 +346,8 @@ def main() -> int:
     widths = [(scale, kept["width"], f"_{scale}") for scale in SCALES]
     widths.insert(1, (5, kept["5"], ""))
     show(claims_of(runs, WIDTH_CLAIMS, scale, suffix) for scale, runs, suffix in widths)
+    print("\n" + OWN_HEAD)
+    show(own_changes(runs, scale, suffix, kept["5"]) for scale, runs, suffix in widths)
     print("\n" + HABITS_HEAD)
     show(habits_of(runs, scale, suffix) for scale, runs, suffix in widths)
     print("\n| function | policy | B | n | told, median | largest | above 1 nat |")

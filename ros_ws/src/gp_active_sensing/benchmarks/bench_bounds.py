@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,24 @@ def run(starts: int = FIELDS, pictures: Path | None = None, kept_only: bool = Fa
     if left_out:
         every = 2 * len(BOUNDS) * len(PATHS)
         section.text += f" {left_out} of {every} lines (in order and renamed) were not played."
+    if changes := list(later(curves)):
+        section.text += (
+            f" Belief with {PATHS[-1]} paths less that with 200, renamed, paired: "
+            f"{', '.join(changes)}."
+        )
     if pictures is not None:
         draw(curves, reference, pictures / "bal_1d_bounds.png")
     return section
+
+
+def later(curves: Curves, before: int = 200) -> Iterator[str]:
+    """Yield for each kind of bounds what the belief is with most paths, less that with fewer."""
+    for label in BOUNDS:
+        beliefs = {paths: found for paths, found, _ in curves.get((label, True), [])}
+        first, last = beliefs.get(before, []), beliefs.get(PATHS[-1], [])
+        both = min(len(first), len(last))
+        if both > 1 and before != PATHS[-1]:
+            yield f"{paired_difference(last[:both], first[:both])} ({label})"
 
 
 def random_errors(kept: Kept, first: int, end: int) -> list[float]:

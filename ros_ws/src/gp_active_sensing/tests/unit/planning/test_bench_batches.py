@@ -160,6 +160,23 @@ def test_differences_are_of_the_seeds_that_both_have() -> None:
     assert compared(found, "branin", "a", "c", "mean") == ""
 
 
+def test_a_policy_with_other_bounds_is_held_against_its_own() -> None:
+    from batch_figures import own_changes, run_of
+
+    def runs(values: dict[int, float]) -> dict[int, Any]:
+        return {s: run_of(line([v, v], [[v], [v]], [[1.0], [0.0]])) for s, v in values.items()}
+
+    usual = {("branin", "gp_bucb"): runs({0: 1.0, 1: 1.5, 2: 2.0, 7: 99.0})}
+    other = {("branin", "gp_bucb_80"): runs({2: 5.0, 0: 4.5, 1: 5.0, 3: 5.5})}
+    found = own_changes(other, 80, "_80", usual)
+    start = "| Branin–Hoo | gp_bucb | 80 |"
+    assert found == [
+        f"{start} mean | 4 | 5 ± 0.2 | 3.33 ± 0.17, n = 3 |",
+        f"{start} reading | 4 | 5 ± 0.2 | 3.33 ± 0.17, n = 3 |",
+    ]
+    assert [text.split(" | ")[-1] for text in own_changes(usual, 5, "", usual)] == [" |", " |"]
+
+
 def test_errors_of_blocks_are_those_of_what_is_independent() -> None:
     from bench_bandits import block_error, effective_number
 

@@ -83,6 +83,17 @@ def test_lines_have_as_many_fields_as_were_played(monkeypatch: pytest.MonkeyPatc
     assert "10 of 20 lines" in section.text
 
 
+def test_what_more_paths_do_to_the_belief_is_paired() -> None:
+    import bench_bounds
+
+    curves = {
+        ("tight", True): [(200, [0.5, 0.7, 0.9], []), (800, [0.3, 0.3], [])],
+        ("tight", False): [(200, [0.5, 0.7], []), (800, [0.9, 0.9], [])],
+        ("constant", True): [(200, [0.5, 0.7], [])],
+    }
+    assert list(bench_bounds.later(curves)) == ["-0.30 ± 0.10 (tight)"]
+
+
 def test_policies_are_compared_on_the_seeds_that_both_had(monkeypatch: pytest.MonkeyPatch) -> None:
     import bench_learning
 
