@@ -198,7 +198,7 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
         what = f"waypoint: {name} is of type {', '.join(others)}"
         if _WAYPOINT in there:
-            return f"{what}, too; whoever listens to that hears no waypoint ({_WAYPOINT})"
+            return f"{what}, too; what listens to that hears no waypoint ({_WAYPOINT})"
         return f"{what}; waypoints are {_WAYPOINT}: give another topic (--waypoint)"
     if there:
         return ""

@@ -617,4 +617,4 @@ def test_notes_on_the_waypoints() -> None:
     assert note({"/pose": stamped}, {}).endswith("start what drives it, or give --waypoint")
     assert note({"/goal": stamped, "/pose": stamped}, {}).endswith("somebody listens to /goal")
     assert "/go is of type std_msgs/msg/String; waypoints are" in note({}, {"/go": other})
-    assert "std_msgs/msg/String, too; whoever listens" in note({"/go": stamped + other}, {})
+    assert "std_msgs/msg/String, too; what listens" in note({"/go": stamped + other}, {})
