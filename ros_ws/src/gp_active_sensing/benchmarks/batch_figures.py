@@ -246,6 +246,10 @@ def habits_of(runs: Runs, mark: object, suffix: str = "", early: int = 5) -> lis
     return lines
 
 
+TOLD_HEAD = (
+    "| function | policy | B | n | told, median | largest | above 1 nat |\n"
+    "| --- | --- | --- | --- | --- | --- | --- |"
+)
 HABITS_HEAD = (
     "| function | policy | β_t divided by | at the edge | R⁺ | regret of members 2 … B |\n"
     "| --- | --- | --- | --- | --- | --- |"
@@ -275,11 +279,10 @@ def told_of(runs: Runs, mark: object) -> list[str]:
     return lines
 
 
-def show(parts: Iterable[Sequence[str]]) -> None:
-    """Print the lines of a table that is made in parts."""
-    for part in parts:
-        for line in part:
-            print(line)
+def show(head: str, parts: Iterable[Sequence[str]]) -> None:
+    """Print a table that is made in parts; nothing where it has no lines."""
+    if lines := [line for part in parts for line in part]:
+        print(head, *lines, "", sep="\n")
 
 
 def draw(found: Mapping[int, Runs], target: Path) -> None:
@@ -340,22 +343,21 @@ def main() -> int:
     batches = {size: kept[str(size)] for size in (5, 10) if kept[str(size)]}
     for size, runs in batches.items():
         print(f"### B = {size}\n\n{table_of(runs, kept['alone'], (5, 10, 15), size)}\n")
-    print(claims_head("B"))
-    show(claims_of(runs, CLAIMS, size) for size, runs in batches.items())
-    print("\n" + claims_head("β_t divided by"))
+    show(claims_head("B"), (claims_of(runs, CLAIMS, size) for size, runs in batches.items()))
     widths = [(scale, kept["width"], f"_{scale}") for scale in SCALES]
     widths.insert(1, (5, kept["5"], ""))
-    show(claims_of(runs, WIDTH_CLAIMS, scale, suffix) for scale, runs, suffix in widths)
-    print("\n" + OWN_HEAD)
-    show(own_changes(runs, scale, suffix, kept["5"]) for scale, runs, suffix in widths)
-    print("\n" + HABITS_HEAD)
-    show(habits_of(runs, scale, suffix) for scale, runs, suffix in widths)
-    print("\n| function | policy | B | n | told, median | largest | above 1 nat |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    show(told_of(runs, size) for size, runs in batches.items())
+    show(
+        claims_head("β_t divided by"),
+        (claims_of(runs, WIDTH_CLAIMS, scale, suffix) for scale, runs, suffix in widths),
+    )
+    show(OWN_HEAD, (own_changes(runs, scale, suffix, kept["5"]) for scale, runs, suffix in widths))
+    show(HABITS_HEAD, (habits_of(runs, scale, suffix) for scale, runs, suffix in widths))
+    show(TOLD_HEAD, (told_of(runs, size) for size, runs in batches.items()))
     if (single := options.folder / "gp_ucb_incumbent.jsonl").is_file():
-        print("\n" + averages_of(runs_of(single), "gp_ucb_fifth", (50, 100, 300)))
-    draw(batches, options.out / "batch.png")
+        kept["incumbent"] = runs_of(single)
+        print(averages_of(kept["incumbent"], "gp_ucb_fifth", (50, 100, 300)))
+    if batches:
+        draw(batches, options.out / "batch.png")
     seconds = [
         run.more["seconds"] for r in kept.values() for by in r.values() for run in by.values()
     ]

@@ -160,6 +160,28 @@ def test_differences_are_of_the_seeds_that_both_have() -> None:
     assert compared(found, "branin", "a", "c", "mean") == ""
 
 
+def test_tables_without_lines_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder may have single searches only, as the page on claims has it."""
+    import batch_figures
+
+    lines = [
+        {**line([v], [[v]] * 300, [[1.0]] * 300), "seed": seed, "policy": policy, "seconds": 1.0}
+        for seed in range(3)
+        for policy, v in (("gp_ucb_fifth", 0.5), ("ei", 0.75))
+    ]
+    text = "".join(json.dumps({"configuration": "default", **one}) + "\n" for one in lines)
+    (tmp_path / "gp_ucb_incumbent.jsonl").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["batch_figures.py", str(tmp_path), "--out", str(tmp_path)])
+    assert batch_figures.main() == 0
+    said = capsys.readouterr().out
+    assert said.startswith("| policy | n |")
+    assert "| ei | 3 |" in said
+    assert "6 searches" in said
+    assert not (tmp_path / "batch.png").exists()
+
+
 def test_a_policy_with_other_bounds_is_held_against_its_own() -> None:
     from batch_figures import own_changes, run_of
 
