@@ -59,12 +59,15 @@ class MapMatcher:
         """A pose needs a z, which says above or below which others its place is."""
         self.stretch = 1.0
         """What a metre upwards counts like [m]: as many steps from place to place as across."""
+        self.layers: float | None = None
+        """Distance from a place to the next one above it [m]; None where none is above another."""
         self.rise = math.inf
         """How far it reaches upwards [m]; inf where all places are at one height, or at none."""
         if self.has_heights:
             steps = spacing_of(topology.points)
             self.spacing = steps.across or steps.up or 1.0
             self.stretch = 1.0 / steps.ratio
+            self.layers = steps.up
             self.rise = float(np.ptp(topology.points[:, 2])) or math.inf
         default = 30.0 if self.has_lines else self.spacing
         self.snap_distance = default if self._given is None else self._given

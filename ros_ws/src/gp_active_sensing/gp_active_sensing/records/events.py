@@ -15,8 +15,8 @@ decision   a plan, with the expansions spent and the state the policy left; ``ag
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop; an average says of how many (``count``) and since when
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``),
-           one of several of a stay, or beside its place's point, what the belief holds of that
-           stay from then on (``stay``)
+           one of several of a stay, beside its place's point, or at an unsure position, what the
+           belief holds of that stay from then on (``stay``)
 expert     of a simulated mission of version 0.1: the answers of its expert that were used
 query      where an expert is asked for values before the next decision
 answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before

@@ -436,8 +436,8 @@ class Ingestion:
             return
         self.mount = mount
         beside, above = math.hypot(*mount[:2]), sum(mount[2:])
-        layers = self.matcher.spacing / self.matcher.stretch
-        if self.matcher.has_heights and abs(above) > _BESIDE * layers:
+        layers = self.matcher.layers
+        if layers is not None and abs(above) > _BESIDE * layers:
             logger.warning(
                 "the sensor sits %.2f m %s the pose, and places lie %.2f m above one another: at "
                 "the waypoint of a place the probe reads near or in another one. Readings count "

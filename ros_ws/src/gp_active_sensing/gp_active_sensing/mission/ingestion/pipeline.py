@@ -187,6 +187,8 @@ class ReadingPipeline:
         else:
             if self.by_stay:
                 told = self.stays.take(reading, begins=self.loop.costs(place))
+            elif (widened := self.stays.widened(reading)) is not reading:
+                told = Told(widened, None, 1)
             self._journal(
                 ReadingUsed(
                     reading=reading,
@@ -219,10 +221,10 @@ class ReadingPipeline:
         Args:
             reading: as it came.
             count: how many it is the average of.
-            told: of a stay: what the belief is to hold.
+            told: what the belief is to hold; None = the reading as it came.
         """
         if told is None or told.before is None:
-            report = self.loop.tell([self.stays.widened(reading) if told is None else told.reading])
+            report = self.loop.tell([reading if told is None else told.reading])
         else:
             report = self.loop.amend(told.before, told.reading)
         for rejection in report.rejected:

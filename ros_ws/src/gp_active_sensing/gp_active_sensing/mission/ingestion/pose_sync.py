@@ -127,12 +127,13 @@ class PoseFilter:
             self.bad_covariances += 1
             if self.bad_covariances in (1, 10, 100) or self.bad_covariances % 1000 == 0:
                 logger.warning(
-                    "the covariance of a pose is not finite, or is no covariance: the pose is used "
-                    "without (%d so far). Correct it in the localisation, or set pose.covariance: "
-                    "ignore",
+                    "the covariance of a pose is not finite, or is no covariance: what is wrong "
+                    "of it does not count (%d so far). Correct it in the localisation, or set "
+                    "pose.covariance: ignore",
                     self.bad_covariances,
                 )
-            return replace(pose, variance=0.0, z_variance=0.0)
+            sure = max(pose.variance, 0.0), max(pose.z_variance, 0.0)
+            pose = replace(pose, variance=sure[0], z_variance=sure[1])
         wide, high = pose.variance > extent**2, pose.z_variance > rise**2
         if (wide or high) and not self._lost_said:
             logger.warning(

@@ -15,6 +15,7 @@ from gp_active_sensing.mission.poses import Pose, PoseTrack, mounted
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.topology import Topology, make_grid
+from gp_active_sensing.topology.generated import FreeTopology
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 STEP, LAYER = 10.0, 2.0
@@ -102,12 +103,13 @@ def test_of_a_stay_those_near_the_point_count_upwards_too() -> None:
     assert stay["value"] == pytest.approx(20.0 - 8.0 * LAYER, abs=0.1)
 
 
-def test_the_journal_has_it_and_gives_it_back() -> None:
-    rig, other = (Rig(column(), taking={"window": None}) for _ in range(2))
+@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
+    rig, other = (Rig(column(), taking={"window": window}) for _ in range(2))
     for i in range(15):
         read_at(rig, 1.0 + i, 4.0 * (i % 10), -0.4 * i, i % 3, 0.1 * (i % 4), value=12.0 + 0.3 * i)
     rig.ingestion.stop_waiting()
-    assert len(lines(rig)) == 15
+    assert sum(line.get("count", 1) for line in lines(rig)) == 15
     for line in lines(rig):
         event = parse_event(line)
         assert isinstance(event, ReadingUsed)
@@ -166,6 +168,18 @@ def test_what_is_no_variance_of_a_height_is_counted(caplog: pytest.LogCaptureFix
     assert "height_variance" not in lines(rig)[0]
 
 
+def test_of_a_covariance_that_is_none_upwards_the_rest_counts() -> None:
+    """A receiver that does not know its altitude may still say how unsure it is across."""
+    rig = Rig(column())
+    read_at(rig, 1.0, 20.0, -LAYER, variance=9.0, z_variance=-1.0)
+    read_at(rig, 2.0, 20.0, -LAYER, variance=-1.0, z_variance=0.5)
+    assert rig.ingestion.checks.bad_covariances == 2
+    across, up = lines(rig)
+    assert (across["position_variance"], up["height_variance"]) == (9.0, 0.5)
+    assert "height_variance" not in across
+    assert "position_variance" not in up
+
+
 @pytest.mark.parametrize(
     ("mount", "heading", "name"),
     [
@@ -204,6 +218,14 @@ def test_a_sensor_in_another_layer_is_told(caplog: pytest.LogCaptureFixture) -> 
         Rig(column(), taking={"mount": (0.0, 0.0, -1.5)})
     [said] = caplog.messages
     assert "sits 1.50 m below the pose, and places lie 2.00 m above one another" in said
+
+
+def test_a_surface_has_no_other_layer(caplog: pytest.LogCaptureFixture) -> None:
+    points = [(10.0 * x, 0.0) for x in range(5)]
+    slope = FreeTopology("s", "map", list("abcde"), points, heights=[0.0, 0.5, 1.0, 1.5, 2.0])
+    with caplog.at_level(logging.WARNING):
+        Rig(slope, taking={"mount": (0.0, 0.0, 6.0)})
+    assert not caplog.messages
 
 
 def test_a_reading_far_above_the_map_is_off_it(caplog: pytest.LogCaptureFixture) -> None:

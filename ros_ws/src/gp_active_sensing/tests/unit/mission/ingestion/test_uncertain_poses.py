@@ -12,6 +12,7 @@ import pytest
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed
+from gp_active_sensing.report.reconstruction import JournalTeller
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 
@@ -84,10 +85,14 @@ def test_many_readings_of_one_stay_remove_none_of_it() -> None:
     assert found[-1] > 0.8 * lowest
 
 
-def test_the_journal_has_it_and_gives_it_back() -> None:
-    rig, other = (Rig(grid(5), taking={"window": None}) for _ in range(2))
+@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
+    rig, other = (Rig(grid(5), taking={"window": window}) for _ in range(2))
+    belief = rig.loop.belief.copy()
+    report = JournalTeller(belief, rig.topology)
     for i in range(12):
         read_at(rig, 1.0 + i, 5.0 * i, 4.0 + i, 12.0 + 0.3 * i)
+    rig.ingestion.stop_waiting()
     lines = [line for line in rig.events if line["event"] == "reading"]
     assert all(line["position_variance"] >= 4.0 for line in lines)
     assert all(line["stay"]["off"] >= 2.0 for line in lines)
@@ -95,9 +100,11 @@ def test_the_journal_has_it_and_gives_it_back() -> None:
         event = parse_event(line)
         assert isinstance(event, ReadingUsed)
         assert other.ingestion.pipeline.tell_again(event)
-    mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
+        assert len(list(report.tell([event]))) == 1
+    mine, theirs, shown = (b.predict() for b in (rig.loop.belief, other.loop.belief, belief))
     assert mine[0].tolist() == theirs[0].tolist()
     assert mine[1].tolist() == theirs[1].tolist()
+    np.testing.assert_allclose(shown, mine, rtol=1e-9)
 
 
 def test_the_gate_is_as_much_wider() -> None:
