@@ -80,7 +80,7 @@ class Layer:
     @property
     def word(self) -> str:
         """What it is called in the name of a file, such as ``z-3m``; "" where there is only one."""
-        return "" if self.height is None else f"z{self.height:g}m"
+        return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
 
     def named(self, what: str) -> str:
         """Return the word for something of this layer, such as ``z-3m_mean``."""

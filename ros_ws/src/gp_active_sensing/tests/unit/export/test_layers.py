@@ -168,6 +168,12 @@ def test_layers_with_cells_of_their_own_have_the_same_rows_and_columns() -> None
     assert np.isnan(raster).sum() == 10
 
 
+def test_layers_close_to_each_other_have_files_of_their_own() -> None:
+    heights = [10_000.05, 10_000.10, 10_000.15, 10_000.20]
+    layers = layers_of(make_grid(3, 3, 1.0, heights=heights))
+    assert [layer.word for layer in layers] == [f"z{z}m" for z in reversed(heights)]
+
+
 def test_a_surface_with_heights_is_one_raster_as_before() -> None:
     points = [(float(x), float(y), -0.1 * x * y) for x in range(4) for y in range(3)]
     assert lattice_of(scattered(points)).shape == (3, 4)
