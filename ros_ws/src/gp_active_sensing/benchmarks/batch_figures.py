@@ -308,6 +308,8 @@ def draw(found: Mapping[int, Runs], target: Path) -> None:
                     continue
                 values = np.median(values_of(runs[function, policy], "mean"), axis=0)
                 style = "--" if "sample" in policy else ":" if "_max" in policy else "-"
+                if number >= len(COLOURS):
+                    style = "-."  # the colours begin again
                 axis.plot(
                     np.arange(1, values.size + 1),
                     values,
