@@ -215,6 +215,26 @@ def test_paired_differences() -> None:
     assert results.difference(cell, "a", "nobody") != results.difference(cell, "b", "a")
 
 
+def test_a_policy_is_held_against_all_evenly_spaced_routes_not_only_the_best() -> None:
+    from bench_mapping import Results, hindsight
+    from mapping_fields import arenas
+    from mapping_runs import EVENLY
+
+    where = {"name": PLANE[0], "mode": PLANE[1], "moves": 6}
+    even = [[2.0, 1.0, 3.0, 2.0], [4.0, 2.0, 6.0, 4.0]]
+    rows: list[dict[str, Any]] = [
+        {**where, "label": EVENLY, "number": i, "rmse": min(e), "errors": e}
+        for i, e in enumerate(even)
+    ]
+    rows += [
+        {**where, "label": "a", "number": i, "rmse": rmse} for i, rmse in enumerate((1.5, 3.0, 9.0))
+    ]
+    results = Results(rows, ["a", "b", EVENLY], [arenas(1, 1)[PLANE]], [6], "a")
+    (line,) = hindsight(results, "moves", 6)  # the draw without such routes is left out
+    assert line == ("moves", 6, "a", 1, "75", "-25.0", "-25.0", "+50.0")
+    assert hindsight(results, "free", 6) == []
+
+
 def test_what_is_asked_for_has_to_be_there() -> None:
     import bench_mapping
 
