@@ -13,7 +13,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
-from gp_active_sensing.topology.search import Moves
+from gp_active_sensing.topology.search import Move, Moves
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Distances:
         self._graph: csr_array | None = None
         self._most_per_metre = 0.0
         self._rows: dict[int, tuple[FloatArray, IntArray]] = {}
+        self._near: dict[int, tuple[float, FloatArray, IntArray]] = {}
+        self._leads: dict[int, dict[int, Move]] = {}
         self._ways: dict[tuple[int, int], Route | None] = {}
         self._kept_places = 0
 
@@ -93,9 +95,8 @@ class Distances:
             return Route((), Cost(0.0, 0.0))
         if self.free:
             return Route((b,), Cost(*self._speeds.leg(self._points[a], self._points[b])))
-        for move in self._moves[a] if self._moves is not None else ():
-            if move.to == b:
-                return Route((b,), Cost(move.metres, move.seconds))
+        if (move := self._moves_from(a).get(b)) is not None:
+            return Route((b,), Cost(move.metres, move.seconds))
         if (a, b) not in self._ways:
             found = self._find(a, b)
             self._kept_places += 1 if found is None else len(found.path)
@@ -117,7 +118,7 @@ class Distances:
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)
-            if (len(self._rows) + 1) * 2 * self.n > _KEPT_NUMBERS:
+            if self._rows and (len(self._rows) + 1) * 2 * self.n > _KEPT_NUMBERS:
                 del self._rows[next(iter(self._rows))]
             self._rows[at] = kept
         return kept
@@ -148,10 +149,7 @@ class Distances:
         """Look for a way: in what is known, on a large map nearby, then everywhere."""
         found = self._rows.get(a)
         if found is None and self._moves is not None and self.n > _SMALL:
-            if not self._most_per_metre:
-                self._most_per_metre = _most_per_metre(self._moves, self.by)
-            straight = math.hypot(*(self._points[b] - self._points[a]))
-            near = self._search(a, _DETOUR * straight * self._most_per_metre)
+            near = self._nearby(a, b)
             found = near if math.isfinite(near[0][b]) else None
         least, before = self._row(a) if found is None else found
         if not math.isfinite(least[b]):
@@ -162,6 +160,32 @@ class Distances:
         path.reverse()
         return Route(tuple(path), self._cost_of(a, path))
 
+    def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
+        """Search as far as a way to b may be; twice as far when it was not far enough before.
+
+        How far a search goes changes nothing of what it finds nearer.
+        """
+        assert self._moves is not None
+        if not self._most_per_metre:
+            self._most_per_metre = _most_per_metre(self._moves, self.by)
+        straight = math.hypot(*(self._points[b] - self._points[a]))
+        limit = _DETOUR * straight * self._most_per_metre
+        kept = self._near.get(a)
+        if kept is None or kept[0] < limit:
+            limit = limit if kept is None else 2.0 * limit
+            if self._near and (len(self._near) + 1) * 4 * self.n > _KEPT_NUMBERS:
+                del self._near[next(iter(self._near))]
+            self._near[a] = kept = (limit, *self._search(a, limit))
+        return kept[1:]
+
+    def _moves_from(self, at: int) -> dict[int, Move]:
+        """Return the direct moves from a place, by where they lead; of several there the first."""
+        if self._moves is None:
+            return {}
+        if at not in self._leads:
+            self._leads[at] = {move.to: move for move in reversed(self._moves[at])}
+        return self._leads[at]
+
     def _cost_of(self, at: int, path: Sequence[int]) -> Cost:
         metres = seconds = 0.0
         if self._moves is None:
@@ -170,7 +194,7 @@ class Distances:
             ways = topology.ways_from(at, self.by)
             return Cost(float(ways.metres[path[-1]]), float(ways.seconds[path[-1]]))
         for place in path:
-            move = next(move for move in self._moves[at] if move.to == place)
+            move = self._moves_from(at)[place]
             metres, seconds, at = metres + move.metres, seconds + move.seconds, place
         return Cost(metres, seconds)
 

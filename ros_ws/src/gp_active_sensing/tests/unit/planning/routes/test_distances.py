@@ -95,6 +95,31 @@ def test_a_map_that_does_not_tell_its_moves() -> None:
     assert len(untold.way(3, 30).path) == len(told.way(3, 30).path)
 
 
+@pytest.mark.parametrize("topology", [GRID, TOWN], ids=["grid", "town"])
+@pytest.mark.parametrize("kept", [module._KEPT_NUMBERS, 0], ids=["kept", "given up"])
+def test_ways_on_a_large_map_do_not_depend_on_what_was_asked_before(
+    topology, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Distances(topology)
+    monkeypatch.setattr(module, "_SMALL", 0)
+    monkeypatch.setattr(module, "_KEPT_NUMBERS", kept)
+    searches: list[float] = []
+    search = Distances._search
+
+    def counted(self: Distances, at: int, limit: float = np.inf):
+        searches.append(limit)
+        return search(self, at, limit)
+
+    monkeypatch.setattr(Distances, "_search", counted)
+    nearby = Distances(topology)
+    pairs = [(a, b) for a in (0, 1, topology.n // 2) for b in range(0, topology.n, 3)]
+    for a, b in np.random.default_rng(1).permutation(pairs).tolist():
+        assert nearby.way(a, b) == whole.way(a, b)
+    if kept:
+        assert len(searches) < len(pairs) / 2  # what was found nearby is used again
+    assert min(searches) < np.inf
+
+
 def test_straight_lines_where_any_place_may_be_next() -> None:
     assert Distances(FREE).cost(0, 3) == (6.0, 12.0)
     assert Apart(FREE).row(0, 4.0)[:4].tolist() == [0.0, 2.0, 4.0, np.inf]
