@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench_mapping import append, read
 from common import Section
+from kept_rows import append, read
 from network_data import data_folder
 from road_fields import FIELDS, TITLES, RoadFields
 from road_runs import Task, play

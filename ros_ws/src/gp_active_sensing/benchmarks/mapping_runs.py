@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from belief_data import Field, rng_of
 from belief_scores import Mixture
-from mapping_fields import arenas, step_of
+from mapping_fields import FREE, MOVES, arenas, step_of
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.errors import ActiveSensingError
@@ -41,6 +41,14 @@ DENSEST = "evenly spaced, densest"
 """Stands for the one of these that leaves places the least distance, which is known before."""
 MOST_ROUTES = 30
 """Evenly spaced routes that are driven: those that leave places the least distance on average."""
+EXPANSIONS = 500
+"""Limit of a decision, as `run` has it where a scenario says none."""
+FEW = {("bal", FREE): 1}
+"""Where it is another one: there an expansion takes seconds."""
+AHEAD = {MOVES: 3, FREE: 2}
+"""Readings that `bal` looks ahead."""
+ROWS = ("lawnmower", DENSEST, EVENLY)
+"""What has no meaning on roads."""
 VERSION = 2
 """Of what a row means; rows of another one are not used."""
 

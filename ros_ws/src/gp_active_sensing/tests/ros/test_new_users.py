@@ -147,7 +147,7 @@ def boat(ros: Ros, user: User) -> int:
     """A boat on an open lake with an island, drawn in Google Earth, and a satellite receiver."""
     pytest.importorskip("pyproj", reason="maps in degrees need the extra [maps]")
     copy(user, "lake.kml", "my_lake.kml")
-    with_fix(ros, ros.add(Robot(times=20.0, frame_id="gps", x=-127.0, y=52.0)))
+    with_fix(ros, ros.add(Robot(times=6.0, frame_id="gps", x=-127.0, y=52.0)))
     said = user.init("--map", "my_lake.kml", "--pose", "/fix", "--budget", "200 m")
     assert "417 places, 465 × 285 m, frame map" in said
     assert "origin at latitude {:.6f}, longitude {:.6f}".format(*LAKE) in said
@@ -160,7 +160,7 @@ def rover(ros: Ros, user: User) -> int:
     copy(user, "house.yaml", "my_house.yaml")
     copy(user, "house.pgm", "house.pgm")
     with_nav2(ros)
-    ros.add(Robot(times=20.0, frame_id="odom", speed=1.0))
+    ros.add(Robot(times=6.0, frame_id="odom", speed=1.0))
     said = user.init(
         *("--map", "my_house.yaml", "--radius", "0.25", "--spacing", "0.6", "--pose", "tf"),
         *("--waypoint", "/goal_pose", "--budget", "15 m"),
@@ -173,7 +173,7 @@ def rover(ros: Ros, user: User) -> int:
 def car(ros: Ros, user: User) -> int:
     """A car on a road map of a town."""
     copy(user, "town.geojson", "my_town.geojson")
-    ros.add(Robot(times=20.0, frame_id="map", run_up=60.0, x=414.0, y=106.0, speed=15.0))
+    ros.add(Robot(times=6.0, frame_id="map", run_up=60.0, x=414.0, y=106.0, speed=15.0))
     said = user.init("--map", "my_town.geojson", "--pose", "/odom", "--budget", "1 km")
     assert "705 places" in said
     return 4

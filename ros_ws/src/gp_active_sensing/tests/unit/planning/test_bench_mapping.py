@@ -136,6 +136,7 @@ def test_a_line_that_was_cut_short_does_not_swallow_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import bench_mapping
+    import kept_rows
 
     monkeypatch.setenv("GPAS_KEPT", str(tmp_path))
     file = tmp_path / "mapping.jsonl"
@@ -143,7 +144,7 @@ def test_a_line_that_was_cut_short_does_not_swallow_the_next(
     monkeypatch.setattr(bench_mapping, "play", lambda task: {"key": task.key, "rmse": 7.0})
     asked = [task({"name": "random"})]
     bench_mapping.gather(asked, 1)
-    assert asked[0].key in bench_mapping.read(file)
+    assert asked[0].key in kept_rows.read(file)
 
 
 def test_what_is_not_there_is_skipped_and_said() -> None:
@@ -200,8 +201,8 @@ def test_a_decision_of_bal_ends_where_any_place_may_be_next() -> None:
 
 
 def test_paired_differences() -> None:
-    from bench_mapping import Results
     from mapping_fields import arenas
+    from mapping_tables import Results
 
     def row(label: str, number: int, rmse: float) -> dict[str, Any]:
         where = {"name": PLANE[0], "mode": PLANE[1], "moves": 6}
@@ -216,9 +217,9 @@ def test_paired_differences() -> None:
 
 
 def test_a_policy_is_held_against_all_evenly_spaced_routes_not_only_the_best() -> None:
-    from bench_mapping import Results, hindsight
     from mapping_fields import arenas
     from mapping_runs import EVENLY
+    from mapping_tables import Results, hindsight
 
     where = {"name": PLANE[0], "mode": PLANE[1], "moves": 6}
     even = [[2.0, 1.0, 3.0, 2.0], [4.0, 2.0, 6.0, 4.0]]
