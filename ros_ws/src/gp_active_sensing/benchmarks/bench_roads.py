@@ -21,6 +21,7 @@ from road_runs import Task, play
 from road_tables import (
     Missions,
     alike,
+    cost_rows,
     error_rows,
     network_rows,
     pair_rows,
@@ -113,6 +114,7 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
     networks: dict[str, Missions] = {}
     worth: list[list[object]] = []
     shared: list[list[object]] = []
+    cost: list[list[object]] = []
     for name, make in FIELDS.items():
         mine = [row for row in rows if row["fields"] == name]
         if not mine:
@@ -121,11 +123,15 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
         missions = Missions(mine, fields.blocks, fields.checkpoints)
         parts.append(_errors(fields, missions))
         shared += shared_rows(name, missions, int(fields.readable.max()))
+        cost += cost_rows(name, missions)
         worth += worth_rows(name, missions, int(fields.readable.max()))
         if name in NETWORKS:
             networks[name] = missions
+    budgets = ("first", "second", "third", "fourth")
+    if cost:
+        columns = (*(f"{one} [km]" for one in budgets), "planning [s]", "n")
+        parts.append(_table(COST, ("fields", "policy", *columns), cost))
     if shared:
-        budgets = ("first", "second", "third", "fourth")
         parts.append(_table(SHARED, ("fields", "policy", *budgets), shared))
     if worth:
         parts.append(_table(WORTH, ("fields", "policy", "readings", *WORTH_COLUMNS), worth))
@@ -141,6 +147,10 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
     return section
 
 
+COST = (
+    "What they cost: kilometres driven for the readings of the four budgets, and seconds of the "
+    "planner until the last; mean ± standard error over n fields."
+)
 SHARED = (
     "Places that a policy and `ie` both read from the same start, at the four budgets; in brackets "
     "by chance."

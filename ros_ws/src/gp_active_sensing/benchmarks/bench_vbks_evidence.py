@@ -59,7 +59,7 @@ class Size:
 
     seeds: int = 5
     small: str = "k12"
-    large: tuple[str, int, tuple[float, ...]] = ("k144", 2, (0.1,))
+    large: tuple[str, int, tuple[float, ...]] = ("k144", 3, (0.1,))
     steps: int = 600
     every: int = 20
     starts: int = 8

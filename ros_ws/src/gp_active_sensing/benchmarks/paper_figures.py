@@ -103,12 +103,11 @@ def draw_paths(figure: Any, paths: int, decisions: int) -> None:
     for (label, mode), colour in zip(MODES.items(), COLOURS, strict=False):
         found = traces(mode, paths, decisions)
         mean = found.mean(axis=0)
-        slope = np.polyfit(x[paths // 10 :], found[0, paths // 10 :, 1], 1)[0]
         gap = found[:, :, 3] - found[:, :, 2]
         best = found[:, -1:, 2]
         settled = (found[:, :, 2] >= best - 0.01).argmax(axis=1) + 1
         sys.stdout.write(
-            f"{label}: {1e3 * slope:.2f} ms a path; {mean[-1, 1]:.2f} s, {mean[-1, 0]:.0f} "
+            f"{label}: {1e3 * mean[-1, 1] / paths:.2f} ms a path; {mean[-1, 1]:.2f} s, {mean[-1, 0]:.0f} "
             f"expansions and a gap of {gap[:, -1].mean():.3f} nat after {paths} paths; the lower "
             f"bound is within 0.01 nat of its end after {np.median(settled):.0f} paths (median)\n"
         )

@@ -195,6 +195,23 @@ def shared_rows(name: str, missions: Missions, places: int) -> list[list[object]
     ]
 
 
+def cost_rows(name: str, missions: Missions) -> list[list[object]]:
+    """A row a policy: kilometres driven at each budget, and seconds of planning for the last."""
+    rows: list[list[object]] = []
+    for policy in missions.policies:
+
+        def mean(key: str, column: int, policy: str = policy) -> tuple[float, float]:
+            """Mean over the fields and its standard error."""
+            return mean_of(np.array(list(missions.means(policy, key, column).values())))
+
+        columns = range(len(missions.columns))
+        driven = [mean("metres", column) for column in columns]
+        cells = [shown(value / 1000.0, error / 1000.0, digits=1) for value, error in driven]
+        fields = len(missions.means(policy, "metres", 0))
+        rows.append([name, policy, *cells, shown(*mean("plan", -1)), fields])
+    return rows
+
+
 def alike(values: np.ndarray) -> tuple[float, float] | None:
     """Correlation of two fields from place to place: mean and least over the pairs.
 

@@ -212,3 +212,14 @@ def test_all_pairs_have_missions(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in set(sys.modules) - before:
             if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
                 del sys.modules[name]
+
+
+def test_what_missions_cost_is_averaged_over_fields(tables: Any) -> None:
+    def driven(field: int, start: int, metres: float, seconds: float) -> dict[str, Any]:
+        mark = {"rmspe": 1.0, "metres": metres, "plan": seconds}
+        return {**row("ie", field, start, [1.0]), "marks": [mark]}
+
+    rows = [driven(0, 0, 1000.0, 1.0), driven(0, 1, 3000.0, 3.0), driven(1, 0, 6000.0, 6.0)]
+    (found,) = tables.cost_rows("here", tables.Missions(rows, [0, 1], [2]))
+    # Fields have 2 and 6 km: mean 4, sd = 4 / sqrt(2), error = 2.
+    assert found == ["here", "ie", "4.0 ± 2.0", "4.00 ± 2.00", 2]
