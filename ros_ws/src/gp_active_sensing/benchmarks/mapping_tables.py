@@ -125,6 +125,17 @@ def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, 
     return "; ".join(found)
 
 
+def _fewer(results: Results, label: str) -> list[tuple[list[Cell], str]]:
+    """Return where a policy has some of the reference's draws only, by how many."""
+    found: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        mine = results.of(cell, label).keys()
+        theirs = results.of(cell, results.reference).keys()
+        if mine and (both := len(mine & theirs)) < len(theirs):
+            found.setdefault(f"{both} of {len(theirs)} draws", []).append(cell)
+    return [(cells, how_many) for how_many, cells in found.items()]
+
+
 def report(
     results: Results, skipped: Mapping[str, str], failed: Mapping[str, str], minutes: float
 ) -> Report:
@@ -145,7 +156,8 @@ def report(
         silent = [c for c in empty if f"{label}, {c[0]} ({c[1]}), {c[2]} moves" not in failed]
         on_roads = [c for c in silent if results.arenas[c[0], c[1]].roads and label in ROWS]
         rest = [c for c in silent if c not in on_roads]
-        for cells, why in ((on_roads, "there are no rows on roads"), (rest, "not played")):
+        reasons = [(on_roads, "there are no rows on roads"), (rest, "not played")]
+        for cells, why in reasons + _fewer(results, label):
             if cells:
                 missing.append([label, _listed(cells, results.cells), why])
     if missing:

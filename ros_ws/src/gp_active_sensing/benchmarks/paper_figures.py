@@ -107,7 +107,8 @@ def draw_paths(figure: Any, paths: int, decisions: int) -> None:
         best = found[:, -1:, 2]
         settled = (found[:, :, 2] >= best - 0.01).argmax(axis=1) + 1
         sys.stdout.write(
-            f"{label}: {1e3 * mean[-1, 1] / paths:.2f} ms a path; {mean[-1, 1]:.2f} s, {mean[-1, 0]:.0f} "
+            f"{label}: {1e3 * mean[-1, 1] / paths:.2f} ms a path; "
+            f"{mean[-1, 1]:.2f} s, {mean[-1, 0]:.0f} "
             f"expansions and a gap of {gap[:, -1].mean():.3f} nat after {paths} paths; the lower "
             f"bound is within 0.01 nat of its end after {np.median(settled):.0f} paths (median)\n"
         )

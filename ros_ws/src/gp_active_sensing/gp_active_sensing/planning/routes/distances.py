@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "Distances", "distances_of", "mean_distance", "unit_of"]
 
 _KEPT_NUMBERS = 8_000_000
-"""Numbers in the searches that are kept for one map."""
+"""Numbers in the searches to all places that are kept for a map; those nearby: half as many."""
 _KEPT_WAYS = 200_000
 """Places on the ways that are kept for one map."""
 _SMALL = 2000
@@ -173,6 +173,7 @@ class Distances:
         kept = self._near.get(a)
         if kept is None or kept[0] < limit:
             limit = limit if kept is None else 2.0 * limit
+            self._near.pop(a, None)
             if self._near and (len(self._near) + 1) * 4 * self.n > _KEPT_NUMBERS:
                 del self._near[next(iter(self._near))]
             self._near[a] = kept = (limit, *self._search(a, limit))

@@ -202,17 +202,19 @@ def test_a_decision_of_bal_ends_where_any_place_may_be_next() -> None:
 
 def test_paired_differences() -> None:
     from mapping_fields import arenas
-    from mapping_tables import Results
+    from mapping_tables import Results, report
 
     def row(label: str, number: int, rmse: float) -> dict[str, Any]:
         where = {"name": PLANE[0], "mode": PLANE[1], "moves": 6}
-        return {**where, "label": label, "number": number, "rmse": rmse}
+        return {**where, "label": label, "number": number, "rmse": rmse, "step": 1.0}
 
     rows = [row("a", i, 1.0 + i) for i in range(4)] + [row("b", i, 1.5 + i) for i in range(3)]
     results = Results(rows, ["a", "b"], [arenas(1, 1)[PLANE]], [6], "a")
     cell = (*PLANE, 6)
     assert results.difference(cell, "b", "a") == (pytest.approx(0.5), pytest.approx(0.0))
     assert results.values(cell, "a", "rmse").size == 4
+    text = report(results, {}, {}, 0.0).markdown()
+    assert "| b | everywhere | 3 of 4 draws |" in text
     assert results.difference(cell, "a", "nobody") != results.difference(cell, "b", "a")
 
 
