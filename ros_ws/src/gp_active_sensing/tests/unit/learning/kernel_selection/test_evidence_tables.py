@@ -129,6 +129,7 @@ def test_pieces_come_the_most_wanted_first_and_once(
         *(("k12", False, s) for s in range(1, 5)),
         ("k144", False, 0),
         ("k144", True, 1),
+        ("k144", True, 2),
     ]
     where = [i for i, piece in enumerate(pieces) if piece.kind == "starts"]
     assert keys[where[0] - 1] == "fit | (PER+RQ)×LIN | k12 | 0.1 | 0.7 | 0"
