@@ -109,10 +109,11 @@ def of_fits(
         f"mean ± s.e. over the data sets; `exact`: its probability by exact evidence among the "
         f"kernels of {label.upper()} on the same data sets, of which alone it is known; "
         "`first`: data sets on which it has the largest local ELBO; `ΔL`: "
-        "its local ELBO less that of the best other kernel, data set by data set [nat].",
+        "its local ELBO less that of the best other kernel, data set by data set [nat]; `largest "
+        "q*`, `largest softmax`: of any kernel, true or not, data set by data set.",
         (
             *("true kernel", "kernels", "noise", "data sets", "q*", "softmax(L)", "exact"),
-            *("first", "ΔL, best other", "converged", "CPU s"),
+            *("first", "ΔL, best other", "largest q*", "largest softmax", "converged", "CPU s"),
         ),
     )
     for (name, kernels, floor, share), several in fits.items():
@@ -131,6 +132,7 @@ def of_fits(
                 shown(same, 2) if len(same) == len(rows) else "–",
                 f"{sum(ahead > 0.0 for ahead, _ in leads)} of {len(rows)}",
                 ", ".join(f"{ahead:+.1f} {rival}" for ahead, rival in leads),
+                *(", ".join(f"{max(one[k]):.2f}" for one in rows) for k in ("q", "softmax")),
                 f"{sum(r['converged'] for r in rows)} of {sum(len(r['names']) for r in rows)}",
                 f"{sum(one['cpu_s'] for one in rows):.0f}",
             )
