@@ -23,10 +23,10 @@ STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env heavy demo quick test check bench lock clean
+.PHONY: help env heavy demo quick test test-long check bench lock clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=3 (test; quick: 2), ARGS="…" (handed to demo, quick, test, bench)'
 
 env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do it themselves)
@@ -44,10 +44,13 @@ demo: $(STAMP) ## run the main job on the town map: simulator and planner, then 
 
 quick: WORKERS = 2
 quick: $(STAMP) ## run the tests that are quick, start no nodes and need no torch or SUMO, for the working day
-	@$(PYTEST) -m "not slow and not ros and not heavy" $(ARGS)
+	@$(PYTEST) -m "not slow and not ros and not heavy and not long" $(ARGS)
 
-test: $(STAMP) ## run the whole test suite
-	@$(PYTEST) $(ARGS)
+test: $(STAMP) ## run the tests of every commit
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(STAMP) ## run everything: more random cases, all kills, all pages, all processes
+	@$(PYTEST) --seeds 40 $(ARGS)
 
 check: $(STAMP) ## lint, formatting, types, spelling, plain words
 	@cd $(PKG) && $(PY) -m ruff check .

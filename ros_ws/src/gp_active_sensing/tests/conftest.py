@@ -19,7 +19,7 @@ from gp_active_sensing.util.process import one_blas_thread
 one_blas_thread()  # nothing above loads numpy
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]
-SEEDS = 40
+SEEDS = 8
 """Random cases of a property, unless the option ``--seeds`` says otherwise."""
 
 # For `from tests.… import …`. At the end: an installed package must not be shadowed by the sources.
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how many random cases a property is tried on."""
-    told = f"random cases of a property, default {SEEDS}; a night has time for 1000"
+    told = f"random cases of a property, default {SEEDS}; make test-long: 40; a night: 1000"
     parser.addoption("--seeds", type=int, default=SEEDS, metavar="N", help=told)
 
 
