@@ -123,8 +123,6 @@ def contenders() -> dict[str, tuple[dict[str, Any] | Policy, int]]:
         "bal, cells, N' = 2": ({"name": "bal", "horizon": 2}, 600),
         "bal, cells, N' = 2, w = 1": (BonusBal(horizon=2, weight=1.0), 600),
         "bal, cells, N' = 2, w = 4": (BonusBal(horizon=2, weight=4.0), 600),
-        "bal, map_error, N' = 2": (
-            {"name": "bal", "horizon": 2, "objective": "map_error"}, 100),
         "integrated_variance": ({"name": "integrated_variance"}, 100),
         "tour": ({"name": "tour"}, 300),
         "λ first, then integrated_variance": (

@@ -29,8 +29,6 @@ BUDGETS, STARTS, DRAWS = (60, 120, 240), 10, 40
 QUICK_BUDGETS, QUICK_STARTS, QUICK_DRAWS = (60,), 2, 2
 POLICIES: dict[str, dict[str, Any]] = {
     "tour": {"name": "tour"},
-    "bal map_error + tail": {"name": "bal", "objective": "map_error", "tail": "route"},
-    "bal map_error": {"name": "bal", "objective": "map_error"},
     "integrated_variance": {"name": "integrated_variance"},
     "bal": {"name": "bal"},
     "mutual_information": {"name": "mutual_information"},

@@ -15,7 +15,6 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "town",
     "candidates",
-    "objectives",
     "tours",
     "turning",
     "belief",

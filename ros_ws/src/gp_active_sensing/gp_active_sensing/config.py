@@ -168,6 +168,9 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         if key not in fields
     ]
     for key in unknown[:MOST_SHOWN]:
+        if key in getattr(cls, "REMOVED", {}):
+            problems.append(f"{dot}{key}: {cls.REMOVED[key]}")  # type: ignore[attr-defined]
+            continue
         hint = suggest(key, fields)
         problems.append(
             f"{dot}{key}: unknown key.{hint} Known: {', '.join(sorted(fields)) or 'none'}"

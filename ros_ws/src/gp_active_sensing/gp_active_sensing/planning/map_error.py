@@ -185,7 +185,7 @@ class MapVariance:
         )
 
 
-def targets_of(topology: Topology, most: int = _TARGETS, always: IntArray | None = None) -> Targets:
+def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
     """Return the places over which the error of a map is summed.
 
     All that have a weight where these are few. Otherwise about `most`, evenly over the map: the
@@ -195,25 +195,10 @@ def targets_of(topology: Topology, most: int = _TARGETS, always: IntArray | None
     Args:
         topology: the map.
         most: number of places.
-        always: places that stand for themselves and are not counted in `most`.
     """
     weights = topology.weights
     own = weights / weights.sum()
     counted = np.flatnonzero(own)
-    if len(counted) <= most:
-        return Targets(counted, own[counted], own)
-    if always is not None:
-        alone, counted = np.intersect1d(always, counted), np.setdiff1d(counted, always)
-        others = _standing_for(topology, own, counted, most)
-        places = np.concatenate([alone, others.places])
-        total = np.concatenate([own[alone], others.weights])
-        by_place = np.argsort(places)
-        return Targets(places[by_place], total[by_place], own)
-    return _standing_for(topology, own, counted, most)
-
-
-def _standing_for(topology: Topology, own: FloatArray, counted: IntArray, most: int) -> Targets:
-    """Return about `most` places that stand for those counted."""
     if len(counted) <= most:
         return Targets(counted, own[counted], own)
     groups = runs(topology.points, counted, most)

@@ -39,10 +39,7 @@ SCALES = {"town": 300.0, "town_relational": 3.0, "town_graph": 300.0}
 
 NEEDED = {"external": {"command": [sys.executable, "-S", str(CHOOSER)]}}
 """Configuration that a policy cannot do without."""
-VARIANTS = {
-    "bal map_error": {"name": "bal", "objective": "map_error", "horizon": 3},
-    "bal tail": {"name": "bal", "objective": "map_error", "horizon": 2, "tail": "route"},
-}
+VARIANTS: dict[str, dict[str, object]] = {}
 """Settings of a policy that do something else: they promise the same."""
 REFUSED = {("ite", name) for name in MAPS if name not in ("line", "line_linear")}
 REFUSED |= {("lawnmower", name) for name in MAPS if name.startswith("town")}

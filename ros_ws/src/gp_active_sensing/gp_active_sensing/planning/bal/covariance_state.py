@@ -345,7 +345,7 @@ class CovarianceState:
         problem.check()
         visited, left = problem.after(self.at, self.visited, self.left, x)
         # Decisions that cross unobserved places may visit the same ones in fewer stages.
-        key = self._key(x, problem.state(x, visited, left))
+        key = (self.k, problem.state(x, visited, left))
         known = self.known.get(key)
         if known is None:
             if problem.free:
@@ -358,39 +358,23 @@ class CovarianceState:
                 here = problem.candidates(x, visited, left)
                 candidates = np.searchsorted(self.locations[kept], here)
                 sequences = outlook.sequences
-            known = self._following(a, kept, candidates, sequences, visited, left)
+            known = CovarianceState(
+                problem,
+                self.k - 1,
+                visited,
+                self.locations[kept],
+                candidates,
+                sequences,
+                self._downdated(a, kept),
+                lambda: self.child_variance(a),
+                at=x,
+                left=left,
+            )
             known.known = self.known
             self.known[key] = known
         self.kept[a] = np.searchsorted(self.locations, known.locations)
         self.children[a] = known
         return known
-
-    def _key(self, x: int, state: Hashable) -> Hashable:
-        """Return what tells the states after a visit of `x` apart."""
-        return (self.k, state)
-
-    def _following(
-        self,
-        a: int,
-        kept: IntArray,
-        candidates: IntArray,
-        sequences: int | None,
-        visited: frozenset[int],
-        left: Budget | None,
-    ) -> CovarianceState:
-        """Return the state after candidate `a`, which keeps track of some of the locations."""
-        return CovarianceState(
-            self.problem,
-            self.k - 1,
-            visited,
-            self.locations[kept],
-            candidates,
-            sequences,
-            self._downdated(a, kept),
-            lambda: self.child_variance(a),
-            at=int(self.locations[self.candidates[a]]),
-            left=left,
-        )
 
     def _downdated(self, a: int, kept: IntArray) -> Callable[[], FloatArray]:
         def compute() -> FloatArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +19,6 @@ from gp_active_sensing.planning.bal.covariance_state import (
     Deadline,
     DecisionProblem,
 )
-from gp_active_sensing.planning.bal.map_branching import MapCells
-from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState, map_start
-from gp_active_sensing.planning.bal.tail import FollowingRoute
 from gp_active_sensing.planning.bal.tree import SEARCHES, StateBlock, Tree
 from gp_active_sensing.planning.base import (
     Candidates,
@@ -32,7 +31,6 @@ from gp_active_sensing.planning.beliefs import MergedCandidates, joined, joint_g
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.planning.greedy import expected_entropy
-from gp_active_sensing.planning.map_error import map_error_gains, map_error_of, targets_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -46,8 +44,6 @@ __all__ = ["Bal"]
 
 _ANY = 2**62
 """Expansions where nothing limits them."""
-_MOST_SHOWN = 300
-"""Places of the route after the tree that a plan tells of."""
 
 
 @dataclass(frozen=True)
@@ -69,37 +65,21 @@ class Bal:
 
     A belief of more λ than `candidates` is planned with after those whose predictions agree at the
     places in reach were joined (`beliefs.joined`). Values and bounds are then of the joined belief.
-
-    With `objective: map_error` the value of a policy is what it is expected to take off the mean
-    variance of the map (docs/theory.md, "Map error") [square of the reading's unit, after a
-    transform]; of candidates that predict alike the most probable one then stands for all.
-
-    With `tail: route` the readings of a route for the rest of the budget follow those of the tree:
-    the one of the policy `tour`, without what was read, from where the tree ends, as far as the
-    budget lasts. Values are then of the rest of the mission. Only where the visiting sequences are
-    enumerated (`max_sequences`).
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        dict.fromkeys(
+            ("objective", "tail"),
+            "is removed; bal plans for entropy, and for the error of the map there is policy tour",
+        )
+    )
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
     samples: int = param(5, help="branches of each place that may be next", low=1)
     alpha: float = param(
         0.1,
-        help="gap at which the search ends; with `map_error` not in nat, a share of what the "
-        "readings ahead take off at least, as first known",
+        help="gap at which the search ends",
         unit="nat",
         low=0.0,
-    )
-    objective: str = param(
-        "entropy",
-        help="what readings are worth: their joint entropy, as published, or what they take off "
-        "the mean variance of the map (by `map.weights`)",
-        choices=("entropy", "map_error"),
-    )
-    tail: str = param(
-        "none",
-        help="`map_error`: what follows the readings ahead: nothing, or the route that `tour` "
-        "would drive with the rest of the budget, whose readings then count too",
-        choices=("none", "route"),
     )
     discretisation: str = param(
         "cells",
@@ -167,14 +147,8 @@ class Bal:
         """Refuse what does not go together.
 
         Raises:
-            ConfigError: draws with another objective than entropy, bounds of draws with cells.
+            ConfigError: bounds of draws with cells.
         """
-        if self.objective == "map_error" and self.discretisation == "draws":
-            msg = "discretisation: draws is of objective: entropy; with map_error leave it at cells"
-            raise ConfigError(msg)
-        if self.tail != "none" and self.objective != "map_error":
-            msg = "tail: route is of objective: map_error; with entropy leave it at none"
-            raise ConfigError(msg)
         if self.discretisation == "cells" and self.bounds == "constant":
             msg = "bounds: constant is of discretisation: draws; with cells take tight"
             raise ConfigError(msg)
@@ -204,9 +178,6 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        follows = self.tail == "route"
-        route = FollowingRoute.of(request, state) if follows else FollowingRoute.none(state)
-
         # As published, draws are made with the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
         kept = _most_probable(belief.weights, mass)
@@ -222,7 +193,6 @@ class Bal:
             _constraint(topology, request.remaining, self.horizon),
         )
         tree: Tree | None = None
-        alpha = self.alpha
 
         def room() -> int:
             if deadline is not None and clock() >= deadline:
@@ -234,24 +204,17 @@ class Bal:
 
         try:
             if room() > 0:
-                sequence, mean, weights = self._first(request, kept, problem, options, route.reads)
+                sequence, mean, weights = self._first(request, kept, problem, options)
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
-                alpha = self._alpha(tree)
-                SEARCHES[self.search](tree, alpha, room)
+                SEARCHES[self.search](tree, self.alpha, room)
                 if tree.root is None:  # closed from the start: the candidates still need values
                     tree.expand_root()
         except Deadline:
             pass  # the root keeps the bounds that it has
         if tree is None or tree.root is None or not tree.root.q_lower.size:
-            if self.objective == "map_error":
-                plan = self._one_drop(belief, topology, options, pending, clock() - started)
-                return plan, route.state(plan)
             return _myopic(belief, options, pending, clock() - started), state
-        offset, scale = reported_offset(noise, tree.sequence.k), 1.0
-        if isinstance(tree.sequence, MapCovarianceState):
-            offset, scale = 0.0, tree.sequence.of.scale
-        plan = _answer(tree, options, alpha, offset, scale, clock() - started)
-        return plan, route.state(plan)
+        offset = reported_offset(noise, tree.sequence.k)
+        return _answer(tree, options, self.alpha, offset, clock() - started), state
 
     def _first(
         self,
@@ -259,7 +222,6 @@ class Bal:
         kept: IntArray,
         problem: DecisionProblem,
         options: Candidates,
-        route: tuple[int, ...],
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
         """Return the state of the map before the first visit, means (L, m) there and the belief.
 
@@ -275,18 +237,6 @@ class Bal:
         locations = np.array(sorted(outlook.places))
         horizon = min(horizon, len(locations))
         first = np.searchsorted(locations, options.locations)
-        if self.objective == "map_error":
-            return map_start(
-                request,
-                problem,
-                locations,
-                first,
-                horizon,
-                outlook.sequences,
-                self.candidates,
-                self.mass,
-                route,
-            )
         posterior = joint_given_pending(belief, locations, request.pending)
         weights = belief.weights[kept]
         found = MergedCandidates(
@@ -317,8 +267,6 @@ class Bal:
     def _values(
         self, key: int, sequence: CovarianceState, mean: FloatArray, weights: FloatArray
     ) -> Branching:
-        if self.objective == "map_error":
-            return MapCells(self.samples)
         reference = sequence.problem.reference
         if self.discretisation == "cells":
             return EqualProbabilityCells(self.samples, reference, self.bounds)
@@ -331,52 +279,6 @@ class Bal:
             most = float(sequence.problem.entropy(variance).max())
         return RandomDraws(
             self.samples, reference, key, tau, centre, self.common, self.loosening, most
-        )
-
-    def _alpha(self, tree: Tree) -> float:
-        """Return the gap at which the search of this tree ends."""
-        if not isinstance(tree.sequence, MapCovarianceState):
-            return self.alpha
-        of = tree.sequence.of
-        later = 0.0 if of.tails is None else of.tails.least(of.weights)
-        return self.alpha * max(tree.lower - later, 0.0)
-
-    def _one_drop(
-        self,
-        belief: Belief,
-        topology: Topology,
-        options: Candidates,
-        pending: Collection[int],
-        seconds: float,
-    ) -> Plan:
-        """Return the largest expected drop of one reading: when there was no time for a tree.
-
-        Nothing is known to come of it at least; at most all that candidates disagree about.
-        """
-        if pending:
-            found = map_error_of(
-                belief, topology, options.locations, pending=pending, candidates=self.candidates
-            )
-            expected = found.weights @ found.gains()
-        else:
-            share, gains = map_error_gains(
-                belief, topology, options.locations, candidates=self.candidates
-            )
-            expected = share @ gains
-        targets = targets_of(topology)
-        mean, _ = belief.marginals(targets.places)
-        weights = belief.weights
-        apart = float(weights @ np.square(mean - weights @ mean) @ targets.weights)
-        best = int(first_best(expected))
-        return options.valued_plan(
-            best,
-            np.zeros(len(expected)),
-            expected + apart,
-            upper=float(expected.max()) + apart,
-            expanded=0,
-            seconds=seconds,
-            deadline_hit=True,
-            horizon=1,
         )
 
 
@@ -396,17 +298,14 @@ def _most_probable(weights: FloatArray, mass: float) -> IntArray:
     return np.sort(order[:count])
 
 
-def _answer(
-    tree: Tree, options: Candidates, alpha: float, offset: float, scale: float, seconds: float
-) -> Plan:
+def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
     """Return the plan of a searched tree: the first move with the largest lower bound.
 
     Args:
         tree: searched.
         options: the first moves.
         alpha: gap at which the search was to end.
-        offset: what comes on top of the tree's values, after
-        scale: their unit.
+        offset: added to the tree's values.
         seconds: that it took.
     """
     if tree.root is None:
@@ -418,11 +317,11 @@ def _answer(
     best = int(first_best(largest, floor=NAT))
     return options.valued_plan(
         best,
-        scale * q_lower + offset,
-        scale * q_upper + offset,
+        q_lower + offset,
+        q_upper + offset,
         waypoints=_preview(tree.root, best),
-        lower=scale * tree.lower + offset,
-        upper=scale * tree.upper + offset,
+        lower=tree.lower + offset,
+        upper=tree.upper + offset,
         expanded=tree.expanded,
         seconds=seconds,
         deadline_hit=tree.gap > alpha,
@@ -443,34 +342,9 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
         if block.successors is not None:
             found = block.child(row, choice, block.branch_lower.shape[2] // 2)
         if found is None or not len(found[0].sequence.candidates):
-            if isinstance(sequence, MapCovarianceState):
-                waypoints += _then(sequence, choice)
             break
         choice = int(first_best(found[0].q_lower[found[1]], floor=NAT))
     return tuple(waypoints)
-
-
-def _then(sequence: MapCovarianceState, choice: int) -> list[int]:
-    """Return what follows a candidate of the last state searched, where a route follows the tree.
-
-    Up to the end of the tree, the place whose reading is expected to take off most, then the route.
-    As far as there is time.
-    """
-    of = sequence.of
-    waypoints: list[int] = []
-    if of.tails is None:
-        return []
-    try:
-        while sequence.k > 1:
-            sequence = sequence.child(choice)
-            if not len(sequence.candidates):
-                return waypoints
-            sequence.prepare()
-            choice = int(first_best(of.weights @ sequence.drop, floor=NAT))
-            waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
-    except Deadline:
-        return waypoints
-    return waypoints + list(of.tails.route(*sequence.end(choice))[:_MOST_SHOWN])
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:

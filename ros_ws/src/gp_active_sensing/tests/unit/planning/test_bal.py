@@ -192,6 +192,8 @@ def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
         ({"horizon": True}, "expected a whole number"),
         ({"horizon": "three"}, "expected a whole number"),
         ({"bounds": "constant"}, "bounds: constant is of discretisation: draws"),
+        ({"objective": "map_error"}, r"policy\.objective: is removed; .*tour"),
+        ({"tail": "route"}, r"policy\.tail: is removed; .*tour"),
         ({"loosening": 2.0}, "loosening: is of discretisation: draws"),
         (
             {"loosening": 2.0, "bounds": "constant", "discretisation": "draws"},

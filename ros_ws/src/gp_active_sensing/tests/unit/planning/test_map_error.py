@@ -324,22 +324,3 @@ def test_a_belief_that_knows_its_mean_is_left_as_it_is() -> None:
         topology,
     )
     assert told.with_mean_within(1e3) is told
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 3])
-def test_the_first_decision_of_the_tree_has_bounds_that_are_ordered(horizon: int) -> None:
-    topology = grid(5, 4)
-    belief = belief_on(BeliefConfig(), topology)
-    policy = build_policy({"name": "bal", "objective": "map_error", "horizon": horizon})
-    for pending in ([], [7]):
-        request = PlanRequest(
-            belief, topology, 12, rng=np.random.default_rng(0), pending=pending,
-            limit=PlanLimit(expansions=200),
-        )  # fmt: skip
-        plan, _ = policy.plan(request)
-        everything = map_error_of(belief, topology, np.arange(topology.n), pending=pending)
-        most = float(everything.weights @ everything.total)
-        assert plan.lower is not None
-        assert plan.upper is not None
-        assert 0.0 < plan.lower <= plan.upper * (1.0 + 1e-9)
-        assert plan.lower < most
