@@ -1,18 +1,29 @@
-"""Rasters from GeoTIFF files, as stored or laid into the metres of a map; needs ``[maps]``."""
+"""Rasters from GeoTIFF files, as stored or laid into the metres of a map; needs ``[maps]``.
+
+GDAL picks a driver by content and follows files beside a raster: a VRT or a WMS description with
+the name of a TIFF reads other files and calls servers. A file is therefore opened by the TIFF
+driver alone, and nothing beside it is read except its world file (``.tfw``).
+"""
 
 from __future__ import annotations
 
+import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.loaders.files import read_text
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["read_geotiff", "read_stored"]
+
+logger = logging.getLogger(__name__)
 
 _STRAIGHT = 1e-9
 """Largest part of a cell by which the axes of a raster may be turned (rounding)."""
@@ -45,23 +56,21 @@ def read_geotiff(
         MissingDependencyError: rasterio is not installed.
     """
     rasterio = _rasterio()
-    try:
-        with rasterio.open(path) as found:
-            if datum is None or found.crs is None:
-                return _read(path, found, bands, datum, most)
-            from rasterio.enums import Resampling
-            from rasterio.vrt import WarpedVRT
+    with _opened(rasterio, path) as (found, transform):
+        if datum is None or found.crs is None:
+            return _read(path, found, transform, bands, datum, most)
+        from rasterio.enums import Resampling
+        from rasterio.vrt import WarpedVRT
 
-            wanted = rasterio.crs.CRS.from_string(local_system(datum))
-            if found.crs == wanted:
-                return _read(path, found, bands, datum, most)
-            _check_size(path, found, most)
-            how = {"resampling": Resampling.bilinear, "nodata": np.nan, "dtype": "float64"}
-            with WarpedVRT(found, crs=wanted, src_nodata=found.nodata, **how) as laid:
-                return _read(path, laid, bands, datum, most)
-    except rasterio.errors.RasterioError as error:
-        msg = f"{path}: cannot be read as a GeoTIFF: {error}"
-        raise MapError(msg) from error
+        wanted = rasterio.crs.CRS.from_string(local_system(datum))
+        if found.crs == wanted:
+            return _read(path, found, transform, bands, datum, most)
+        _check_size(path, found, most)
+        how = {"resampling": Resampling.bilinear, "nodata": np.nan, "dtype": "float64"}
+        if transform != found.transform:
+            how["src_transform"] = transform
+        with WarpedVRT(found, crs=wanted, src_nodata=found.nodata, **how) as laid:
+            return _read(path, laid, laid.transform, bands, datum, most)
 
 
 def read_stored(
@@ -81,31 +90,63 @@ def read_stored(
         MapError: a file that cannot be read, or is too large.
         MissingDependencyError: rasterio is not installed.
     """
-    rasterio = _rasterio()
     notes: list[str] = []
-    try:
-        with warnings.catch_warnings():
-            # A file that does not say where it lies: said below, and its cells are metres.
-            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            found = rasterio.open(path)
-        with found:
-            _check_size(path, found, most)
-            if found.count > 1:
-                named = f" ({found.descriptions[0]!r})" if found.descriptions[0] else ""
-                notes.append(f"of its {found.count} bands the first{named} counts")
-            read = found.read(1, masked=True)
-            values = np.ma.filled(read.astype(np.float64), np.nan)
-            values[~np.isfinite(values)] = np.nan
-            crs = "" if found.crs is None else found.crs.to_wkt()
-            a, b, c, d, e, f = (float(number) for number in found.transform[:6])
-    except rasterio.errors.RasterioError as error:
-        msg = f"{path}: cannot be read as a GeoTIFF: {error}"
-        raise MapError(msg) from error
+    with _opened(_rasterio(), path) as (found, transform):
+        _check_size(path, found, most)
+        if found.count > 1:
+            named = f" ({found.descriptions[0]!r})" if found.descriptions[0] else ""
+            notes.append(f"of its {found.count} bands the first{named} counts")
+        read = found.read(1, masked=True)
+        values = np.ma.filled(read.astype(np.float64), np.nan)
+        values[~np.isfinite(values)] = np.nan
+        crs = "" if found.crs is None else found.crs.to_wkt()
+        a, b, c, d, e, f = (float(number) for number in transform[:6])
     return values, (a, b, c, d, e, f), crs, tuple(notes)
 
 
+@contextmanager
+def _opened(rasterio: Any, path: Path) -> Iterator[tuple[Any, Any]]:
+    """Open a file as a TIFF and as nothing else; yield the dataset and its transform.
+
+    Raises:
+        MapError: the file is no TIFF, is damaged, or names another file as its overviews.
+    """
+    try:
+        with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR", GDAL_PAM_ENABLED="NO"):
+            with warnings.catch_warnings():
+                # Without a position, the cells are metres.
+                warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+                # An absolute path is never taken as a name of GDAL's own (GTIFF_DIR:…).
+                found = rasterio.open(path.absolute(), driver="GTiff")
+            with found:
+                if found.tags(ns="OVERVIEWS"):
+                    msg = f"{path}: its metadata name another file (OVERVIEWS); it is not read"
+                    raise MapError(msg)
+                yield found, _transform(rasterio, path, found)
+    except rasterio.errors.RasterioError as error:
+        msg = f"{path}: cannot be read as a GeoTIFF: {error}"
+        raise MapError(msg) from error
+
+
+def _transform(rasterio: Any, path: Path, found: Any) -> Any:
+    """Return the transform of a file, or that of its world file where it has none of its own."""
+    if not found.transform.is_identity:
+        return found.transform
+    for end in (".tfw", path.suffix + "w", ".wld"):
+        beside = path.with_suffix(end)
+        if beside.is_file():
+            try:
+                a, d, b, e, x, y = map(float, read_text(beside).split())
+            except ValueError as error:
+                msg = f"{beside}: expected the six numbers of a world file"
+                raise MapError(msg) from error
+            # A world file has the centre of the first cell.
+            return rasterio.Affine(a, b, x - 0.5 * (a + b), d, e, y - 0.5 * (d + e))
+    return found.transform
+
+
 def _read(
-    path: Path, found: Any, bands: tuple[int, ...] | None, datum: Any, most: int
+    path: Path, found: Any, transform: Any, bands: tuple[int, ...] | None, datum: Any, most: int
 ) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
     if found.crs is not None and found.crs.is_geographic and datum is None:
         msg = (
@@ -120,7 +161,9 @@ def _read(
             msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {band}"
             raise MapError(msg)
     _check_size(path, found, most // max(1, len(wanted)))
-    across, down = found.transform, found.transform.e
+    if transform.is_identity:
+        logger.warning("%s: does not say where it lies; its cells count as metres from 0, 0", path)
+    across, down = transform, transform.e
     if max(abs(across.b), abs(across.d)) > _STRAIGHT * abs(across.a) or across.a <= 0.0:
         msg = f"{path}: its rows do not run east; lay it straight: gdalwarp IN OUT.tif"
         raise MapError(msg)

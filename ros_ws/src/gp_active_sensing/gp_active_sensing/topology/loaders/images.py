@@ -1,4 +1,4 @@
-"""Grey images of maps: PGM without a library, PNG and others with Pillow."""
+"""Grey images of maps: PGM without a library, PNG, JPEG and BMP with Pillow."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ __all__ = ["MOST_PIXELS", "GreyImage", "read_image"]
 
 MOST_PIXELS = 100_000_000
 """Of the largest image that is read (10,000 × 10,000; a kilometre with cells of 0.1 m)."""
+_FORMATS = ("PNG", "JPEG", "BMP")
+"""Formats that Pillow may open; others start programs (EPS: Ghostscript) or are no picture."""
 _MOST_BYTES = 4 * MOST_PIXELS
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
@@ -114,7 +116,7 @@ def _with_pillow(path: Path) -> GreyImage:
         )
         raise MissingDependencyError(msg) from error
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > MOST_PIXELS:
                 msg = f"{path}: {width} × {height} pixels are more than {MOST_PIXELS}; cut it down"
@@ -124,7 +126,7 @@ def _with_pillow(path: Path) -> GreyImage:
                 return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
             pixels = np.asarray(image.convert("RGBA"), dtype=np.uint8)
     except UnidentifiedImageError as error:
-        msg = f"{path}: is no image that Pillow knows; expected .pgm or .png"
+        msg = f"{path}: is no image in the formats PGM, {', '.join(_FORMATS)}"
         raise MapError(msg) from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         msg = f"{path}: cannot be read as an image, perhaps cut short: {error}"

@@ -183,9 +183,14 @@ def _said(path: Path) -> Iterator[None]:
         raise MapError(msg) from error
 
 
+def _local(path: Path) -> str:
+    """Return the absolute path; osmium would fetch a name that begins with ``http:``."""
+    return str(path.absolute())
+
+
 def _ways(osmium: Any, path: Path) -> list[_Way]:
     found: list[_Way] = []
-    reader = osmium.FileProcessor(str(path), osmium.osm.WAY).with_filter(
+    reader = osmium.FileProcessor(_local(path), osmium.osm.WAY).with_filter(
         osmium.filter.KeyFilter("highway")
     )
     for way in reader:
@@ -196,7 +201,7 @@ def _ways(osmium: Any, path: Path) -> list[_Way]:
 
 
 def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
-    reader = osmium.FileProcessor(str(path), osmium.osm.NODE).with_filter(
+    reader = osmium.FileProcessor(_local(path), osmium.osm.NODE).with_filter(
         osmium.filter.IdFilter(wanted)
     )
     return {
@@ -206,7 +211,7 @@ def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
 
 def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restriction]:
     """Yield the turns that are forbidden, or the only ones allowed, at a node."""
-    reader = osmium.FileProcessor(str(path), osmium.osm.RELATION).with_filter(
+    reader = osmium.FileProcessor(_local(path), osmium.osm.RELATION).with_filter(
         osmium.filter.TagFilter(("type", "restriction"))
     )
     for relation in reader:

@@ -191,13 +191,30 @@ def test_damaged_png(tmp_path: Path) -> None:
     picture = tmp_path / "house.png"
     picture.write_text("no picture", encoding="ascii")
     path = write(tmp_path, image="house.png")
-    with pytest.raises(MapError, match="is no image that Pillow knows"):
+    with pytest.raises(MapError):
         load(path)
     rng = np.random.default_rng(0)
     image.fromarray(rng.integers(0, 255, (90, 90), dtype=np.uint8)).save(picture)
     picture.write_bytes(picture.read_bytes()[:200])
     with pytest.raises(MapError, match="cannot be read as an image, perhaps cut short"):
         load(path)
+
+
+def test_only_formats_of_maps_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An EPS with the name of a PNG would start Ghostscript."""
+    image = pytest.importorskip("PIL.Image")
+    eps = pytest.importorskip("PIL.EpsImagePlugin")
+    started: list[Any] = []
+    monkeypatch.setattr(eps, "Ghostscript", lambda *args, **_: started.append(args))
+    picture, path = tmp_path / "house.png", write(tmp_path, image="house.png")
+    for kind in ("PNG", "BMP", "EPS", "GIF", "TIFF"):
+        image.fromarray(SHADES).save(picture, format=kind)
+        if kind in ("PNG", "BMP"):
+            assert load(path)[0].values.tolist() == VALUES, kind
+            continue
+        with pytest.raises(MapError):
+            load(path)
+    assert not started
 
 
 def test_a_map_without_a_free_cell(tmp_path: Path) -> None:

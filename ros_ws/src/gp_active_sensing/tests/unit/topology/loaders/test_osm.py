@@ -57,6 +57,13 @@ def test_streets_are_cut_where_they_meet(tmp_path: Path) -> None:
     assert first.length == pytest.approx(2 * 67.9, abs=0.1)
 
 
+def test_a_path_is_never_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "http:").mkdir()
+    write_osm(tmp_path / "http:", osm([(1, [1, 2], RESIDENTIAL)]))
+    monkeypatch.chdir(tmp_path)
+    assert len(load_roads(Path("http:/quarter.osm")).segments) == 2
+
+
 def test_directions(tmp_path: Path) -> None:
     road_map = load(
         tmp_path,

@@ -16,8 +16,12 @@ from gp_active_sensing.cli import cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.export import FieldMap, export_map
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.raster import read_rasters
 from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.topology.grids import build_grid
+from gp_active_sensing.topology.loaders.geotiff import _opened
+from gp_active_sensing.topology.loaders.rasters import read_raster
 from gp_active_sensing.topology.map_kinds import kind_of_map
 from gp_active_sensing.types import FloatArray
 
@@ -401,6 +405,61 @@ def test_a_geotiff_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(MissingDependencyError, match=r"gp_active_sensing\[maps\].*AAIGrid"):
         built(good)
+
+
+VRT = """<VRTDataset rasterXSize="4" rasterYSize="3"><VRTRasterBand dataType="Float64" band="1">
+<SimpleSource><SourceFilename>{file}</SourceFilename></SimpleSource></VRTRasterBand></VRTDataset>"""
+WMS = """<GDAL_WMS><Service name="TMS"><ServerUrl>http://127.0.0.1:9/${{z}}</ServerUrl></Service>
+<DataWindow><SizeX>4</SizeX><SizeY>3</SizeY></DataWindow><BandsCount>1</BandsCount></GDAL_WMS>"""
+ASCII = "ncols 2\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2\n"
+
+
+def test_only_the_tiff_driver_opens_a_tif(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    where = rasterio.Affine(5, 0, 0, 0, -5, 15)
+    file = geotiff(tmp_path / "secret.tif", np.arange(12.0).reshape(3, 4), where, None)
+    field = from_mapping(FieldConfig, {"kind": "raster", "file": "other.tif"})
+    other = tmp_path / "other.tif"
+    for text in (VRT, WMS, ASCII):
+        other.write_text(text.format(file=file))
+        with pytest.raises(MapError):
+            read_raster(other)
+        with pytest.raises(MapError):
+            read_rasters(other, field)
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")  # the test writes such a file
+def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    values = np.arange(12.0).reshape(3, 4)
+    where = rasterio.Affine(5, 0, 100, 0, -5, 15)
+    secret = geotiff(tmp_path / "secret.tif", values + 50.0, where, None)
+    plain = Path(geotiff(tmp_path / "plain.tif", values, None, None))
+    for end in (".ovr", ".msk"):
+        Path(f"{plain}{end}").write_text(VRT.format(file=secret))
+    Path(f"{plain}.aux.xml").write_text(
+        "<PAMDataset><GeoTransform>7,1,0,0,0,1</GeoTransform></PAMDataset>"
+    )
+    with _opened(rasterio, plain) as (found, transform):
+        assert transform.is_identity
+        assert found.overviews(1) == []
+        assert [Path(name).name for name in found.files] == ["plain.tif"]
+    field = from_mapping(FieldConfig, {"kind": "raster", "file": "plain.tif"})
+    read_rasters(plain, field)
+    assert caplog.messages  # nothing says where it lies
+    plain.with_suffix(".tfw").write_text("5\n0\n0\n-5\n102.5\n12.5\n")
+    assert read_raster(plain).transform == where[:6]
+    (raster,) = read_rasters(plain, field)
+    assert (raster.origin, raster.cell) == ((100.0, 0.0), (5.0, 5.0))
+    plain.with_suffix(".tfw").write_text("5 0 0 -5 102.5")
+    with pytest.raises(MapError):
+        read_raster(plain)
+    with rasterio.open(secret, "r+", driver="GTiff") as out:
+        out.update_tags(ns="OVERVIEWS", OVERVIEW_FILE=str(plain))
+    with pytest.raises(MapError):
+        read_raster(Path(secret))
 
 
 # -- as others make maps ---------------------------------------------------------------------------
