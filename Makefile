@@ -60,7 +60,7 @@ check: $(STAMP) ## lint, formatting, types, spelling, plain words
 	@$(PY) -m codespell_lib --toml $(PKG)/pyproject.toml --dictionary tools/plain_words.txt \
 	  $(wildcard *.md) $(wildcard docs) $(addprefix $(PKG)/,gp_active_sensing config launch sim README.md)
 
-bench: $(STAMP) ## measure planning times
+bench: $(STAMP) ## run benchmarks (ARGS="town tours"; without: list them)
 	@cd $(PKG) && $(PY) benchmarks/run.py $(ARGS)
 
 # uv resolves for every supported Python at once; pip installs the result.

@@ -21,7 +21,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 CONSTANT, SCIKIT, HINDSIGHT = "constant", "scikit-learn", "hindsight"
-OTHERS = (CONSTANT, SCIKIT, HINDSIGHT)
 SPARE = 20
 """Places with a value that have to be left after the readings."""
 SITES = ("places", "random", "bal")
@@ -75,7 +74,6 @@ def trials(
     counts: Sequence[int],
     configs: Mapping[str, BeliefConfig],
     site: str = SITES[0],
-    others: Sequence[str] = OTHERS,
 ) -> list[Trial]:
     """Scores of all predictors on some draws of a data set, the same readings for all.
 
@@ -85,7 +83,6 @@ def trials(
         counts: numbers of readings k, ascending.
         configs: beliefs by name.
         site: one of `SITES`.
-        others: predictors beside the beliefs, out of `OTHERS`.
     """
     found = []
     for number in numbers:
@@ -98,8 +95,9 @@ def trials(
         predictors: dict[str, Callable[[Field, Readings, Sequence[int]], Says]] = {
             key: believing(config) for key, config in configs.items()
         }
-        known = {CONSTANT: flat, SCIKIT: scikit_learn, HINDSIGHT: in_hindsight}
-        predictors |= {key: known[key] for key in others if key != SCIKIT or has_scikit_learn()}
+        predictors |= {CONSTANT: flat, HINDSIGHT: in_hindsight}
+        if has_scikit_learn():
+            predictors[SCIKIT] = scikit_learn
         for key, predictor in predictors.items():
             for k, (prediction, seconds) in predictor(field, readings, fitting).items():
                 truth = field.values[left_of(field, readings, k)]

@@ -1,7 +1,6 @@
 """Beliefs as predictors: error and honesty at places that were not read, on many fields.
 
-`run` compares the default with a constant, with scikit-learn and with hindsight; `compare` takes
-any named beliefs, for choices of a prior.
+`run` compares the default with a constant, with scikit-learn and with hindsight.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from belief_data import KEY, data_sets
@@ -20,7 +18,6 @@ from belief_trials import (
     CONSTANT,
     EXPANSIONS,
     HINDSIGHT,
-    OTHERS,
     SCIKIT,
     SITES,
     SPARE,
@@ -28,7 +25,7 @@ from belief_trials import (
     has_scikit_learn,
     trials,
 )
-from common import Section
+from common import Report, Section
 from network_data import data_folder
 
 from gp_active_sensing.belief import BeliefConfig
@@ -45,19 +42,6 @@ WHERE = {
     "random": "routes of `random`",
     "bal": "routes of `bal`",
 }
-NEAR, FEW, COVERED, WORST = 0.05, 20, (0.85, 0.95), 1.1
-"""The goals: RMSE above hindsight's; readings up to which scikit-learn is not better; share of true
-values in the 90 % interval; largest RMSE of a draw in those of the constant."""
-
-
-@dataclass
-class Report:
-    """Several tables."""
-
-    sections: list[Section] = field(default_factory=list)
-
-    def markdown(self) -> str:
-        return "\n".join(section.markdown() for section in self.sections)
 
 
 class Results:
@@ -105,9 +89,6 @@ def gather(
     draws: int,
     *,
     site: str = SITES[0],
-    others: Sequence[str] = OTHERS,
-    names: Sequence[str] | None = None,
-    processes: int = PROCESSES,
 ) -> list[Trial]:
     """All trials at one kind of site; few pieces a data set, since each makes its map again.
 
@@ -116,20 +97,17 @@ def gather(
         counts: numbers of readings.
         draws: of every data set.
         site: one of `SITES`.
-        others: predictors beside the beliefs.
-        names: data sets; None = all.
-        processes: at work.
     """
     from joblib import Parallel, delayed
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that are started here
     pieces = np.array_split(np.arange(draws), max(1, draws // 5))
     tasks = [
-        (name, piece.tolist(), tuple(counts), dict(configs), site, tuple(others))
-        for name in names or data_sets()
+        (name, piece.tolist(), tuple(counts), dict(configs), site)
+        for name in data_sets()
         for piece in pieces
     ]
-    parts = Parallel(n_jobs=processes)(delayed(_quiet_trials)(*task) for task in tasks)
+    parts = Parallel(n_jobs=PROCESSES)(delayed(_quiet_trials)(*task) for task in tasks)
     return [trial for part in parts for trial in part]
 
 
@@ -139,11 +117,10 @@ def _quiet_trials(
     counts: Sequence[int],
     configs: Mapping[str, BeliefConfig],
     site: str,
-    others: Sequence[str],
 ) -> list[Trial]:
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     started = time.perf_counter()
-    found = trials(name, numbers, counts, configs, site, others)
+    found = trials(name, numbers, counts, configs, site)
     took = time.perf_counter() - started
     sys.stderr.write(f"{name}, {WHERE[site]}, draws {list(numbers)}: {took:.0f} s\n")
     return found
@@ -162,51 +139,22 @@ def run(*, quick: bool = False, routes: bool = False) -> Report:
         found = gather(CONFIGS, counts, draws)
     minutes = (time.perf_counter() - started) / 60.0
     command = COMMAND + " --quick" * quick + " --routes" * routes
-    return report(Results(found), command, minutes, judged=(DEFAULT,))
-
-
-def compare(
-    configs: Mapping[str, BeliefConfig],
-    *,
-    quick: bool = True,
-    names: Sequence[str] | None = None,
-    others: Sequence[str] = (CONSTANT, HINDSIGHT),
-    processes: int = PROCESSES,
-) -> Report:
-    """Named beliefs against each other, and which of them the other data sets would choose.
-
-    Args:
-        configs: beliefs by name.
-        quick: fewer draws and numbers of readings.
-        names: data sets; None = all.
-        others: predictors beside the beliefs; the constant has to be one.
-        processes: at work.
-    """
-    started = time.perf_counter()
-    counts, draws = (QUICK_COUNTS, QUICK_DRAWS) if quick else (COUNTS, DRAWS)
-    found = gather(configs, counts, draws, others=others, names=names, processes=processes)
-    minutes = (time.perf_counter() - started) / 60.0
-    results = Results(found)
-    whole = report(results, COMMAND, minutes, judged=tuple(configs))
-    whole.sections.insert(1, left_out(results, tuple(configs)))
-    return whole
+    return report(Results(found), command, minutes)
 
 
 # -- tables ------------------------------------------------------------------------------------
 
 
-def report(results: Results, command: str, minutes: float, judged: Sequence[str]) -> Report:
+def report(results: Results, command: str, minutes: float) -> Report:
     """All tables of some results."""
-    missed = misses(results, judged)
     sections = [
-        summary(results, command, minutes, missed, judged),
+        summary(results, command, minutes),
         data_section(results, command),
     ]
     for site in results.sites:
         for k in results.counts:
             if any(results.of(name, site, k, CONSTANT) for name in results.names):
                 sections += [errors(results, site, k, command), honesty(results, site, k, command)]
-    sections.append(missed_section(missed, command, judged))
     return Report(sections)
 
 
@@ -238,11 +186,8 @@ def summary(
     results: Results,
     command: str,
     minutes: float,
-    missed: Sequence[Sequence[object]],
-    judged: Sequence[str],
 ) -> Section:
     """One line for each site and number of readings."""
-    checked = sum(len(goals(results, *cell, one)) for cell in results.cells() for one in judged)
     text = (
         "How well is a place predicted that nobody has read? Each draw takes a field, reads k "
         "places with noise, and predicts the true (noise-free) value of every other place that has "
@@ -252,8 +197,7 @@ def summary(
         "predicted: .90 is honest, less is boastful. *Worst* is the largest error of a single "
         "draw. Means over data sets, each counted once; a data set takes part where the "
         f"readings leave {SPARE} places. *Seconds*: median from the first reading to the "
-        f"prediction after k. Goals for {', '.join(judged)}: {goal_words()}. Missed: "
-        f"**{len(missed)} of {checked}**, listed at the end. "
+        f"prediction after k. "
     )
     if SITES[2] in results.sites:
         text += (
@@ -360,121 +304,5 @@ def honesty(results: Results, site: str, k: int, command: str) -> Section:
         "Share of true values inside the central 90 % interval, then the mean negative log density "
         "of the true value (NLPD, less is better).",
         ("data set", *(f"in 90 %, {p}" for p in some), *(f"NLPD, {p}" for p in some)),
-        rows,
-    )
-
-
-# -- goals -------------------------------------------------------------------------------------
-
-
-def goal_words() -> str:
-    return (
-        f"RMSE at most {100 * NEAR:g} % above hindsight's; not above scikit-learn's up to k = "
-        f"{FEW}; {COVERED[0]:g} to {COVERED[1]:g} of the true values inside the 90 % interval; no "
-        f"draw worse than {WORST:g} times the constant"
-    )
-
-
-def goals(
-    results: Results, name: str, site: str, k: int, predictor: str
-) -> list[tuple[str, str, str, bool]]:
-    """Goal, value, wanted and whether it is reached, for each goal of a cell."""
-    cell = (name, site, k)
-    mine = results.rmse(*cell, predictor)
-    found = []
-    for other, most in ((HINDSIGHT, NEAR), (SCIKIT, 0.0)):
-        theirs = results.rmse(*cell, other)
-        if not len(theirs) or (other == SCIKIT and k > FEW):
-            continue
-        more = float(mine.mean() / theirs.mean()) - 1.0
-        spread = (mine - theirs).std(ddof=1) if len(mine) > 1 else np.nan
-        error = float(spread) / np.sqrt(len(mine)) / theirs.mean()
-        value = f"{100 * more:+.1f} ± {100 * error:.1f} %"
-        found.append((f"RMSE over {other}'s", value, f"≤ {100 * most:+g} %", more <= most))
-    low, high = COVERED
-    inside = results.covered(*cell, predictor)
-    found.append(
-        ("in the 90 % interval", f"{inside:.3f}", f"{low:g} – {high:g}", low <= inside <= high)
-    )
-    worst = float(results.ratios(*cell, predictor).max())
-    found.append(("worst over the constant's", f"{worst:.2f}", f"≤ {WORST:g}", worst <= WORST))
-    return found
-
-
-def misses(results: Results, judged: Sequence[str]) -> list[list[object]]:
-    """A row for each goal that is not reached."""
-    return [
-        [name, WHERE[site], k, predictor, goal, value, wanted]
-        for name, site, k in results.cells()
-        for predictor in judged
-        for goal, value, wanted, reached in goals(results, name, site, k, predictor)
-        if not reached
-    ]
-
-
-def missed_section(
-    missed: Sequence[Sequence[object]], command: str, judged: Sequence[str]
-) -> Section:
-    """The list of what is missed, and how often each goal is."""
-    if missed:
-        counts: dict[str, int] = {}
-        for row in missed:
-            counts[str(row[4])] = counts.get(str(row[4]), 0) + 1
-        text = "; ".join(f"{goal}: {count}" for goal, count in counts.items())
-        text += ". ± is one standard error of the paired difference over the draws."
-    else:
-        text = "None."
-    return Section(
-        f"Beliefs: goals missed by {', '.join(judged)}",
-        command,
-        text,
-        ("data set", "where", "k", "belief", "what", "is", "wanted"),
-        [tuple(row) for row in missed],
-    )
-
-
-# -- choices -----------------------------------------------------------------------------------
-
-
-def left_out(results: Results, configs: Sequence[str]) -> Section:
-    """Which belief all other data sets would choose, and what that costs the one left out.
-
-    Error: log of the RMSE over the constant's. NLPD: above hindsight's where it is there, else
-    above the constant's. Means over sites and numbers of readings.
-    """
-    base = HINDSIGHT if HINDSIGHT in results.predictors else CONSTANT
-    error, density = (np.full((len(results.names), len(configs)), np.nan) for _ in range(2))
-    for i, name in enumerate(results.names):
-        cells = [cell for cell in results.cells() if cell[0] == name]
-        for j, one in enumerate(configs):
-            error[i, j] = np.mean([np.log(results.ratios(*c, one)).mean() for c in cells])
-            density[i, j] = np.mean([results.nlpd(*c, one) - results.nlpd(*c, base) for c in cells])
-    rows: list[Sequence[object]] = []
-    for i, name in enumerate(results.names):
-        rest = np.arange(len(results.names)) != i
-        row: list[object] = [name]
-        for table, scale in ((error, np.exp), (density, np.asarray)):
-            chosen = int(table[rest].mean(axis=0).argmin()) if rest.any() else 0
-            best = int(table[i].argmin())
-            row += [
-                *(f"{scale(v):.3f}" for v in table[i]),
-                f"{configs[chosen]} ({scale(table[i, chosen]):.3f})",
-                f"{configs[best]} ({scale(table[i, best]):.3f})",
-            ]
-        rows.append(row)
-    means = [*(f"{np.exp(v):.3f}" for v in error.mean(axis=0)), "", ""]
-    means += [*(f"{v:.3f}" for v in density.mean(axis=0)), "", ""]
-    rows.append(["mean", *means])
-    header = ["data set"]
-    for what in ("error", "NLPD"):
-        header += [f"{what}, {one}" for one in configs]
-        header += [f"{what}: choice of the others", f"{what}: best here"]
-    return Section(
-        "Beliefs: chosen by the other data sets",
-        "bench_beliefs.compare",
-        "Error in those of the constant (geometric mean over numbers of readings and draws) and "
-        f"mean NLPD above {base}'s, of each belief; which one has the best mean on all other data "
-        "sets, with what it reaches here; and the best one here.",
-        header,
         rows,
     )

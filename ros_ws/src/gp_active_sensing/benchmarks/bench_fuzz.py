@@ -14,11 +14,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import Section
+from common import Report, Section
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
@@ -32,25 +31,15 @@ FILE_SECONDS = 1200.0
 """When a format is given up [s]."""
 
 
-@dataclass
-class Sections:
-    """Parts of the report, one after the other."""
-
-    parts: list[Section]
-
-    def markdown(self) -> str:
-        return "\n".join(part.markdown() for part in self.parts)
-
-
-def run(*, smoke: bool = False) -> Sections:
+def run(*, quick: bool = False) -> Report:
     kinds = {"messages": _messages, "files": _files}
-    return Sections([kinds[name](smoke=smoke) for name in PARTS])
+    return Report([kinds[name](quick=quick) for name in PARTS])
 
 
-def _files(*, smoke: bool) -> Section:
+def _files(*, quick: bool) -> Section:
     from fuzz_files import FORMATS, HANG
 
-    count = 50 if smoke else FILES
+    count = 50 if quick else FILES
     section = Section(
         "Spoilt files",
         "GPAS_FUZZ_PARTS=files python benchmarks/run.py fuzz",
@@ -88,8 +77,8 @@ def _of_format(name: str, count: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def _messages(*, smoke: bool) -> Section:
-    messages, live = (4000, 400) if smoke else (MESSAGES, LIVE)
+def _messages(*, quick: bool) -> Section:
+    messages, live = (4000, 400) if quick else (MESSAGES, LIVE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("ROS_LOG_DIR", folder)
         from tests.ros.conftest import domain_id

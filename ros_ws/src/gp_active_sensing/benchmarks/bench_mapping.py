@@ -6,7 +6,6 @@ Same fields, starts, noise and metres for all; the default belief, so that nothi
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from adapters import environments
-from kept_rows import Row, append, read
+from common import Kept, Report, Row
 from mapping_fields import QUICK, Arena, arenas
 from mapping_runs import AHEAD, DENSEST, EVENLY, EXPANSIONS, FEW, ROWS, Task, play
-from mapping_tables import REFERENCE, Report, Results, densest, report
+from mapping_tables import REFERENCE, Results, densest, report
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.planning import build_policy
@@ -40,7 +39,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     EVENLY: {"name": EVENLY},
 }
 """By label: what is compared. Other people's planners come with `adapters`."""
-KEPT = "mapping.jsonl"
 
 
 def run(
@@ -53,7 +51,6 @@ def run(
     budgets: str = "",
     processes: int = 1,
     reference: str = REFERENCE,
-    pictures: Path | None = None,
     kept_only: bool = False,
 ) -> Report:
     """All missions that are asked for, and their tables.
@@ -67,8 +64,6 @@ def run(
         budgets: in moves, with commas between them.
         processes: at work.
         reference: label of the policy that the others are compared with.
-        pictures: folder for a picture of each data set on a grid: the first draw, the first
-            policies, map, way and error.
         kept_only: play nothing; the tables are of what ``--kept`` has.
     """
     began = time.perf_counter()
@@ -91,10 +86,6 @@ def run(
     ]
     rows, failed = gather(tasks, processes, play_them=not kept_only)
     minutes = (time.perf_counter() - began) / 60.0
-    if pictures is not None:
-        from mapping_pictures import draw
-
-        draw(rows, pictures)
     shown = list(usable)
     if EVENLY in shown:
         shown.insert(shown.index(EVENLY), DENSEST)
@@ -161,10 +152,8 @@ def gather(
 
     With ``--kept FOLDER`` each row is written there as it comes, and not played again.
     """
-    folder = os.environ.get("GPAS_KEPT")
-    file = None if folder is None else Path(folder) / KEPT
-    kept = {} if file is None else read(file)
-    missing = [task for task in tasks if task.key not in kept] if play_them else []
+    kept = Kept("mapping")
+    missing = [task for task in tasks if task.key not in kept.rows] if play_them else []
     sys.stderr.write(f"{len(missing)} missions to be played, {len(tasks) - len(missing)} kept\n")
     failed: dict[str, str] = {}
     began = time.perf_counter()
@@ -178,9 +167,7 @@ def gather(
             failed.setdefault(where, f"{type(error).__name__}: {error}")
             sys.stderr.write(f"{where}, draw {task.number}: {error!r}\n")
             return
-        kept[task.key] = row
-        if file is not None:
-            append(file, row)
+        kept.add(row)
         spent = time.perf_counter() - began
         sys.stderr.write(f"{spent:.0f} s: {where}, draw {task.number}: {row['rmse']:.4g}\n")
 
@@ -192,4 +179,4 @@ def gather(
             waiting = {pool.submit(play, task): task for task in missing}
             for one in as_completed(waiting):
                 take(waiting[one], one.result)
-    return [kept[task.key] for task in tasks if task.key in kept], failed
+    return [kept.rows[task.key] for task in tasks if task.key in kept.rows], failed

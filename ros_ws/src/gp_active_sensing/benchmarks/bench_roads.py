@@ -1,4 +1,4 @@
-"""Experiment 2 of the BAL paper over many fields, and what several starts on one field are worth.
+"""Experiment 2 of the BAL paper over many fields.
 
 With ``--kept FOLDER`` missions are kept as they end; a run that was stopped goes on.
 """
@@ -6,30 +6,23 @@ With ``--kept FOLDER`` missions are kept as they end; a run that was stopped goe
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
-from common import Section
-from kept_rows import append, read
+from common import Kept, Section
 from network_data import data_folder
 from road_fields import FIELDS, TITLES, RoadFields
 from road_runs import Task, play
 from road_tables import (
     Missions,
-    alike,
     cost_rows,
     error_rows,
     network_rows,
     pair_rows,
-    shared_rows,
-    worth_rows,
 )
 
-KEPT = "roads.jsonl"
 COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
@@ -52,9 +45,9 @@ NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
 DRAWS, CLEAR = "draws, as learned", "draws, clear"
 
 
-def tasks(*, smoke: bool = False) -> Iterator[Task]:
+def tasks(*, quick: bool = False) -> Iterator[Task]:
     """All missions, the most wanted first."""
-    if smoke:
+    if quick:
         yield from _all("San Jose", range(2), range(2), MAIN)
         return
     traffic = {name: count for name, count in NETWORKS.items() if name != "San Jose"}
@@ -83,25 +76,21 @@ def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> It
 
 def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]]:
     """Play what is not kept yet and return the rows that there are."""
-    folder = os.environ.get("GPAS_KEPT")
-    file = None if folder is None else Path(folder) / KEPT
-    kept = {} if file is None else dict(read(file))
+    kept = Kept("roads")
     for number, task in enumerate(wanted, start=1):
-        if task.key in kept or not play_them:
+        if task.key in kept.rows or not play_them:
             continue
         began = time.monotonic()
-        kept[task.key] = row = play(task)
-        if file is not None:
-            append(file, row)
+        kept.add(play(task))
         sys.stderr.write(f"{number}/{len(wanted)} {task}: {time.monotonic() - began:.1f} s\n")
-    return [dict(kept[task.key]) for task in wanted if task.key in kept]
+    return [dict(kept.rows[task.key]) for task in wanted if task.key in kept.rows]
 
 
-def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
+def run(*, quick: bool = False, kept_only: bool = False) -> Section:
     """Play the missions and return their tables.
 
     Args:
-        smoke: two fields of San Jose only.
+        quick: two fields of San Jose only.
         kept_only: play nothing; the tables are of what ``--kept`` has.
     """
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
@@ -109,11 +98,9 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
     if data_folder() is None:
         section.text = "**Not run: GPAS_DATA names no folder.**"
         return section
-    rows = gather(list(tasks(smoke=smoke)), play_them=not kept_only)
+    rows = gather(list(tasks(quick=quick)), play_them=not kept_only)
     parts: list[str] = []
     networks: dict[str, Missions] = {}
-    worth: list[list[object]] = []
-    shared: list[list[object]] = []
     cost: list[list[object]] = []
     for name, make in FIELDS.items():
         mine = [row for row in rows if row["fields"] == name]
@@ -122,19 +109,13 @@ def run(*, smoke: bool = False, kept_only: bool = False) -> Section:
         fields = make()
         missions = Missions(mine, fields.blocks, fields.checkpoints)
         parts.append(_errors(fields, missions))
-        shared += shared_rows(name, missions, int(fields.readable.max()))
         cost += cost_rows(name, missions)
-        worth += worth_rows(name, missions, int(fields.readable.max()))
         if name in NETWORKS:
             networks[name] = missions
     budgets = ("first", "second", "third", "fourth")
     if cost:
         columns = (*(f"{one} [km]" for one in budgets), "planning [s]", "n")
         parts.append(_table(COST, ("fields", "policy", *columns), cost))
-    if shared:
-        parts.append(_table(SHARED, ("fields", "policy", *budgets), shared))
-    if worth:
-        parts.append(_table(WORTH, ("fields", "policy", "readings", *WORTH_COLUMNS), worth))
     if len(networks) > 1 and (found := network_rows(networks)):
         title = (
             "Difference to `ie` in percent of its RMSPE, a network counting once: mean ± standard "
@@ -151,17 +132,6 @@ COST = (
     "What they cost: kilometres driven for the readings of the four budgets, and seconds of the "
     "planner until the last; mean ± standard error over n fields."
 )
-SHARED = (
-    "Places that a policy and `ie` both read from the same start, at the four budgets; in brackets "
-    "by chance."
-)
-WORTH = (
-    "What starts on one field are worth. Places in common: of two starts on the same field, in "
-    "brackets by chance. Correlation: of the difference to `ie`, of two starts on the same field "
-    "(95 % interval). The last column: so many fields with a start each say as much of other "
-    "fields as twenty starts on one."
-)
-WORTH_COLUMNS = ("places in common", "correlation", "20 starts are worth", "fields × starts")
 
 
 def _errors(fields: RoadFields, missions: Missions) -> str:
@@ -172,11 +142,6 @@ def _errors(fields: RoadFields, missions: Missions) -> str:
     others = partial(pair_rows, fields.name, missions, PAIRS)
     tables = [_table(f"{TITLES[fields.name]} RMSPE [{fields.unit}].", head, make(blocks=False))]
     tables[0] += _lines(others(blocks=False))
-    if (correlation := alike(fields.values)) and fields.truth is None:
-        mean, least = correlation
-        tables.append(
-            f"Two of them correlate from place to place by {mean:.2f} ({least:.2f} or more)."
-        )
     if 1 < len(set(fields.blocks)) < len(fields.blocks):
         again = "The same, errors over blocks of three weeks that follow one another."
         tables.append(_table(again, head, make(blocks=True)) + _lines(others(blocks=True)))

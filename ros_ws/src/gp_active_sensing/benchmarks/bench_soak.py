@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
 DECISIONS = int(os.environ.get("GPAS_SOAK_DECISIONS", "2000"))
 SECONDS = float(os.environ.get("GPAS_SOAK_SECONDS", "1800"))
-SMOKE = 60
+QUICK = 60
 EVERY = 50
 """Decisions between two kills."""
 FULL = 20
@@ -235,11 +235,11 @@ class Soak:
         self.driver.close()
 
 
-def run(*, smoke: bool = False) -> Section:
+def run(*, quick: bool = False) -> Section:
     from gp_active_sensing.ros.launching import node_environment
     from tests.ros.conftest import LOOPBACK, domain_id
 
-    decisions = SMOKE if smoke else DECISIONS
+    decisions = QUICK if quick else DECISIONS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays mounted
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())

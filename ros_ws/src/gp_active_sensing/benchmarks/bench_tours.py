@@ -169,9 +169,9 @@ def child(line: Line) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def lines(city: Path, *, smoke: bool) -> list[tuple[str, str, Line]]:
+def lines(city: Path, *, quick: bool) -> list[tuple[str, str, Line]]:
     """Return what is varied, what it is then, and what is measured."""
-    if smoke:
+    if quick:
         return [("places", "grid", Line(grid(5, 4), BELIEFS["7 λ"], 8, stages=2))]
     middle = grid(*GRIDS[600])
     roads = {"kind": "roads", "file": str(city), "largest_component": True}
@@ -182,7 +182,7 @@ def lines(city: Path, *, smoke: bool) -> list[tuple[str, str, Line]]:
     return found
 
 
-def run(*, smoke: bool = False) -> Section:
+def run(*, quick: bool = False) -> Section:
     """Return the section."""
     from make_city import make_city
 
@@ -204,9 +204,9 @@ def run(*, smoke: bool = False) -> Section:
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         city = Path(folder) / "city.geojson"
-        if not smoke:
+        if not quick:
             city.write_text(map_text(make_city(CITY), "roads")[0], encoding="utf-8")
-        for varied, kind, line in lines(city, smoke=smoke):
+        for varied, kind, line in lines(city, quick=quick):
             found = child(line)
             section.rows.append(
                 (

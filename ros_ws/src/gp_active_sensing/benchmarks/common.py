@@ -1,11 +1,12 @@
-"""What every benchmark shares: a yardstick, quantiles, tables."""
+"""Shared parts of the benchmarks: sections of a report, kept rows, timing and statistics."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,7 @@ import numpy as np
 
 from gp_active_sensing.types import Clock
 
-_TERRAIN = (
-    "belief={kernel: matern32, length_scales: [40, 70, 120, 200, 330, 550], "
-    "signal_std: [45.0], noise_std: [3.0], mean_std: 1000.0}"
-)
-_TOWN = (
-    "belief={kernel: matern32, length_scales: [80, 130, 200, 320, 500, 800, 1300], "
-    "signal_std: [11.0], noise_std: [6.0], mean_std: 100.0}"
-)
-STATED = {
-    "town": (_TOWN, "policy.horizon=5"),
-    "town_slots": (_TOWN, "policy.horizon=5"),
-    "terrain": (_TERRAIN,),
-}
-"""What these scenarios once stated, so that figures stay comparable."""
+Row = Mapping[str, Any]
 
 
 @dataclass
@@ -47,65 +35,67 @@ class Section:
         if self.rows:
             lines.append("| " + " | ".join(self.header) + " |")
             lines.append("|" + " --- |" * len(self.header))
-            lines += ["| " + " | ".join(_shown(v) for v in row) + " |" for row in self.rows]
+            lines += ["| " + " | ".join(_cell(v) for v in row) + " |" for row in self.rows]
             lines.append("")
         return "\n".join(lines)
 
 
-class Kept:
-    """Outcomes (two numbers) by key; with `GPAS_KEPT` in a file of that folder, a line each.
+@dataclass
+class Report:
+    """Several sections."""
 
-    Args:
-        name: of the file, without ``.jsonl``.
-        parts: how many values a key has.
-    """
+    sections: list[Section] = field(default_factory=list)
 
-    def __init__(self, name: str, parts: int) -> None:
-        folder = os.environ.get("GPAS_KEPT")
-        self._file = Path(folder) / f"{name}.jsonl" if folder else None
-        self._found: dict[tuple[object, ...], tuple[float, float]] = {}
-        if self._file is not None and self._file.exists():
-            for number, line in enumerate(self._file.read_text(encoding="utf-8").splitlines(), 1):
-                values = _values(line, parts + 2, f"{self._file}, line {number}")
-                self._found[tuple(values[:parts])] = float(values[-2]), float(values[-1])
-
-    def __contains__(self, key: tuple[object, ...]) -> bool:
-        return key in self._found
-
-    def __getitem__(self, key: tuple[object, ...]) -> tuple[float, float]:
-        return self._found[key]
-
-    def get(
-        self, key: tuple[object, ...], play: Callable[[], tuple[float, float]]
-    ) -> tuple[float, float]:
-        """Return what is kept under a key; where nothing is, play it and keep it."""
-        if key not in self._found:
-            self._found[key] = play()
-            if self._file is not None:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                with self._file.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps([*key, *self._found[key]]) + "\n")
-        return self._found[key]
+    def markdown(self) -> str:
+        return "\n".join(section.markdown() for section in self.sections)
 
 
-def _values(line: str, count: int, where: str) -> list[Any]:
-    """Return the values of a line of a kept file."""
-    try:
-        values = json.loads(line)
-    except ValueError:
-        values = None
-    if not isinstance(values, list) or len(values) != count:
-        msg = f"{where}: expected a JSON list of {count} values, got {line!r}; remove the line"
-        raise ValueError(msg)
-    return values
-
-
-def _shown(value: object) -> str:
+def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+# -- kept rows ---------------------------------------------------------------------------------
+
+
+class Kept:
+    """Rows of missions by key; with ``--kept FOLDER`` also in a file, one JSON object a line.
+
+    Args:
+        name: name of the file, without ``.jsonl``.
+    """
+
+    def __init__(self, name: str) -> None:
+        folder = os.environ.get("GPAS_KEPT")
+        self._file = Path(folder) / f"{name}.jsonl" if folder else None
+        self.rows: dict[str, Row] = {}
+        if self._file is not None and self._file.exists():
+            for line in self._file.read_text(encoding="utf-8").splitlines():
+                try:
+                    row = json.loads(line)
+                except ValueError:  # cut short
+                    continue
+                if isinstance(row, dict) and "key" in row:
+                    self.rows[row["key"]] = row
+
+    def add(self, row: Row) -> None:
+        """Keep a row, on a line of its own even after a line that was cut short."""
+        self.rows[row["key"]] = row
+        if self._file is None:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a+b") as lines:
+            if lines.tell():
+                lines.seek(-1, os.SEEK_END)
+                if lines.read(1) != b"\n":
+                    lines.write(b"\n")
+            lines.write(json.dumps(row).encode() + b"\n")
+
+
+# -- time and statistics -----------------------------------------------------------------------
+
+
 def cholesky_seconds(size: int = 1000, repeats: int = 7, clock: Clock = time.perf_counter) -> float:
-    """The yardstick: median time of one size × size Cholesky factorisation, one thread."""
+    """Measure the yardstick: median time of one size × size Cholesky factorisation, one thread."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((size, size))
     A = A @ A.T + size * np.eye(size)
@@ -115,7 +105,7 @@ def cholesky_seconds(size: int = 1000, repeats: int = 7, clock: Clock = time.per
 def median_seconds(
     action: Callable[[], object], repeats: int, clock: Clock = time.perf_counter
 ) -> float:
-    """Median time of an action, by a clock in seconds."""
+    """Measure the median time of an action, by a clock in seconds."""
     times = []
     for _ in range(repeats):
         started = clock()
@@ -125,6 +115,26 @@ def median_seconds(
 
 
 def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, 99th percentile, largest."""
+    """Return the median, the 99th percentile and the largest."""
     array = np.asarray(values, dtype=float)
     return float(np.median(array)), float(np.quantile(array, 0.99)), float(array.max())
+
+
+def error_of(values: np.ndarray) -> float:
+    """Return the standard error of a mean, NaN for a single value."""
+    if values.size < 2:
+        return math.nan
+    return float(values.std(ddof=1)) / math.sqrt(values.size)
+
+
+def mean_of(values: np.ndarray) -> tuple[float, float]:
+    """Return mean and standard error, NaN where there are too few values."""
+    return (float(values.mean()) if values.size else math.nan), error_of(values)
+
+
+def shown(mean: float, error: float = math.nan, digits: int = 2, *, sign: bool = False) -> str:
+    """Format a mean with its standard error; "" where there is none."""
+    if not math.isfinite(mean):
+        return ""
+    text = f"{mean:+.{digits}f}" if sign else f"{mean:.{digits}f}"
+    return f"{text} ± {error:.{digits}f}" if math.isfinite(error) else text

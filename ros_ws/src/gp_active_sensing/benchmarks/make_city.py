@@ -1,22 +1,15 @@
-"""A made-up city of any size, and how long its map takes to load.
+"""Make a city map of any size.
 
-``python make_city.py 20000 city.geojson`` writes the map and says how long reading it takes: a
-jittered grid of streets with arterials, streets that are missing, one-ways, bends, and limits by
+A jittered grid of streets with arterials, streets that are missing, one-ways, bends, and limits by
 class, from a fixed seed.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
 import math
-import time
-from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.topology import Roads, load_roads
-from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment, keep_largest, length_of
 
 BLOCK = 120.0
@@ -83,26 +76,3 @@ def _street(
     if kind == "local" and draw > 1.0 - ONE_WAY:
         return [there]
     return [there, there.reversed()]
-
-
-def main() -> None:
-    """Write a city and measure how long it takes to load."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("segments", type=int)
-    parser.add_argument("out", type=Path)
-    options = parser.parse_args()
-    logging.basicConfig(level=logging.WARNING)
-    options.out.write_text(map_text(make_city(options.segments))[0], encoding="utf-8")
-    began = time.perf_counter()
-    road_map = load_roads(options.out)
-    loaded = time.perf_counter()
-    roads = Roads(road_map)
-    built = time.perf_counter()
-    print(
-        f"{options.out}: {roads.n} segments, {options.out.stat().st_size / 1e6:.1f} MB; "
-        f"read in {loaded - began:.2f} s, topology in {built - loaded:.2f} s"
-    )
-
-
-if __name__ == "__main__":
-    main()

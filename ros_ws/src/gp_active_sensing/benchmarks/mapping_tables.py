@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
-from common import Section
-from kept_rows import Row
+from common import Report, Row, Section, error_of, shown
 from mapping_fields import FREE, MOVES, Arena
 from mapping_runs import AHEAD, DENSEST, EVENLY, EXPANSIONS, FEW, LEVELS, MOST_ROUTES, ROWS
 from network_data import data_folder
@@ -16,16 +14,6 @@ from network_data import data_folder
 COMMAND = "GPAS_DATA=… python benchmarks/run.py mapping"
 REFERENCE = "bal"
 Cell = tuple[str, str, int]
-
-
-@dataclass
-class Report:
-    """Several tables."""
-
-    sections: list[Section] = field(default_factory=list)
-
-    def markdown(self) -> str:
-        return "\n".join(section.markdown() for section in self.sections)
 
 
 def densest(rows: Sequence[Row]) -> list[Row]:
@@ -90,21 +78,6 @@ class Results:
         return float((a - b).mean()), error_of(a - b)
 
 
-def error_of(values: np.ndarray) -> float:
-    """Standard error of a mean, NaN for a single value."""
-    if values.size < 2:
-        return math.nan
-    return float(values.std(ddof=1)) / math.sqrt(values.size)
-
-
-def shown(mean: float, error: float, digits: int, *, sign: bool = False) -> str:
-    """Return a mean with its standard error."""
-    if not math.isfinite(mean):
-        return ""
-    text = f"{mean:+.{digits}f}" if sign else f"{mean:.{digits}f}"
-    return f"{text} ± {error:.{digits}f}" if math.isfinite(error) else text
-
-
 def digits_for(value: float) -> int:
     """Decimals with which a number has three digits."""
     if not (math.isfinite(value) and value > 0.0):
@@ -145,8 +118,6 @@ def report(
     for mode, k in groups:
         mine = [cell for cell in results.cells if cell[1:] == (mode, k)]
         sections.append(summary(results, mine, f"{mode}, {k} moves"))
-    if rows := [row for mode, k in groups for row in hindsight(results, mode, k)]:
-        sections.append(hindsight_section(rows))
     sections.append(data_section(results))
     sections += [cell_section(results, cell) for cell in results.cells]
     missing = [[label, "everywhere", why] for label, why in skipped.items()]
@@ -259,50 +230,6 @@ def summary(results: Results, cells_of: Sequence[Cell], title: str) -> Section:
         header += [f"RMSE over {other} %", f"worse than {other}"]
     header += ["worst draw %", "in 90 %", "s a decision"]
     return Section(f"Mapping: all data sets, {title}", COMMAND, text, header, rows)
-
-
-def hindsight(results: Results, mode: str, k: int) -> list[Sequence[object]]:
-    """A line for each policy, over the data sets of a mode and budget that have rows: how it stands
-    among all evenly spaced routes, where the best one known afterwards is only the least of them.
-    """
-    rows: list[Sequence[object]] = []
-    for label in results.labels:
-        beaten: list[float] = []
-        over: list[tuple[float, ...]] = []
-        for cell in results.cells:
-            even = {i: row["errors"] for i, row in results.of(cell, EVENLY).items()}
-            mine = {i: row["rmse"] for i, row in results.of(cell, label).items() if i in even}
-            if cell[1:] != (mode, k) or label == EVENLY or not mine:
-                continue
-            beaten.append(float(np.mean([np.mean(mine[i] < np.array(even[i])) for i in mine])))
-            level = np.mean([[np.mean(even[i]), even[i][0], min(even[i])] for i in mine], axis=0)
-            over.append(tuple(100.0 * (np.mean(list(mine.values())) / level - 1.0)))
-        if beaten:
-            means = [
-                shown(float(np.mean(one)), error_of(np.array(one)), 1, sign=True)
-                for one in zip(*over, strict=True)
-            ]
-            if label == DENSEST:
-                means[1] = ""
-            rows.append((mode, k, label, len(beaten), f"{100.0 * np.mean(beaten):.0f}", *means))
-    return rows
-
-
-def hindsight_section(rows: list[Sequence[object]]) -> Section:
-    """What it is worth to know afterwards which evenly spaced route was the best one."""
-    text = (
-        f"The best of up to {MOST_ROUTES} routes, found afterwards, is better than each of them "
-        "could be expected to be, whatever the routes are. So each policy is also held against "
-        "all of them, over the data sets that have rows: the share of the evenly spaced routes "
-        "that it beats on the same draw, and its RMSE in % of their mean one, of the densest (the "
-        "one that can be chosen beforehand) and of the best, ± one standard error over the data "
-        "sets."
-    )
-    header = (
-        *("mode", "moves", "policy", "data sets", "beats %"),
-        *("over their mean %", "over the densest %", "over the best %"),
-    )
-    return Section("Mapping: what hindsight is worth", COMMAND, text, header, rows)
 
 
 def cell_section(results: Results, cell: Cell) -> Section:

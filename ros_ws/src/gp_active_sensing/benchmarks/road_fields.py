@@ -1,13 +1,11 @@
 """Fields on road networks for Experiment 2 of the BAL paper: many draws, weeks, quarter-hours.
 
-A network's belief is learned once from a field that is not driven: `python road_fields.py NAME`
-prints what `BELIEFS` states.
+`BELIEFS` states what `learn` found from a field of each network that is not driven.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -53,11 +51,6 @@ class RoadFields:
     blocks: tuple[int, ...]
     checkpoints: tuple[int, ...]
     truth: int | None = None
-
-    @property
-    def readable(self) -> np.ndarray:
-        """(fields,) how many segments have a value."""
-        return np.isfinite(self.values).sum(axis=1)
 
 
 # What `learn` found, as in the paper: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, the mean not known.
@@ -206,26 +199,3 @@ def _quiet(make: Callable[[], Roads]) -> Roads:
         return make()
     finally:
         logger.setLevel(before)
-
-
-def learned(name: str) -> dict[str, Any]:
-    """Learn a belief as in the paper from the first field of a network."""
-    from gp_active_sensing.learning import PriorReadings, belief_section, learn
-
-    roads, values = mondays() if name == "san_jose" else traffic(name.removesuffix("_slot"))
-    places = np.flatnonzero(np.isfinite(values[0]))
-    config = BeliefConfig(kernel="se")
-    readings = PriorReadings(places, values[0][places], roads.name)
-    found = learn(config, roads, readings, starts=2)
-    section = belief_section(found, config, "paper")
-    return {
-        "length_scales": section.length_scales,
-        "signal_std": section.signal_std,
-        # What the sensor adds and what each segment has for itself cannot be told apart.
-        "noise_std": (float(f"{found.noise_std:.3g}"),),
-    }
-
-
-if __name__ == "__main__":
-    for wanted in sys.argv[1:]:
-        print(f"{wanted!r}: {learned(wanted)},", flush=True)

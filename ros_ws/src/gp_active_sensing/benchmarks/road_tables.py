@@ -10,19 +10,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from effective_number import Correlation, within_fields
-
-from gp_active_sensing.experiments.one_field import shared_places
+from common import Row, mean_of, shown
 
 REFERENCE = "ie"
-ROUNDING = 1e-9
-"""Differences below it are none."""
-STARTS = 20
-"""On one field: what earlier tables had."""
-Row = Mapping[str, Any]
 Pair = tuple[int, int]
 
 
@@ -61,16 +53,13 @@ class Missions:
         self, policy: str, key: str, column: int, less: str = REFERENCE
     ) -> dict[int, float]:
         """Field -> mean of the paired differences to another policy over its starts."""
-        return _by_field(self._pairs(policy, key, column, less))
-
-    def _pairs(
-        self, policy: str, key: str, column: int, less: str = REFERENCE
-    ) -> dict[Pair, float]:
         mine, theirs = self.of(policy), self.of(less)
-        return {
-            pair: mine[pair]["marks"][column][key] - theirs[pair]["marks"][column][key]
-            for pair in sorted(mine.keys() & theirs.keys())
-        }
+        return _by_field(
+            {
+                pair: mine[pair]["marks"][column][key] - theirs[pair]["marks"][column][key]
+                for pair in sorted(mine.keys() & theirs.keys())
+            }
+        )
 
     def over_fields(
         self, policy: str, key: str, column: int, less: str = REFERENCE
@@ -89,60 +78,12 @@ class Missions:
         found = np.array([np.mean(values) for values in blocks.values()])
         return (*mean_of(found), found.size)
 
-    def nested(self, policy: str, key: str, column: int) -> Correlation | None:
-        """What starts on a field have in common; None where nothing can be said of that.
-
-        So it is without fields with several starts, and where the policy is no different from the
-        reference anywhere. Each field counts with as many starts as the one with the fewest.
-        """
-        values: dict[int, list[float]] = defaultdict(list)
-        for (field, _), value in self._pairs(policy, key, column).items():
-            values[field].append(value)
-        counts = [len(v) for v in values.values() if len(v) > 1]
-        if len(counts) < 2:
-            return None
-        least = min(counts)
-        table = np.array([v[:least] for v in values.values() if len(v) > 1])
-        return within_fields(table) if np.ptp(table) > ROUNDING else None
-
-    def in_common(self, policy: str, readings: int) -> float | None:
-        """Share of places that two starts on one field have in common, mean over the fields."""
-        ways: dict[int, list[list[int]]] = defaultdict(list)
-        for (field, _), row in self.of(policy).items():
-            ways[field].append(row["went"][:readings])
-        shares = [shared_places(found) for found in ways.values() if len(found) > 1]
-        return float(np.mean(shares)) if shares else None
-
-    def as_the_reference(self, policy: str, readings: int) -> float:
-        """Share of places that a policy and the reference have in common from the same start."""
-        mine, theirs = self.of(policy), self.of(REFERENCE)
-        shares = [
-            shared_places([mine[pair]["went"][:readings], theirs[pair]["went"][:readings]])
-            for pair in sorted(mine.keys() & theirs.keys())
-        ]
-        return float(np.mean(shares)) if shares else math.nan
-
 
 def _by_field(values: Mapping[Pair, float]) -> dict[int, float]:
     found: dict[int, list[float]] = defaultdict(list)
     for (field, _), value in values.items():
         found[field].append(value)
     return {field: math.fsum(v) / len(v) for field, v in sorted(found.items())}
-
-
-def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error, NaN where there are too few."""
-    if not values.size:
-        return math.nan, math.nan
-    error = float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan
-    return float(values.mean()), error
-
-
-def shown(mean: float, error: float, digits: int = 2) -> str:
-    """Return a mean with its standard error."""
-    if not math.isfinite(mean):
-        return "–"
-    return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if math.isfinite(error) else "")
 
 
 def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[object]]:
@@ -182,19 +123,6 @@ def pair_rows(
     return rows
 
 
-def shared_rows(name: str, missions: Missions, places: int) -> list[list[object]]:
-    """A row a policy: the share of places that the reference reads too, by chance in brackets."""
-    return [
-        [name, policy]
-        + [
-            f"{100 * missions.as_the_reference(policy, n):.0f} % ({100 * n / places:.0f} %)"
-            for n in missions.columns
-        ]
-        for policy in missions.policies
-        if policy != REFERENCE
-    ]
-
-
 def cost_rows(name: str, missions: Missions) -> list[list[object]]:
     """A row a policy: kilometres driven at each budget, and seconds of planning for the last."""
     rows: list[list[object]] = []
@@ -209,49 +137,6 @@ def cost_rows(name: str, missions: Missions) -> list[list[object]]:
         cells = [shown(value / 1000.0, error / 1000.0, digits=1) for value, error in driven]
         fields = len(missions.means(policy, "metres", 0))
         rows.append([name, policy, *cells, shown(*mean("plan", -1)), fields])
-    return rows
-
-
-def alike(values: np.ndarray) -> tuple[float, float] | None:
-    """Correlation of two fields from place to place: mean and least over the pairs.
-
-    Args:
-        values: (fields, n), NaN where there is no value.
-
-    Returns:
-        None with one field only.
-    """
-    found = []
-    for i, one in enumerate(values):
-        for other in values[:i]:
-            both = np.isfinite(one) & np.isfinite(other)
-            found.append(float(np.corrcoef(one[both], other[both])[0, 1]))
-    return (float(np.mean(found)), min(found)) if found else None
-
-
-def worth_rows(name: str, missions: Missions, places: int) -> list[list[object]]:
-    """A row a policy and budget: what starts have in common, and what twenty of them are worth."""
-    rows: list[list[object]] = []
-    for policy in missions.policies:
-        for column, readings in enumerate(missions.columns):
-            if policy == REFERENCE:
-                continue
-            found = missions.nested(policy, "rmspe", column)
-            share = missions.in_common(policy, readings)
-            if found is None or share is None:
-                continue
-            value, least, most = found.worth(STARTS)
-            rows.append(
-                [
-                    name,
-                    policy,
-                    readings,
-                    f"{100 * share:.0f} % ({100 * readings / places:.0f} %)",
-                    f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})",
-                    f"{value:.1f} ({least:.1f} to {most:.1f})",
-                    f"{found.fields} × {found.starts}",
-                ]
-            )
     return rows
 
 

@@ -12,58 +12,25 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BENCHMARKS = (
-    "town",
-    "candidates",
-    "tours",
-    "turning",
-    "belief",
-    "beliefs",
-    "draws",
-    "promise",
-    "aims",
-    "algorithm1",
-    "experiment1",
-    "bounds",
-    "horizons",
-    "learning",
-    "free",
-    "curves",
-    "policies",
-    "untuned",
-    "mapping",
-    "networks",
-    "roads",
-    "bandits",
-    "decisions",
-    "scale",
-    "demo",
-    "ahead",
-    "load",
-    "fuzz",
-    "gate",
-    "fleet",
-    "kill",
-    "exit",
-    "soak",
-    "moving",
-    "delay",
-    "batches",
-    "report",
-    "sparq",
-    "import",
-    "install",
-    "vbks_synthetic",
-    "vbks_evidence",
-    "vbks_real",
-    "vbks_cost",
-    "vbks_million",
-    "vbks_probe",
-)
+BENCHMARKS = {
+    "mapping": "which policy or planner maps a field best for its metres",
+    "beliefs": "error and honesty of the belief at places that were not read",
+    "roads": "Experiment 2 of the BAL paper over many fields (needs GPAS_DATA)",
+    "town": "seconds of a decision of `bal`",
+    "tours": "seconds of a decision of `tour`",
+    "scale": "road networks of 20,000 places: loading, planning, memory",
+    "load": "the node at 1 kHz, with publishers that flood, for two hours (needs ROS)",
+    "soak": "a node that is killed, whose disk is full, whose clock steps (needs ROS)",
+    "fuzz": "absurd messages and parameters, spoilt files (needs ROS)",
+    "import": "seconds and memory of an import",
+    "install": "megabytes and first start of an installation",
+}
+OPTIONS = ("quick", "routes", "only", "policies", "own", "starts", "budgets", "processes",
+           "reference", "kept_only")  # fmt: skip
 
 
 def machine() -> str:
-    """One line on where this ran."""
+    """Return one line on where this ran."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -73,7 +40,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, marked when it has changes."""
+    """Return the commit of the source tree, marked when it has changes."""
     try:
         return subprocess.run(
             ["git", "describe", "--always", "--dirty"],
@@ -83,26 +50,41 @@ def commit() -> str:
         return "unknown"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all")
-    parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
-    parser.add_argument("--smoke", action="store_true", help="a small size of those that have one")
-    parser.add_argument("--quick", action="store_true", help="fewer draws, for those that have it")
-    parser.add_argument("--routes", action="store_true", help="beliefs: along routes instead")
-    parser.add_argument("--kept", help="folder of finished pieces, for those that can go on")
-    parser.add_argument("--pictures", type=Path, help="folder for the pictures of some")
-    parser.add_argument("--only", action="append", help="mapping: data set, or a part of its name")
-    parser.add_argument("--policies", help="mapping: labels, with commas between them")
-    parser.add_argument("--own", type=Path, help="mapping: YAML file of more policies, by label")
-    parser.add_argument("--starts", type=int, help="draws of each data set, or fields, for some")
-    parser.add_argument("--budgets", help="mapping: numbers of moves, with commas between them")
-    parser.add_argument(
-        "--kept-only", action="store_true", help="play nothing, report what is kept"
+def parser() -> argparse.ArgumentParser:
+    names = "\n".join(f"  {name:8} {what}" for name, what in BENCHMARKS.items())
+    found = argparse.ArgumentParser(
+        description=f"{__doc__}\n\nbenchmarks:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--processes", type=int, help="mapping: at work")
-    parser.add_argument("--reference", help="mapping: label that others are compared with")
-    options = parser.parse_args()
+    add = found.add_argument
+    add("names", nargs="*", metavar="NAME", help="benchmarks to run; none: list them")
+    add("--all", action="store_true", help="run all of them, which takes hours")
+    add("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
+    add("--quick", action="store_true", help="a small size, for those that have one")
+    add("--kept", metavar="FOLDER", help="folder of finished missions: go on where a run stopped")
+    add("--kept-only", action="store_true", help="play nothing, report what is kept")
+    add("--routes", action="store_true", help="beliefs: readings along routes")
+    add("--only", action="append", help="mapping: data set, or a part of its name")
+    add("--policies", help="mapping: labels, with commas between them")
+    add("--own", type=Path, help="mapping: YAML file of more policies, by label")
+    add("--starts", type=int, help="mapping: draws of each data set")
+    add("--budgets", help="mapping: numbers of moves, with commas between them")
+    add("--processes", type=int, help="mapping: missions at the same time")
+    add("--reference", help="mapping: label that others are compared with")
+    return found
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parser().parse_args(words)
+    names = list(BENCHMARKS) if options.all else options.names
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        parser().error(
+            f"unknown {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}. What earlier "
+            "benchmarks found, and the commit that has them, is in docs/fidelity.md"
+        )
+    if not names:
+        parser().print_help()
+        return 0
     if options.kept:
         os.environ["GPAS_KEPT"] = options.kept
     sys.path.insert(0, str(HERE))
@@ -113,26 +95,12 @@ def main() -> int:
 
     found = ", ".join(f"{name} {version}" for name, version in versions().items())
     parts = [f"# Benchmarks\n\nCommit {commit()}; {machine()}; {found}. One BLAS thread.\n"]
-    for name in options.names or BENCHMARKS:
+    for name in names:
         sys.stderr.write(f"{name} …\n")
         bench = importlib.import_module(f"bench_{name}").run
         known = inspect.signature(bench).parameters
-        wanted = {
-            "smoke": options.smoke,
-            "quick": options.quick,
-            "routes": options.routes,
-            "pictures": options.pictures,
-            "only": options.only,
-            "policies": options.policies,
-            "own": options.own,
-            "starts": options.starts,
-            "budgets": options.budgets,
-            "processes": options.processes,
-            "reference": options.reference,
-            "kept_only": options.kept_only,
-        }
-        keys = {key: value for key, value in wanted.items() if key in known and value}
-        parts.append(bench(**keys).markdown())
+        wanted = {key: getattr(options, key) for key in OPTIONS if key in known}
+        parts.append(bench(**{key: value for key, value in wanted.items() if value}).markdown())
     report = "\n".join(parts)
     sys.stdout.write(report)
     if options.record:

@@ -12,10 +12,7 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REQUIREMENTS = {
-    "botorch": HERE.parent / "botorch" / "requirements.txt",
-    "sgptools": HERE / "sgptools.txt",
-}
+REQUIREMENTS = {name: HERE / f"{name}.txt" for name in ("botorch", "sgptools")}
 
 
 def main() -> int:

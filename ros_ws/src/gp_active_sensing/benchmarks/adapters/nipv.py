@@ -2,7 +2,7 @@
 
 A `SingleTaskGP` as BoTorch ships it is fitted to the readings before every decision; the candidate
 whose reading leaves the least integrated variance is answered. It knows neither our belief nor
-what comes after the next reading. Runs in the environment of ``botorch/requirements.txt`` and
+what comes after the next reading. Runs in the environment of ``botorch.txt`` and
 imports nothing of this project.
 """
 
