@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.util.yaml_text import one_line
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.running_system import RunningSystem
@@ -92,11 +93,11 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
         text = draft.text(_start(out))
     write_whole(out, text)
     for line in draft.told:
-        click.echo(line)
+        click.echo(_printable(line))
     if draft.misfits:
         click.secho("Does not fit:", fg="yellow")
         for misfit in draft.misfits:
-            click.echo(f"  - {misfit}")
+            click.echo(_printable(f"  - {misfit}"))
     click.echo(f"wrote {out}. Start it:\n  {_start(out)}")
     sys.exit(1 if draft.misfits else 0)
 
@@ -104,6 +105,11 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 def has_terminal() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin.isatty()
+
+
+def _printable(text: str) -> str:
+    """Return text without control characters, which a frame or topic could send to a terminal."""
+    return "\n".join(one_line(line) for line in text.split("\n"))
 
 
 def _start(out: Path) -> str:

@@ -13,6 +13,7 @@ import click
 from gp_active_sensing.errors import ActiveSensingError, MapError
 from gp_active_sensing.messages.occupancy import MAP_TYPE
 from gp_active_sensing.messages.occupancy import read_map as read_grid
+from gp_active_sensing.util.yaml_text import one_line
 
 if TYPE_CHECKING:
     from gp_active_sensing.mission.config import PoseConfig
@@ -110,7 +111,7 @@ class MissionDraft:
             found = read_map(text, **self._of_map())
         self.map_text = text
         if self.asking and found.places is not None:
-            click.echo(f"  {in_words(found.places)}")
+            click.echo(f"  {one_line(in_words(found.places))}")
         return found
 
     def _of_map(self) -> dict[str, Any]:
@@ -186,7 +187,7 @@ class MissionDraft:
     def _misfit(self, text: str) -> None:
         """Say what does not fit: at once to who is asked, and at the end."""
         if self.asking:
-            click.echo(f"  {text}")
+            click.echo(f"  {one_line(text)}")
         self.misfits.append(text)
 
     # -- readings and poses --------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, Layer, lattice_of, layers_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
 
 __all__ = [
     "LEVELS",
@@ -179,11 +180,17 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
         image = f"{name}_{grid.name}.pgm"
         pixels = grid.levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
         files[image] = f"P5\n{columns} {rows}\n255\n".encode("ascii") + pixels.tobytes()
-        files[f"{name}_{grid.name}.yaml"] = (
-            f"# {grid.scale}\n"
-            f"image: {image}\nmode: raw\nresolution: {_metres(grid.lattice.cell[0])}\n"
-            f"origin: [{_metres(x)}, {_metres(y)}, 0.0]\nnegate: 0\n"
-            "occupied_thresh: 1.0\nfree_thresh: 0.0\n"
+        files[f"{name}_{grid.name}.yaml"] = _yaml(
+            grid.scale,
+            {
+                "image": image,
+                "mode": "raw",
+                "resolution": _metres(grid.lattice.cell[0]),
+                "origin": [_metres(x), _metres(y), 0.0],
+                "negate": 0,
+                "occupied_thresh": 1.0,
+                "free_thresh": 0.0,
+            },
         )
     return files
 
@@ -202,21 +209,38 @@ def as_messages(field: FieldMap) -> dict[str, str]:
 
 def _message(grid: _OccupancyGrid, frame: str) -> str:
     (rows, columns), (x, y), z = grid.lattice.shape, grid.lattice.corner, grid.height
-    return (
-        f"# nav_msgs/msg/OccupancyGrid; {grid.scale}\n"
-        f"header:\n  frame_id: {_quoted(frame)}\n"
-        f"info:\n  resolution: {_metres(grid.lattice.cell[0])}\n"
-        f"  width: {columns}\n  height: {rows}\n"
-        f"  origin:\n    position: {{x: {_metres(x)}, y: {_metres(y)}, z: {_metres(z)}}}\n"
-        "    orientation: {x: 0.0, y: 0.0, z: 0.0, w: 1.0}\n"
-        f"data: [{', '.join(map(str, grid.levels.ravel().tolist()))}]\n"
-    )
+    head = {
+        "header": {"frame_id": frame},
+        "info": {
+            "resolution": _metres(grid.lattice.cell[0]),
+            "width": columns,
+            "height": rows,
+            "origin": {
+                "position": {"x": _metres(x), "y": _metres(y), "z": _metres(z)},
+                "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
+            },
+        },
+    }
+    text = _yaml(f"nav_msgs/msg/OccupancyGrid; {grid.scale}", head)
+    return text + f"data: [{', '.join(map(str, grid.levels.ravel().tolist()))}]\n"
 
 
-def _metres(value: float) -> str:
-    """Return a number that YAML takes for a real one."""
-    return repr(float(f"{value:.12g}"))
+def _yaml(title: str, data: dict[str, Any]) -> str:
+    """Return data as YAML below a comment. Raises ConfigError where it would be read otherwise."""
+    text = "\n".join([comment(title), *_rows(data)]) + "\n"
+    check_meaning(text, data, what=title)
+    return text
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _rows(data: dict[str, Any], indent: str = "") -> Iterator[str]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield f"{indent}{key}:"
+            yield from _rows(value, indent + "  ")
+        else:
+            yield f"{indent}{key}: {scalar(value)}"
+
+
+def _metres(value: float) -> float:
+    """Return metres with twelve digits."""
+    return float(f"{value:.12g}")

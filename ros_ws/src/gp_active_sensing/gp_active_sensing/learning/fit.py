@@ -19,6 +19,7 @@ from gp_active_sensing.learning.data.readings import PriorReadings
 from gp_active_sensing.learning.problem import build_problem
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.yaml_text import comment
 
 if TYPE_CHECKING:
     from gp_active_sensing.learning.model import Model
@@ -327,7 +328,7 @@ def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
         if key in ("kernel", "mean_value", "mean_std") or getattr(section, key) != defaults[key]
     }
     body = yaml.safe_dump({"belief": kept}, sort_keys=False, default_flow_style=None, width=100)
-    return "".join(f"# {word}: {text}\n" for word, text in remarks.items()) + body
+    return "".join(f"{comment(f'{word}: {text}')}\n" for word, text in remarks.items()) + body
 
 
 def _rounded(value: float) -> float:

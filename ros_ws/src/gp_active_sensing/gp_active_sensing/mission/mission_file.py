@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology, build_topology
 from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.kept_maps import GridMap
@@ -44,12 +44,10 @@ _UNITS = {
     **dict.fromkeys(("min", "minutes"), ("seconds", 60.0)),
     **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600.0)),
 }
-_PLAIN = re.compile(r"^[A-Za-z/~][\w./~-]*$")
-_TRUTHS = frozenset("y yes n no on off true false null".split())
 _HEAD = """\
 # A mission for gp_active_sensing. What is not here has its default: `ros2 param describe
 # /active_sensing NAME` says what a parameter is for. Start it:
-#   {start}
+{start}
 /**:
   ros__parameters:
 """
@@ -235,7 +233,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
         start: the command that starts it.
 
     Raises:
-        ConfigError: with every parameter that is wrong.
+        ConfigError: with every parameter that is wrong; a text that reads back otherwise.
     """
     nested: dict[str, Any] = {}
     for key, value in parameters.items():
@@ -247,26 +245,19 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
     config = to_mapping(from_mapping(ActiveSensingConfig, nested))
     usual = to_mapping(ActiveSensingConfig(map=MapConfig("line", count=1)))
     rows = []
+    meant = {}
     for key, value in parameters.items():
         section, _, last = key.rpartition(".")
         ours, other = (tree.get(section, {}) if section else tree for tree in (config, usual))
         default = key != "use_sim_time" and ours.get(last) == other.get(last)
-        rows.append((f"{'# ' if default else ''}{key}: {_yaml(value)}", notes.get(key, "")))
+        row = f"{key}: {scalar(value)}"
+        if default:
+            row = comment(row)
+        else:
+            meant[key] = value
+        rows.append((row, notes.get(key, "")))
     width = min(44, max(len(row) for row, _ in rows))
-    lines = [
-        f"    {row:<{width}}  # {note}".rstrip() if note else f"    {row}" for row, note in rows
-    ]
-    return _HEAD.format(start=start) + "\n".join(lines) + "\n"
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as rcl reads it: a list within a list is text."""
-    if isinstance(value, list | tuple):
-        nested = any(isinstance(item, list | tuple) for item in value)
-        text = json.dumps(value)
-        return json.dumps(text) if nested else text
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _TRUTHS:
-        return value
-    return json.dumps(value)
+    lines = [f"    {row:<{width}}  {comment(note)}" if note else f"    {row}" for row, note in rows]
+    text = _HEAD.format(start=comment(f"  {start}")) + "\n".join(lines) + "\n"
+    check_meaning(text, {"/**": {"ros__parameters": meant or None}}, what="parameter file")
+    return text

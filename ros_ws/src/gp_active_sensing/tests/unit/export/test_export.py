@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import csv
+import dataclasses
 import json
 import re
 import resource
@@ -27,6 +29,7 @@ from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from gp_active_sensing.topology.loaders.ascii_grid import read_ascii_grid
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
 from tests.unit.report.runs import bag_run, node_run
+from tests.unit.util.hostile import HOSTILE
 
 L_SHAPED = [(0.0, 0.0), (6.0, 0.0), (6.0, 2.0), (2.0, 2.0), (2.0, 4.0), (0.0, 4.0)]
 DATUM = 11.5, 48.1
@@ -282,6 +285,22 @@ def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path, kind: str) -> N
             assert low + step * level == pytest.approx(value, abs=0.51 * step)
         assert (levels == -1).sum() == levels.size - lake.topology.n
         assert levels.max() == 100
+
+
+def test_no_quantity_unit_or_frame_writes_a_key(lake: FieldMap, tmp_path: Path) -> None:
+    topology = copy.copy(lake.topology)
+    for hostile in HOSTILE:
+        object.__setattr__(topology, "frame", hostile)
+        field = dataclasses.replace(lake, topology=topology, quantity=hostile, unit=hostile)
+        for kind, keys in (
+            ("pgm", "image mode resolution origin negate occupied_thresh free_thresh"),
+            ("ros", "header info data"),
+        ):
+            for path in export_map(field, tmp_path / "lake", kind, overwrite=True):
+                if path.suffix == ".yaml":
+                    said = yaml.safe_load(path.read_bytes())
+                    assert list(said) == keys.split(), (kind, ascii(hostile))
+                    assert said.get("header", {}).get("frame_id", hostile) == hostile
 
 
 def test_a_map_of_map_server_has_the_keys_of_nav2_and_is_read_back(

@@ -11,6 +11,7 @@ import yaml
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission.mission_file import (
     in_words,
+    live_map,
     mission_text,
     read_budget,
     read_map,
@@ -18,6 +19,9 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros.parameter_files import check_parameter_file
+from tests.unit.mission.grids import house
+from tests.unit.topology.road_maps import segment, write
+from tests.unit.util.hostile import HOSTILE
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,49 @@ def test_the_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
     assert json.loads(found["map"]["outline"]) == given["map.outline"]
     assert found["use_sim_time"] is True
     assert yaml.safe_load(text)["/**"]["ros__parameters"]["budget.readings"] == 40
+
+
+def test_no_name_writes_a_parameter(tmp_path: Path) -> None:
+    """A frame, a topic, a unit or a folder with a line break must not start a program."""
+    path = tmp_path / "mission.yaml"
+    for hostile in HOSTILE:
+        given = {
+            "map.kind": "grid",
+            "map.outline": [[0.0, 0.0], [60.0, 40.0]],
+            "map.frame": hostile,
+            "reading.topic": f"a{hostile}",
+            "reading.type": f"{hostile}/msg/A",
+            "reading.unit": hostile,
+            "pose.topic": f"b{hostile}",
+            "waypoint.topic": f"c{hostile}",
+            "budget.readings": 4,
+            "run_dir": hostile,
+        }
+        notes = {key: f"{hostile}; {key}" for key in given}
+        text = mission_text(given, notes, start=f"launch {hostile}")
+        path.write_text(text, encoding="utf-8", newline="")
+        check_parameter_file(path)
+        assert list(yaml.safe_load(text)) == ["/**"]
+        found = yaml.safe_load(text)["/**"]["ros__parameters"]
+        assert found.pop("map.outline") == json.dumps(given.pop("map.outline"))
+        assert found == given, ascii(hostile)
+
+
+def test_the_frame_in_words_writes_no_parameter(tmp_path: Path) -> None:
+    """A robot's parameter file once got `policy.command` from the frame of a map."""
+    roads = [segment("a", "n", "m", [(0, 0), (9, 0)]), segment("b", "m", "n", [(9, 0), (0, 0)])]
+    for hostile in HOSTILE:
+        file = write(tmp_path / "roads.geojson", roads, {"frame": hostile})
+        grid = house((-1.0, -1.0, 7.0, 7.0), frame=hostile)
+        for found in (read_map(str(file)), live_map("map", grid)):
+            assert found.places is not None
+            given = {f"map.{key}": value for key, value in found.section.items()}
+            note = in_words(found.places)
+            text = mission_text(
+                {**given, "budget.readings": 4}, dict.fromkeys(given, note), start=""
+            )
+            written = yaml.safe_load(text)["/**"]["ros__parameters"]
+            assert written == {**given, "budget.readings": 4}, ascii(hostile)
 
 
 def test_wrong_values_are_all_said() -> None:
