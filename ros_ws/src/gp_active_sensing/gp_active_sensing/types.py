@@ -28,6 +28,7 @@ __all__ = [
     "Reading",
     "Rejection",
     "Route",
+    "RouteValue",
     "TellReport",
 ]
 
@@ -103,6 +104,22 @@ class CandidateValue(NamedTuple):
     upper: float
 
 
+class RouteValue(NamedTuple):
+    """A route that a policy weighed, and what it promised.
+
+    Args:
+        kind: how the route came about, in words ("evenly spaced rows").
+        first: the first place that it reads.
+        readings: places that it reads.
+        left: share of the map's present mean variance that is expected to remain after it.
+    """
+
+    kind: str
+    first: int
+    readings: int
+    left: float
+
+
 @dataclass(frozen=True)
 class Plan:
     """A decision.
@@ -123,6 +140,7 @@ class Plan:
         reason: why there is no waypoint; of a plan with one "", or why it is not the policy's own.
         heading: of a probe with a turning radius on arriving at the end of `path` [rad]; None =
             not known, or of no consequence.
+        routes: of a policy that plans whole routes those that it weighed, the chosen one first.
     """
 
     waypoints: tuple[int, ...]
@@ -137,6 +155,7 @@ class Plan:
     candidates: tuple[CandidateValue, ...] = ()
     reason: str = ""
     heading: float | None = None
+    routes: tuple[RouteValue, ...] = ()
 
     @property
     def waypoint(self) -> int | None:

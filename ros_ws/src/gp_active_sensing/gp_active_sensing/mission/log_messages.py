@@ -144,17 +144,16 @@ class MissionLog:
         mission: what it is about.
         policy: its name, for the words.
         unit: of the readings, "" when not known.
-        objective: what the policy's values are of, where it may choose.
     """
 
-    def __init__(self, mission: Mission, policy: str, unit: str = "", objective: str = "") -> None:
+    def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
         from gp_active_sensing.planning import explain as sentences
 
         self._mission = mission
         self._policy = policy
         self._sentences = sentences
         self._unit = f" {unit}" if unit else ""
-        self.value_unit = sentences.value_unit(policy, objective)
+        self.value_unit = sentences.value_unit(policy)
         """Of the bounds on a decision's value, "" where it is not known."""
         self._tenths: dict[str, int] = {}
         self._decided: list[tuple[str, int, Plan]] = []
@@ -198,7 +197,7 @@ class MissionLog:
         metres = plan.cost.metres
         way = distance(metres) if metres > 0.0 else "here"
         logger.info("stage %d%s: next: %s (%s)%s", number, whose, place, way, uncertainty)
-        why = words.why(plan, names, self._policy, self.value_unit)
+        why = words.why(plan, names, self._policy)
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
+from gp_active_sensing.planning.request import BatchRequest, PlanRequest
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
-    Aim,
     BoolArray,
-    Budget,
     CandidateValue,
-    Clock,
     Cost,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
     Route,
 )
-
-if TYPE_CHECKING:
-    from gp_active_sensing.belief import Belief
-    from gp_active_sensing.belief.drift import DriftConfig
-    from gp_active_sensing.topology.base import Topology
 
 __all__ = [
     "BatchRequest",
     "Candidates",
     "ChecksFit",
     "Crosses",
+    "Explains",
     "HoldsResources",
     "LooksAhead",
     "PlanRequest",
@@ -58,89 +53,6 @@ __all__ = [
 
 PolicyState = Any
 """What a policy hands from one stage to the next: None, or JSON-serialisable data."""
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """What a policy is asked: the next place, from what is known, for what is left.
-
-    Args:
-        belief: what is known about the field; policies never change it.
-        topology: where a probe may go.
-        at: where the probe stands; None = nowhere yet.
-        rng: source of randomness of this decision.
-        pending: waypoints already given to other probes: planned as if observed (their variance is
-            gone, their value is not known), never chosen.
-        waiting: where other probes stand that are asked for next; None = nowhere yet.
-        limit: limit on the computing of this decision.
-        remaining: what is left of the mission's budget, and where it has to end; the horizon is
-            clipped to it. `candidates` and `BudgetConstraint` keep it.
-        unavailable: places not to be chosen but not observed either (set aside).
-        aim: error of the map with which the mission is over, whatever is left of its budget; None =
-            the budget alone ends it.
-        clock: monotonic seconds, for `limit.seconds`.
-    """
-
-    belief: Belief
-    topology: Topology
-    at: int | None
-    _: KW_ONLY
-    rng: np.random.Generator
-    pending: Collection[int] = ()
-    waiting: Collection[int | None] = ()
-    limit: PlanLimit = PlanLimit()
-    remaining: Budget = Budget()
-    unavailable: Collection[int] = ()
-    aim: Aim | None = None
-    clock: Clock = time.monotonic
-
-
-@dataclass(frozen=True)
-class BatchRequest:
-    """What a policy for batches is asked: the next place of each of several probes, together.
-
-    Args:
-        belief: what is known about the field; policies never change it.
-        topology: where probes may go.
-        at: where each probe stands; None = nowhere yet.
-        rng: source of randomness of this decision.
-        pending: waypoints of probes that are on their way.
-        limit: limit on the computing of this decision.
-        remaining: of the budget that all of them draw on, as each of them sees it; () = none.
-        unavailable: places not to be chosen but not observed either.
-        clock: monotonic seconds.
-    """
-
-    belief: Belief
-    topology: Topology
-    at: Sequence[int | None]
-    _: KW_ONLY
-    rng: np.random.Generator
-    pending: Collection[int] = ()
-    limit: PlanLimit = PlanLimit()
-    remaining: Sequence[Budget] = ()
-    unavailable: Collection[int] = ()
-    clock: Clock = time.monotonic
-
-    def of_one(self, at: int | None, pending: Collection[int], remaining: Budget) -> PlanRequest:
-        """Return the request of a single probe.
-
-        Args:
-            at: where it stands.
-            pending: places that others are sent to.
-            remaining: of the budget.
-        """
-        return PlanRequest(
-            self.belief,
-            self.topology,
-            at,
-            rng=self.rng,
-            pending=pending,
-            limit=self.limit,
-            remaining=remaining,
-            unavailable=self.unavailable,
-            clock=self.clock,
-        )
 
 
 @runtime_checkable
@@ -295,6 +207,20 @@ class Crosses(Protocol):
     """A policy whose way may lead on through known places, past unknown ones."""
 
     crosses: bool
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A policy that says itself why it chose a place; of all others their values do.
+
+    A policy also describes its values: `unit` is theirs ("nat"; "" where it has none), `bounded`
+    says that they are between bounds.
+    """
+
+    @staticmethod
+    def explain(plan: Plan, names: Sequence[str]) -> str:
+        """Return a sentence; `names` (n,) are those of the map's places."""
+        ...
 
 
 @runtime_checkable

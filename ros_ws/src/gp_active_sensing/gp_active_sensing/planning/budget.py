@@ -6,18 +6,16 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Plan, Route
-
-if TYPE_CHECKING:
-    from gp_active_sensing.planning.base import PlanRequest
 
 __all__ = [
     "NOTHING_IN_REACH",

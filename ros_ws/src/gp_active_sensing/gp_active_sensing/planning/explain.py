@@ -5,42 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.planning import policies
+from gp_active_sensing.planning.base import Explains
 from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
-__all__ = ["called", "gap_of", "outcome", "value_unit", "why"]
+__all__ = ["called", "gap_of", "on_route", "outcome", "value_unit", "why"]
 
-_IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
-"""Policies whose values are entropies or information."""
-_ROUTES = {
-    "lawnmower": "Next on the route",
-    "spread": "Next on the route",
-    "tour": "Next on the route that promises the best map",
-}
-"""How policies say that they follow a route."""
-_BOUNDED = frozenset({"bal"})
-"""Policies that bound the value of a decision; of the others lower and upper are one value."""
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 
 
-def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str:
-    """Return why a plan goes where it goes, from the bounds on its candidates' values.
+def why(plan: Plan, names: Sequence[str], policy: str) -> str:
+    """Return why a plan goes where it goes: in the policy's words, or from its candidates' values.
 
     Args:
         plan: a decision with a waypoint.
         names: (n,) the map's names of places.
         policy: its name, "" when not known.
-        unit: of the values.
     """
+    cls, unit = _class_of(policy), value_unit(policy)
+    if isinstance(cls, Explains):
+        return cls.explain(plan, names)
     place = plan.waypoints[0]
     chosen = next((c for c in plan.candidates if c.location == place), None)
-    if policy == "random":
-        return f"Chosen at random: {called(names[place])}."
-    if policy in _ROUTES:
-        more = len(plan.waypoints) - 1
-        after = f"; {more} more to read after it" if more else ""
-        return f"{_ROUTES[policy]}: {called(names[place])}{after}."
     if chosen is None:
         return f"Chosen by {policy or 'the policy'}: {called(names[place])}; no values were kept."
     others = [c for c in plan.candidates if c.location != place]
@@ -75,14 +64,16 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
 
 
-def value_unit(policy: str, objective: str = "") -> str:
-    """Return the unit of a policy's values, "" where it is not known.
+def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
+    """Return `start` with the next place of a route and how many follow it, without a full stop."""
+    more = len(plan.waypoints) - 1
+    after = f"; {more} more to read after it" if more else ""
+    return f"{start}: {called(names[plan.waypoints[0]])}{after}"
 
-    Args:
-        policy: its name.
-        objective: what its values are of, where it may choose.
-    """
-    return "nat" if policy in _IN_NAT and objective != "map_error" else ""
+
+def value_unit(policy: str) -> str:
+    """Return the unit of the values of a policy, by its name; "" where it is not known."""
+    return str(getattr(_class_of(policy), "unit", ""))
 
 
 def gap_of(policy: str, lower: float, upper: float) -> float | None:
@@ -93,7 +84,16 @@ def gap_of(policy: str, lower: float, upper: float) -> float | None:
         lower: bound of the value, in the policy's unit.
         upper: bound of the value.
     """
-    return upper - lower if policy in _BOUNDED or upper > lower else None
+    bounded = upper > lower or getattr(_class_of(policy), "bounded", False)
+    return upper - lower if bounded else None
+
+
+def _class_of(policy: str) -> object:
+    """Return the class of a policy, None of one that is not installed here."""
+    try:
+        return policies.factory(policy)
+    except ActiveSensingError:
+        return None
 
 
 def outcome(

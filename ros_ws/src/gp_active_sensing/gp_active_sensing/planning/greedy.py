@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
     reported_offset,
 )
+from gp_active_sensing.planning.explain import called
 from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
@@ -150,6 +151,8 @@ class MaxEntropy(Greedy):
     [Hoang2014, Eq. 6 at the last stage]
     """
 
+    unit = "nat"
+
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
@@ -167,6 +170,8 @@ class Apgd(Greedy):
     ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``; under a topology the arg-max over the
     candidates. The state is b_0. [Shewry1987; Hoang2014, Sec. 4.1]
     """
+
+    unit = "nat"
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
         """Return b_0, JSON-serialisable."""
@@ -198,6 +203,7 @@ class MutualInformation(Greedy):
     unobserved places, A candidates and k neighbours: O(L min(n³, A (n + k³))).
     """
 
+    unit = "nat"
     neighbourhood: int | None = param(
         64,
         help="unobserved places whose readings each candidate is compared with, the most "
@@ -304,6 +310,11 @@ class _ReadingVariances:
 @dataclass(frozen=True)
 class RandomChoice:
     """Any candidate with equal probability."""
+
+    @staticmethod
+    def explain(plan: Plan, names: Sequence[str]) -> str:
+        """Return why the place was chosen; see `Explains`."""
+        return f"Chosen at random: {called(names[plan.waypoints[0]])}."
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""

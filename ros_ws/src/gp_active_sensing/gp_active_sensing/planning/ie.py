@@ -58,6 +58,7 @@ class ImplicitExploration(Greedy):
     about 500 places are within reach (for 7 candidates; the time for their covariances).
     """
 
+    unit = "nat"
     switch: float | None = param(
         0.5,
         help="finish with apgd when no policy can gain more than this over it with the readings "

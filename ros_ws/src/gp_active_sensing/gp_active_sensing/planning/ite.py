@@ -96,6 +96,7 @@ class ExplicitExploration:
     be possible next: on a map with moves this policy is refused.
     """
 
+    unit = "nat"
     confidence: float = param(
         0.95, help="wanted probability that no test errs", low=0.5, high=0.9999
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.explain import called, on_route
 from gp_active_sensing.planning.map_error import map_error_of, targets_of, thinned
 from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
@@ -25,7 +26,7 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit, RouteValue
 from gp_active_sensing.util.ties import by_size
 
 __all__ = ["Tour"]
@@ -42,6 +43,8 @@ _HURRY = 0.1
 """Share of a decision's time that may have passed before a design without time being short."""
 _GROWTH = 3.0
 """How much longer a tour through twice as many places takes to plan, at most."""
+_LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
+_AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,19 @@ class Tour:
 
     crosses = True
     """It may go on through places that were read, though one that was not is next to it."""
+
+    @staticmethod
+    def explain(plan: Plan, names: Sequence[str]) -> str:
+        """Return the chosen route and those that it was weighed against; see `Explains`."""
+        start = on_route("Next on the route that promises the best map", plan, names)
+        if not plan.routes:
+            return f"{start}."
+        own, *others = plan.routes
+        found = f"{start}. It leaves {_percent(own)} of the map's variance ({own.kind})"
+        if others:
+            words = (f"{r.kind} from {called(names[r.first])} {_percent(r)}" for r in others)
+            found += f"; of the others {', '.join(words)}"
+        return f"{found}."
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is a route that is driven.
@@ -159,13 +175,16 @@ class Tour:
         renewed: _Left | None
         if new is not None and new.stops:
             route, renewed = driver.drive(new.stops), _left(driver)
+            weighed = [(_PASS, route)]
         else:
-            route, renewed = self._route(driver, routes, room)
+            weighed, renewed = self._weigh(driver, routes, room)
+            route = weighed[0][1]
         values: dict[str, Any] = {
             "lower": route.value,
             "upper": route.value,
             "expanded": driver.evaluated,
             "deadline_hit": room.hit,
+            "routes": _promised(driver, weighed),
         }
         plan = next_plan(route.reads, request, reach=reach, **values)
         if plan is None:
@@ -196,38 +215,73 @@ class Tour:
             readings = self.longest if readings is None else min(readings, self.longest)
         return replace(remaining, readings=readings)
 
-    def _route(
+    def _weigh(
         self, driver: RouteDriver, routes: _Routes, room: _Room
-    ) -> tuple[Driven, _Left | None]:
-        """Return the route to drive, and what was left when new ones were looked for."""
+    ) -> tuple[list[tuple[str, Driven]], _Left | None]:
+        """Return the routes weighed, each with its kind, and what was left when last renewed.
+
+        The first of them is the one to drive.
+        """
         mine = routes.mine(driver.at)
         last = driver.drive(corners(driver, mine)) if mine else None
         if last is not None and not last.reads:
             last = None
         left, then = _left(driver), routes.renewed
         if last is not None and then is not None and left.over(1.0 - self.renew, then):
-            return improved(driver, last, room.for_more(self.trials)), then
+            return self._improved(driver, _LAST, last, room), then
         most = len(driver.field.places)
         if driver.budget.readings is not None:
             most = min(most, driver.budget.readings)
         if last is not None and room.late():
-            return last, then
+            return [(_LAST, last)], then
+        rows: list[Driven] = []
+        designs: list[Driven] = []
         if room.brief():
-            new = design_routes(driver, most, room.for_larger(), _FIRST)
-            new += [] if room.late() else evenly_spaced(driver, room.more)
+            designs = design_routes(driver, most, room.for_larger(), _FIRST)
+            rows = [] if room.late() else evenly_spaced(driver, room.more)
+            best = best_of(designs + rows)
         else:
-            new = evenly_spaced(driver, room.for_part(_ROWS))
-            if not (new and room.late()):
+            rows = evenly_spaced(driver, room.for_part(_ROWS))
+            if not (rows and room.late()):
                 if room.hurried():
-                    new += design_routes(driver, most, room.for_larger(), _FIRST)
+                    designs = design_routes(driver, most, room.for_larger(), _FIRST)
                 else:
-                    new += design_routes(driver, most, room.more)
-        best = best_of(new) or _at_once(driver)
+                    designs = design_routes(driver, most, room.more)
+            best = best_of(rows + designs)
+        found = {_LAST: last, _ROWS_OF: best_of(rows), _DESIGN: best_of(designs)}
+        if best is None:
+            best = found[_AT_ONCE] = _at_once(driver)
         if last is not None:
             total = float(driver.field.weights @ driver.field.total)
             if total - best.value >= (1.0 - self.margin) * (total - last.value):
                 best = last
-        return improved(driver, best, room.for_more(self.trials)), left
+        kind = next(kind for kind, route in found.items() if route is best)
+        others = [(k, route) for k, route in found.items() if route is not None and k != kind]
+        others.sort(key=lambda other: -other[1].value)
+        return self._improved(driver, kind, best, room)[:1] + others, left
+
+    def _improved(
+        self, driver: RouteDriver, kind: str, route: Driven, room: _Room
+    ) -> list[tuple[str, Driven]]:
+        """Return a route with changes, and before them where they made it better."""
+        better = improved(driver, route, room.for_more(self.trials))
+        if better is route:
+            return [(kind, route)]
+        return [(f"{kind}, changed", better), (kind, route)]
+
+
+def _promised(driver: RouteDriver, weighed: list[tuple[str, Driven]]) -> tuple[RouteValue, ...]:
+    """Return what routes promise, as shares of the map's variance that they leave."""
+    total = float(driver.field.weights @ driver.field.total)
+    return tuple(
+        RouteValue(kind, route.reads[0], len(route.reads), max(0.0, 1.0 - route.value / total))
+        for kind, route in weighed
+        if route.reads and total > 0.0
+    )
+
+
+def _percent(route: RouteValue) -> str:
+    return f"{100.0 * route.left:.3g} %"
 
 
 def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
@@ -292,7 +346,7 @@ class _Routes:
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
         passes = {int(goal): Budget(*left) for goal, *left in state.get("passes", ())}
         then = state["renewed"]
-        renewed = _Left(*then) if isinstance(then, list) else None
+        renewed = None if then is None else _Left(*then)
         return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:

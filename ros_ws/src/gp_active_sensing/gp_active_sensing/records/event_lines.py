@@ -26,7 +26,7 @@ from gp_active_sensing.records.events import (
     UnknownEvent,
     Whereabouts,
 )
-from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading
+from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading, RouteValue
 
 __all__ = ["parse_event", "parse_events", "to_line"]
 
@@ -266,6 +266,8 @@ def _write_plan(plan: Plan) -> dict[str, Any]:
     }
     if plan.heading is not None:
         line["heading"] = plan.heading
+    if plan.routes:
+        line["routes"] = [list(route) for route in plan.routes]
     return line
 
 
@@ -283,6 +285,10 @@ def _read_plan(line: Line) -> Plan:
         horizon=int(line["horizon"]),
         candidates=tuple(CandidateValue(int(c), float(a), float(b)) for c, a, b in candidates),
         heading=_maybe(line.get("heading"), _finite),
+        routes=tuple(
+            RouteValue(str(kind), int(first), int(readings), float(left))
+            for kind, first, readings, left in line.get("routes", ())
+        ),
     )
 
 

@@ -76,6 +76,7 @@ def stage_record(
         "metres": plan.cost.metres,
         "seconds": plan.cost.seconds,
         "candidates": [list(c) for c in plan.candidates],
+        **({"routes": [list(route) for route in plan.routes]} if plan.routes else {}),
         **more,
     }
 

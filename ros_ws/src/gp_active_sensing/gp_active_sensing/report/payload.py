@@ -178,7 +178,7 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
         "unitSaid": data.unit,
         "quantity": data.quantity,
         "frame": data.topology.frame,
-        "valueUnit": value_unit(data.policy, data.worth),
+        "valueUnit": value_unit(data.policy),
         "objective": data.objective,
         "probes": sorted({str(s.record["probe"]) for s in done.steps if s.record.get("probe")}),
         "regret": _regret(done.steps),
@@ -336,7 +336,7 @@ def describe_step(
         **_went(step, plan),
         "value": _significant(step.value, 6),
         "expected": [_significant(v) for v in step.expected] if step.expected else None,
-        "why": why(plan, data.topology.names, data.policy, value_unit(data.policy, data.worth)),
+        "why": why(plan, data.topology.names, data.policy),
         "outcome": " ".join(
             (
                 *elsewhere(record, data.topology.names),

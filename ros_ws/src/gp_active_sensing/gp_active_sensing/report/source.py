@@ -92,12 +92,6 @@ class RunData:
         return str(name or "")
 
     @property
-    def worth(self) -> str:
-        """What the policy's values are of, where it may choose; "" when not said."""
-        policy = self.config.get("policy")
-        return str(policy.get("objective", "")) if isinstance(policy, Mapping) else ""
-
-    @property
     def versions(self) -> Mapping[str, str]:
         """Versions of the software it was run with."""
         first: Mapping[str, Any] = next((e for e in self.events if e.get("event") == "start"), {})

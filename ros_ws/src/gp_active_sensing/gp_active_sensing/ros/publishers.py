@@ -220,11 +220,7 @@ class Publishers:
     ) -> None:
         self._node = node
         self._parts = parts
-        policy = config.policy
-        objective = str(policy.get("objective", ""))
-        self._telling = MissionLog(
-            parts.mission, str(policy["name"]), parts.recorder.unit, objective
-        )
+        self._telling = MissionLog(parts.mission, str(config.policy["name"]), parts.recorder.unit)
         self._turns = Turns()
         self.health = Diagnostics(node, parts)
         self.health.unit = self._telling.value_unit

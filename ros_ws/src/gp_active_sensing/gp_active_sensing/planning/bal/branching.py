@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws, drawn_reward
+from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.planning.entropy import (
     Bracket,
     bracket,
@@ -18,9 +19,6 @@ from gp_active_sensing.planning.entropy import (
     mixture_entropy,
 )
 from gp_active_sensing.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from gp_active_sensing.planning.bal.tree import StateBlock
 
 __all__ = [
     "Branching",

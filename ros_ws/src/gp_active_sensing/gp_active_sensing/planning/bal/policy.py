@@ -67,6 +67,8 @@ class Bal:
     places in reach were joined (`beliefs.joined`). Values and bounds are then of the joined belief.
     """
 
+    unit = "nat"
+    bounded = True
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(
             ("objective", "tail"),

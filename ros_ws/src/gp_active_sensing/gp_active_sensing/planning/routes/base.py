@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from gp_active_sensing.belief.promise import FEWEST, AimForecast, not_seen
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, check_fit
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.planning.explain import on_route
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
@@ -302,6 +303,11 @@ class RoutePolicy(ABC):
     """The way to the next place may lead on through places that are known, past unknown ones."""
     lays_again: ClassVar[bool] = False
     """Another route is laid when nothing of the first one is left."""
+
+    @staticmethod
+    def explain(plan: Plan, names: Sequence[str]) -> str:
+        """Return why the place was chosen; see `Explains`."""
+        return f"{on_route('Next on the route', plan, names)}."
 
     @property
     def in_passes(self) -> bool:

@@ -13,6 +13,7 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
@@ -385,16 +386,27 @@ def test_new_routes_are_looked_for_when_a_tenth_of_any_limit_is_gone(more: dict[
     assert [readings for _, _, readings in looked][:3] == [40, 36, 32]
 
 
-def test_a_state_of_an_earlier_version_goes_on() -> None:
-    topology = grid(8, 8)
+def test_the_plan_has_the_routes_that_were_weighed_and_what_each_promised() -> None:
+    topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)
-    policy = build_policy({"name": "tour"})
-    request = PlanRequest(
-        belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(metres=20.0)
-    )
-    plan, state = policy.plan(request)
-    assert state["renewed"] == [20.0, None, None]
-    again, new = policy.plan(request, state | {"renewed": 20.0})
-    assert again.waypoints
-    assert new["renewed"] == [20.0, None, None]
-    assert plan.waypoints
+    policy = build_policy({"name": "tour", "margin": 0.0})
+    budget, at, state, kinds = Budget(metres=40.0), 0, None, []
+    for _ in range(5):
+        request = PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget)
+        plan, state = policy.plan(request, state)
+        unread = np.flatnonzero(~belief.observed)
+        error = map_error_of(belief, topology, unread, candidates=4)
+        own, *others = plan.routes
+        total = float(error.weights @ error.total)
+        assert own.left == pytest.approx(1.0 - plan.lower / total)
+        assert (own.first, own.readings) == (plan.waypoint, len(plan.waypoints))
+        assert all(0.0 < own.left <= route.left < 1.0 for route in others)
+        assert len(others) <= 2
+        kinds.append([route.kind.removesuffix(", changed") for route in plan.routes])
+        at = plan.waypoints[0]
+        belief.observe(at, 0.0)
+        budget = budget.minus(readings=1, cost=plan.cost)
+    assert set(kinds[0]) == {"evenly spaced rows", "a tour of the best places"}
+    assert all("the last route" in weighed for weighed in kinds[1:])
+    names = topology.names
+    assert "of the map's variance" in why(plan, names, "tour")

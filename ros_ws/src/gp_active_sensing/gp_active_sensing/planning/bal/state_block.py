@@ -1,0 +1,63 @@
+"""States of the search that visited the same places, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.discretise import Successors
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["StateBlock"]
+
+
+@dataclass
+class StateBlock:
+    """Expanded states (n, z_D), a row each: same visited places, different readings.
+
+    Args:
+        sequence: the visited places.
+        parent: where the states were branches, at candidate `move`; None at the root.
+        row: (r,) state of the parent that each came from.
+        branch: (r,) branch of that state.
+        reach: (r,) probability of the readings, given the moves.
+        mean: (r, L, m) posterior means of ``sequence.locations``.
+        weights: (r, L) belief.
+        lower, upper: (r,) bounds on the states' values [nat].
+    """
+
+    sequence: CovarianceState
+    parent: StateBlock | None
+    move: int
+    row: IntArray
+    branch: IntArray
+    reach: FloatArray
+    mean: FloatArray
+    weights: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    successors: Successors | None = None
+    branch_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    branch_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    taken: BoolArray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
+    """(r, A, S) branches that have been expanded themselves."""
+    q_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    q_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    children: dict[int, list[StateBlock]] = field(default_factory=dict)
+
+    def path(self, row: int) -> tuple[int, ...]:
+        """Return the (candidate, branch, …) choices that led to a state."""
+        if self.parent is None:
+            return ()
+        above = self.parent.path(int(self.row[row]))
+        return (*above, self.move, int(self.branch[row]))
+
+    def child(self, row: int, move: int, branch: int) -> tuple[StateBlock, int] | None:
+        """Return block and row of a branch that has been expanded, None for another."""
+        for block in self.children.get(move, ()):
+            found = np.flatnonzero((block.row == row) & (block.branch == branch))
+            if found.size:
+                return block, int(found[0])
+        return None
