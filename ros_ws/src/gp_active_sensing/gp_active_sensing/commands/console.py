@@ -376,8 +376,6 @@ def end_lines(summary: Mapping[str, Any]) -> list[str]:
         add("compared", f"{decisions}; {readings}")
         for key, what in (
             ("readings_extra", "readings used that were not recorded"),
-            ("messages_missing", "messages that the node used are in its journal only"),
-            ("messages_differ", "messages say something else than the node's journal"),
             ("frames_lost", "parts of the journal are not in the bag"),
         ):
             if comparison[key]:

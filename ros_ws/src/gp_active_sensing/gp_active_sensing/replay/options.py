@@ -12,7 +12,6 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -23,13 +22,11 @@ from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.topology.map_kinds import kind_of_map
-from gp_active_sensing.topology.stored import readable
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 __all__ = [
     "ReplayDefaults",
     "ReplayOptions",
-    "as_recorded",
     "check_program",
     "settled",
     "topics_of",
@@ -76,12 +73,6 @@ class ReplayOptions:
         return self != ReplayOptions()
 
 
-BEFORE: Mapping[str, Mapping[str, Any]] = {
-    "mission": {"wait_for_reading": False, "silent_places": 0},
-}
-"""How a mission went before a setting was there that its journal does not name."""
-
-
 @dataclass(frozen=True)
 class ReplayDefaults:
     """What a recorded mission says of itself.
@@ -95,21 +86,6 @@ class ReplayDefaults:
     config: Mapping[str, Any]
     scenario: Mapping[str, Any] | None
     topics: Mapping[str, Topics]
-
-
-def as_recorded(
-    config: Mapping[str, Any], setup: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any]:
-    """Return the configuration of a recorded mission, with what was the rule in its day.
-
-    Args:
-        config: as it was recorded.
-        setup: what was recorded beside it.
-    """
-    old: dict[str, Any] = {key: {**rules, **config.get(key, {})} for key, rules in BEFORE.items()}
-    if isinstance(section := config.get("map"), Mapping):
-        old["map"] = readable(section, setup)
-    return {**config, **old}
 
 
 def settled(

@@ -1,11 +1,19 @@
-"""Replaying a bag: from its path to a run directory."""
+"""Replay a bag: from its path to a run directory.
+
+A recorded mission is repeated and compared (`replay.verify`). Any other bag is played to a mission
+in the order of the recording: the clock is the bag's and a decision is answered before the next
+message. The probe went where it went; for each place that it read, the mission says where it would
+have sent it.
+"""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +26,16 @@ from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.live_map import FirstMap
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.replay.bag import Bag
-from gp_active_sensing.replay.driver import Driver
-from gp_active_sensing.replay.maps import BagMaps
+from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
-from gp_active_sensing.replay.recorded import MessageLookup, Recording, find_recording
-from gp_active_sensing.replay.stages import Show
-from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
+from gp_active_sensing.replay.recorded import Recording, find_recording
+from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
+from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import known_of
-from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.topology.stored import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
@@ -41,11 +47,15 @@ logger = logging.getLogger(__name__)
 _NOTHING = ReplayOptions()
 MAP = "map.csv"
 """The final map, in the run directory."""
+ENDED = "the bag ends here"
+
+Progress = Callable[[int], None]
+Begin = Callable[[str, int], Progress]
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay left.
+    """Result of a replay.
 
     Args:
         run_dir: records, journal, summary and the final map.
@@ -64,12 +74,12 @@ def replay_bag(
     salvage: bool = False,
     belief_only: bool = False,
     show: Show = lambda record: None,
-    begin: Callable[[str, int], Callable[[int], None]] = lambda what, total: lambda read: None,
+    begin: Begin = lambda what, total: lambda read: None,
 ) -> Replayed:
     """Replay a bag through the code of the node.
 
-    A recorded mission of ours is done again and compared, unless something is said that makes it
-    another one; otherwise the mission follows the probe.
+    A recorded mission is repeated and compared, unless an option makes it another mission;
+    otherwise the mission follows the probe.
 
     Args:
         path: rosbag2 folder, .mcap or .db3 file.
@@ -78,11 +88,11 @@ def replay_bag(
         salvage: read what can be read of a damaged bag.
         belief_only: decide nothing; only learn.
         show: takes each record.
-        begin: told what is replayed and how many messages there are; returns what is told how
-            many have been read.
+        begin: called with the kind of replay and its number of messages (or of frames of the
+            journal); returns a function that takes how many have been read.
 
     Raises:
-        ReplayError: a bag that cannot be read, or has not what is needed.
+        ReplayError: a bag that cannot be read, or lacks what is needed.
         ActiveSensingError: a configuration, map or directory that cannot be used.
     """
     with Bag(path, salvage=salvage) as bag:
@@ -93,129 +103,199 @@ def replay_bag(
         config, scenario = settled(given, base, held, follow=not again)
         if not belief_only:
             check_program(given, base, config)
-        if config.pose.type == "tf" and not again:
+        config = dataclasses.replace(config, run_dir=str(out))
+        if again and recording is not None:
+            return _repeated(bag, recording, config, scenario, show, begin)
+        if config.pose.type == "tf":
             msg = "pose.type: tf cannot be replayed; name a pose topic of the bag: --pose-topic"
             raise ConfigError(msg)
-        if again and recording is not None:
-            topics = dict(recording.topics)  # its journal has what they lack
-        else:
-            topics = dict(find_topics(bag, topics_of(given, base, config)))
-        count = sum(t.count for t in bag.topics if t.name in _names(topics))
-        if not count and not again:
-            msg = f"bag {bag.path}: no messages on {', '.join(sorted(_names(topics)))}"
+        topics = find_topics(bag, topics_of(given, base, config))
+        names = {name for pair in topics.values() for name in (pair.reading, pair.pose)}
+        count = sum(topic.count for topic in bag.topics if topic.name in names)
+        if not count:
+            msg = f"bag {bag.path}: no messages on {', '.join(sorted(names))}"
             raise ReplayError(msg)
-        clockwork = VirtualClock()
-        config = dataclasses.replace(config, run_dir=str(out))
-        maps: BagMaps | None = None
-        marked: dict[str, GridMap] = {}
-        first: FirstMap | None = None
-        if config.map.topic:
-            told = recording.map if again and recording is not None else {}
-            maps = BagMaps(bag, config.map, str(told.get("topic", "")))
-            if again and recording is not None and recording.marks:
-                marked = maps.marked(recording.marks)
-                first = FirstMap.of(config.map, marked[recording.marks[0]])
-            else:
-                first = maps.first()
-        built = _Builder(config, scenario, clockwork, first)
-        parts = built()
+        maps = BagMaps(bag, config.map) if config.map.topic else None
+        clock = VirtualClock()
+        parts = _build(config, scenario, clock, None if maps is None else maps.first())
         topology = parts.mission.loop.topology
-        if again and recording is not None:
-            check_places(recording.setup, topology, f"bag {bag.path}")
         heights = topology.heights is not None
         feed = TopicReader(bag, config, topics, topology.frame, topology.datum, heights=heights)
-        driver: ReproducibilityCheck | Driver
-        if again and recording is not None:
-            _say_lost(recording)
-            progress = begin("again", count)
-            lookout = MessageLookup(bag, feed)
-            driver = ReproducibilityCheck(
-                parts, built.go_on, config, lookout, clockwork, maps=marked, show=show
-            )
-            status = driver.run(recording, progress)
-            read = lookout.read
-        else:
-            progress = begin("belief" if belief_only else "decisions", count)
-            driver = Driver(parts, feed, clockwork, decide=not belief_only, maps=maps, show=show)
-            status = driver.run(bag, progress)
-            read = driver.read
-        details = {
-            "bag": str(bag.path),
-            "messages": read,
-            "unreadable": dict(feed.unreadable),
-            "lost": None if bag.loss is None else bag.loss.lost,
-            "damage": [] if bag.loss is None else list(bag.loss.damage),
-            **driver.outcome(),
-        }
-        driven = driver.driven if belief_only and isinstance(driver, Driver) else None
-        return _written(driver.parts, out, status, details, driven)
+        player = _Player(parts, feed, clock, decide=not belief_only, maps=maps, show=show)
+        player.run(bag, begin("belief" if belief_only else "decisions", count))
+        details = {"unreadable": dict(feed.unreadable), **player.outcome()}
+        driven = player.driven if belief_only else None
+        return _written(parts, bag, "finished", player.read, details, driven)
 
 
-class _Builder:
-    """Builds the mission, and builds it again where another process went on with it."""
+def _repeated(
+    bag: Bag,
+    recording: Recording,
+    config: ActiveSensingConfig,
+    scenario: dict[str, Any] | None,
+    show: Show,
+    begin: Begin,
+) -> Replayed:
+    """Repeat a recorded mission and compare."""
+    clock = VirtualClock()
+    maps, first = {}, None
+    if config.map.topic:
+        maps = BagMaps(bag, config.map, recording.map_topic).marked(recording.marks)
+        first = FirstMap.of(config.map, maps[recording.marks[0]])
+    build = functools.partial(_build, config, scenario, clock, first)
+    parts = build()
+    check_places(recording.setup, parts.mission.loop.topology, f"bag {bag.path}")
+    if recording.lost:
+        logger.warning(
+            "%d parts of the journal are not in the bag; decisions after them may differ",
+            recording.lost,
+        )
+    check = ReproducibilityCheck(parts, build, config, clock, maps=maps, show=show)
+    status = check.run(recording, begin("again", len(recording.frames)))
+    return _written(check.parts, bag, status, check.read, check.outcome())
+
+
+def _build(
+    config: ActiveSensingConfig,
+    scenario: dict[str, Any] | None,
+    clock: VirtualClock,
+    first: FirstMap | None,
+    journal: Sequence[Mapping[str, Any]] | None = None,
+) -> MissionComponents:
+    """Return the mission; with a journal, as another process would have gone on with it."""
+    if journal is not None:
+        with RunDirectory.begin_again(config.run_dir) as run:
+            lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
+            write_whole(run.path / JOURNAL, b"".join(lines))
+    config = dataclasses.replace(config, resume=journal is not None)
+    return build_parts(
+        config, scenario, clock=clock, driver="replay", known_of=known_of, first=first
+    )
+
+
+class _Player:
+    """Plays a bag to a mission.
+
+    Args:
+        parts: the mission and its records; made with `clockwork` as its clock.
+        feed: reads the messages.
+        clockwork: the mission's clock.
+        decide: take decisions; otherwise only learn.
+        maps: maps of a mission whose map comes by a topic; None = it does not.
+        show: takes each record.
+    """
 
     def __init__(
         self,
-        config: ActiveSensingConfig,
-        scenario: dict[str, Any] | None,
+        parts: MissionComponents,
+        feed: TopicReader,
         clockwork: VirtualClock,
-        first: FirstMap | None,
+        *,
+        decide: bool,
+        maps: BagMaps | None,
+        show: Show,
     ) -> None:
-        self._config, self._scenario, self._clockwork = config, scenario, clockwork
-        self._first = first
+        self.parts = parts
+        self.read = 0
+        """Messages."""
+        self._stages = ReplayStages(parts, show)
+        self._feed, self._maps, self._clockwork = feed, maps, clockwork
+        self._decide = decide
+        self._places = None if decide else MapOnly(parts, show)
+        self._first_ns: int | None = None
+        self._now_ns = 1
 
-    def __call__(self) -> MissionComponents:
-        config = dataclasses.replace(self._config, resume=False)
-        return build_parts(
-            config,
-            self._scenario,
-            clock=self._clockwork,
-            driver="replay",
-            known_of=known_of,
-            first=self._first,
-        )
+    def run(self, bag: Bag, progress: Progress) -> None:
+        """Play a bag to its end. Raises ReplayError: it is damaged."""
+        if self._decide:
+            self.parts.mission.start()
+        topics = [*self._feed.topics, *([self._maps.topic] if self._maps else [])]
+        for message in bag.messages(topics):
+            self.read += 1
+            if self._first_ns is None:
+                self._first_ns = message.stamp_ns
+            self._now_ns = max(self._now_ns, message.stamp_ns)
+            self._clockwork.set(1e-9 * (self._now_ns - self._first_ns))
+            self._put(message)
+            self._go_on()
+            progress(self.read)
+        self._stages.stop(ENDED, over=True)
+        self._note_places()
 
-    def go_on(self, journal: Sequence[Mapping[str, Any]]) -> MissionComponents:
-        """Return the mission as another process would have gone on with it."""
-        with RunDirectory.begin_again(self._config.run_dir) as run:
-            lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
-            write_whole(run.path / JOURNAL, b"".join(lines))
-        config = dataclasses.replace(self._config, resume=True)
-        return build_parts(
-            config,
-            self._scenario,
-            clock=self._clockwork,
-            driver="replay",
-            known_of=known_of,
-            first=self._first,
-        )
+    def _put(self, message: BagMessage) -> None:
+        mission, maps = self.parts.mission, self._maps
+        if maps is None or message.topic != maps.topic:
+            for heard in self._feed.read(message, self._now_ns):
+                mission.inbox.put(heard.what, self._clockwork(), heard.probe)
+        elif mission.map is not None and (found := maps.read(message)) is not None:
+            mission.map.take(mission, found)
 
+    @property
+    def driven(self) -> Cost:
+        """Cost of all probes since the first message."""
+        metres = sum(probe.ingestion.metres for probe in self.parts.mission.probes.values())
+        return Cost(metres, 1e-9 * (self._now_ns - (self._first_ns or self._now_ns)))
 
-def _names(topics: dict[str, Topics]) -> set[str]:
-    return {name for pair in topics.values() for name in (pair.reading, pair.pose)}
+    def outcome(self) -> dict[str, Any]:
+        """Return the result for the summary."""
+        if not self._decide:
+            return {"mode": "belief"}
+        return {"mode": "decisions", "information": self._stages.gained.to_mapping()}
 
+    def _go_on(self) -> None:
+        """Let the mission use what is in its inbox, and answer its requests."""
+        asked = True
+        while asked:
+            asked = False
+            for step in self.parts.mission.step(self._now_ns):
+                if isinstance(step.job, DecisionRequest):
+                    asked = self._do(step.job) or asked
+        self._note_places()
 
-def _say_lost(recording: Recording) -> None:
-    if recording.lost:
-        logger.warning(
-            "%d parts of the journal are not in the bag; what is after them may differ",
-            recording.lost,
-        )
+    def _do(self, job: DecisionRequest) -> bool:
+        """Answer a request; return whether it was one for a decision."""
+        if job.decide:
+            job.loop.clock = time.monotonic
+            plan = job.ask()
+            if not self.parts.mission.decided(job, plan):
+                return True
+            if plan.waypoint is not None:
+                self._stages.decided(job.loop, job.pending)
+        self._stages.show(job)
+        return job.decide
+
+    def _note_places(self) -> None:
+        if self._places is not None:
+            self._places.note(1e-9 * (self._now_ns - (self._first_ns or 0)))
 
 
 def _written(
-    parts: MissionComponents, out: Path, status: str, details: dict[str, Any], driven: Cost | None
+    parts: MissionComponents,
+    bag: Bag,
+    status: str,
+    read: int,
+    details: dict[str, Any],
+    driven: Cost | None = None,
 ) -> Replayed:
-    """Write summary and final map; what was driven is the mission's, where nothing else is said."""
+    """Write summary and final map; without `driven` the driven way is the mission's."""
     recorder = parts.recorder
+    if recorder.run is None:
+        msg = f"bag {bag.path}: the run directory is gone"
+        raise ReplayError(msg)
     summary = recorder.summary(parts.mission, status)
-    summary["latency"] = {}  # there is none: nobody waited
+    summary["latency"] = {}  # nobody waited
     if driven is not None:
         summary["metres"], summary["seconds"] = driven
-    summary["replay"] = details
-    if recorder.run is None:
-        msg = f"{out}: the run directory is gone"
-        raise ReplayError(msg)
+    loss = bag.loss
+    summary["replay"] = {
+        "bag": str(bag.path),
+        "messages": read,
+        "unreadable": {},
+        "lost": None if loss is None else loss.lost,
+        "damage": [] if loss is None else list(loss.damage),
+        **details,
+    }
+    out = recorder.run.path
     recorder.run.write_summary(summary)
     recorder.close()
     write_whole(out / MAP, _map_text(parts))
@@ -223,7 +303,7 @@ def _written(
 
 
 def _map_text(parts: MissionComponents) -> str:
-    """Return the map as a table: place, where it is, mean, standard deviation, readings."""
+    """Return the map as a table: place, coordinates, mean, standard deviation, readings."""
     loop = parts.mission.loop
     mean, variance = loop.belief.predict()
     std = np.sqrt(np.maximum(variance, 0.0))

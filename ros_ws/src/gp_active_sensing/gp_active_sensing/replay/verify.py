@@ -1,17 +1,19 @@
-"""Verify a recorded mission: the same messages at the same times give the same decisions.
+"""Verify a recorded mission: the inputs that its node used give the same decisions and readings.
 
-The frames of the journal (`mission.input_log`) say which messages the node used in which step, at
-what time, and when each decision was taken. Each decision is computed again, with as many
-expansions as were spent on it, and compared; the mission continues with the recorded one, so that
-what comes after a difference is compared as well.
+The frames of topic ``~/journal`` (`mission.input_log`) hold the messages that the node used in each
+step, the time of the step and when each decision was taken. Each decision is computed again, with
+as many expansions as were spent on it, and compared. The mission continues with the recorded one,
+so that decisions after a difference are compared as well.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -23,12 +25,10 @@ from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
-from gp_active_sensing.mission.inbox import RawAnswer, RawReading
 from gp_active_sensing.mission.ingestion.pipeline import ASKED
 from gp_active_sensing.mission.input_log import taken_of
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import ContingentPlan, ContingentPlans, foresee_by_cell
-from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, PlanAheadRequest
 from gp_active_sensing.records.event_lines import parse_events, to_line
 from gp_active_sensing.records.events import (
@@ -49,31 +49,157 @@ from gp_active_sensing.records.events import (
     RosterChanged,
     StateChanged,
 )
-from gp_active_sensing.replay.comparison import Comparison
-from gp_active_sensing.replay.options import as_recorded
-from gp_active_sensing.replay.recorded import Frame, MessageLookup, Recording
+from gp_active_sensing.replay.recorded import Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.types import Clock, Plan, PlanLimit
+from gp_active_sensing.util.files import json_ready
+from gp_active_sensing.util.ties import RELATIVE
 
-__all__ = ["ReproducibilityCheck"]
+__all__ = ["Comparison", "ReproducibilityCheck", "difference"]
 
 Line = Mapping[str, Any]
 ENDED = "the recording ends here"
 COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
-"""Events that have to come out again."""
+"""Events that have to come out again, besides decisions."""
+ABSOLUTE = 1e-12
+"""Largest difference of two numbers that should both be zero."""
+_EXACT = (
+    *("at", "waypoints", "path", "lower", "upper", "expanded", "deadline_hit", "horizon"),
+    *("metres", "seconds", "candidates", "policy_state"),
+)
+"""Keys in which two decisions agree that are the same to the bit; not the time that they took."""
+_MOST_SAID = 20
+"""Largest number of differences in words."""
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+def difference(recorded: Line, replayed: Line) -> str:
+    """Return the first difference between two decisions; "" when they are equal.
+
+    Equal decisions are taken at the same place, choose the same place, and have the same bounds and
+    costs of the way except for rounding: numbers agree to `RELATIVE` of the largest bound of either
+    decision (a bound of about zero has no digits of its own), or to `ABSOLUTE`.
+    """
+    bounds = [d[key] for d in (recorded, replayed) for key in ("lower", "upper")]
+    bounds += [x for d in (recorded, replayed) for c in d.get("candidates", ()) for x in c[1:]]
+    slack = RELATIVE * max((abs(x) for x in bounds if math.isfinite(x)), default=0.0)
+    for key in ("at", "waypoints", "lower", "upper", "metres", "seconds"):
+        a, b = recorded.get(key), replayed.get(key)
+        first = key == "waypoints"  # those after it are only an outlook
+        near = max(slack, ABSOLUTE) if key in ("lower", "upper") else ABSOLUTE
+        if not (_close(a[:1], b[:1]) if a and b and first else _close(a, b, near)):
+            return f"{key}: recorded {_short(a)}, replayed {_short(b)}"
+    return ""
+
+
+def _close(a: Any, b: Any, slack: float = ABSOLUTE) -> bool:
+    """Return whether two items of plain data are equal except for rounding."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_close(a[key], b[key], slack) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(_close(x, y, slack) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) or isinstance(b, float):
+        try:
+            return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=slack)
+        except TypeError:
+            return False
+    return bool(a == b)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(json_ready(value))
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+@dataclass
+class Comparison:
+    """How much of a recorded mission came out again.
+
+    Args:
+        decisions: recorded.
+        decisions_equal: of them, with the same place and bounds, see `difference`.
+        decisions_to_the_bit: of these, the same in everything to the last digit.
+        readings: recorded as used.
+        readings_equal: of them, used again with the same place, and the same value except for
+            rounding.
+        readings_extra: used again, and not recorded.
+        frames_lost: parts of the journal that are not in the bag.
+        differences: in words, the first `_MOST_SAID`.
+    """
+
+    decisions: int = 0
+    decisions_equal: int = 0
+    decisions_to_the_bit: int = 0
+    readings: int = 0
+    readings_equal: int = 0
+    readings_extra: int = 0
+    frames_lost: int = 0
+    differences: list[str] = field(default_factory=list)
+
+    def decision(self, stage: int, recorded: Line, replayed: Line) -> bool:
+        """Count a recorded decision; return whether it came out again to the bit."""
+        told = [{key: line.get(key) for key in _EXACT} for line in (recorded, replayed)]
+        exact = json.dumps(json_ready(told[0])) == json.dumps(json_ready(told[1]))
+        if found := "" if exact else difference(recorded, replayed):
+            self.no_decision(stage, found)
+        else:
+            self.decisions += 1
+            self.decisions_equal += 1
+            self.decisions_to_the_bit += exact
+        return exact
+
+    def no_decision(self, stage: int, why: str) -> None:
+        """Count a recorded decision that did not come out again."""
+        self.decisions += 1
+        self.differs(f"decision {stage}: {why}")
+
+    def differs(self, what: str) -> None:
+        """Record a difference."""
+        if len(self.differences) < _MOST_SAID:
+            self.differences.append(what)
+
+    def compare_readings(self, recorded: Sequence[Line], replayed: Sequence[Line]) -> None:
+        """Compare the readings, questions and answers of the whole mission."""
+        extra: dict[Any, list[Line]] = defaultdict(list)
+        for line in replayed:
+            extra[_key(line)].append(line)
+        lost = []
+        for line in recorded:
+            others = extra[_key(line)]
+            match = next((i for i, other in enumerate(others) if _close(line, other)), None)
+            if match is None:
+                lost.append(line)
+            else:
+                del others[match]
+        more = [line for lines in extra.values() for line in lines]
+        self.readings = len(recorded)
+        self.readings_equal = self.readings - len(lost)
+        self.readings_extra = len(more)
+        for line in lost[:3]:
+            self.differs(f"reading: recorded and not replayed {_short(line)}")
+        for line in more[:3]:
+            self.differs(f"reading: replayed and not recorded {_short(line)}")
+
+
+def _key(line: Line) -> tuple[Any, ...]:
+    return line.get("event"), line.get("probe"), line.get("stamp_ns")
+
+
+# -- doing it again --------------------------------------------------------------------------------
 
 
 class ReproducibilityCheck:
-    """Does a recorded mission again.
+    """Repeats a recorded mission.
 
     Args:
         parts: the mission and its records, made with `clockwork` as their clock.
-        build_on: makes them again, to go on after the events of a journal.
+        build_on: makes them again, to continue after the events of a journal.
         config: with which they are made.
-        lookout: finds the messages.
         clockwork: the mission's clock.
-        maps: that came by a topic, by their marks.
+        maps: maps that came by a topic, by their marks.
         show: takes each record.
         clock: real seconds.
     """
@@ -83,98 +209,86 @@ class ReproducibilityCheck:
         parts: MissionComponents,
         build_on: Callable[[Sequence[Line]], MissionComponents],
         config: ActiveSensingConfig,
-        lookout: MessageLookup,
         clockwork: VirtualClock,
         *,
         maps: Mapping[str, GridMap] = MappingProxyType({}),
         show: Show = lambda record: None,
         clock: Clock = time.monotonic,
     ) -> None:
-        self._maps = maps
-        self._build_on = build_on
-        self._lookout = lookout
-        self._clockwork = clockwork
-        self._clock = clock
-        self._show = show
         self.comparison = Comparison()
+        self.read = 0
+        """Messages."""
+        self._build_on, self._config, self._clockwork = build_on, config, clockwork
+        self._maps, self._show, self._clock = maps, show, clock
         self._journal: list[Line] = [{"event": MissionStarted.KIND}]
         """As the node had it."""
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
-        self._offset = 0.0
-        """Added to the recorded clock, which may begin again."""
-        self._latest = 0.0
-        self._now_ns = 0
+        self._offset = self._latest = 0.0
+        """Added to the recorded clock, which starts again in another process [s]; latest time."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self._ahead: dict[str, PlanAheadRequest] = {}
-        self._config = config
         self.parts = parts
-        self.stages = ReplayStages(self.parts, show)
-        self._hear()
-
-    def _hear(self) -> None:
-        self.parts.recorder.listener = self._replayed_event
+        self.stages = ReplayStages(parts, show)
+        parts.recorder.listener = self._replayed_event
 
     def _replayed_event(self, event: Event) -> None:
         if event.KIND in COMPARED:
             self._replayed.append(to_line(event))
 
     def run(self, recording: Recording, progress: Callable[[int], None] = lambda read: None) -> str:
-        """Do it; return the status of the mission.
-
-        Raises:
-            ReplayError: the bag is damaged.
-        """
-        for frame in recording.frames:
+        """Repeat the mission; return its status."""
+        for number, frame in enumerate(recording.frames, start=1):
             self._frame(frame)
-            progress(self._lookout.read)
+            progress(number)
         ended = self.parts.mission.state == "ended"
         self.parts.recorder.listener = lambda event: None  # what follows was not recorded
         self.stages.stop(ENDED, over=False)
-        comparison = self.comparison
-        comparison.frames_lost = recording.lost
-        comparison.compare_readings(self._recorded, self._replayed)
+        self.comparison.frames_lost = recording.lost
+        self.comparison.compare_readings(self._recorded, self._replayed)
         return "finished" if ended else "interrupted"
 
     def outcome(self) -> dict[str, Any]:
-        """Return what came of it, for the summary."""
+        """Return the result for the summary."""
         return {
             "mode": "again",
             "information": self.stages.gained.to_mapping(),
-            "comparison": self.comparison.to_mapping(),
+            "comparison": asdict(self.comparison),
         }
 
     # -- frames --------------------------------------------------------------------------------
 
-    def _frame(self, frame: Frame) -> None:
-        content = frame.content
-        if "setup" in content:
-            self._go_on_in_another_process(content["setup"])
+    def _frame(self, frame: Mapping[str, Any]) -> None:
+        if "setup" in frame:
+            self._resume(frame["setup"])
             return
-        lines = frame.events
+        lines = frame.get("events", ())
         self._journal += lines
         self._recorded += [line for line in lines if line.get("event") in COMPARED]
         events = list(parse_events(lines))
-        for now_ns, seconds in content.get("quiet", ()):
+        for now_ns, seconds in frame.get("quiet", ()):
             self._set(seconds)
             self._step(int(now_ns))
-        self._set(content["clock"])
-        for entry in content.get("took", ()):
-            self._put(entry, frame)
-        if "config" in content:
-            self._adjust(content["config"])
-        if "now" in content:
+        self._set(frame["clock"])
+        for entry in frame.get("took", ()):
+            self.read += 1
+            probe, message, age = taken_of(entry)
+            received = self._offset + float(frame["clock"]) - age
+            self.parts.mission.inbox.put(message, received, probe)
+        if "config" in frame:
+            self._adjust(frame["config"])
+        if "now" in frame:
             for event in events:
                 if isinstance(event, DecisionTaken) and event.foreseen:
                     self._foresee(event)
-            self._step(int(content["now"]))
+            self._step(int(frame["now"]))
             return
         for event in events:
             self._follow(event)
 
     def _follow(self, event: Event) -> None:
-        """Do what was done between two steps, and compare what comes of it."""
+        """Repeat what was done between two steps, and compare the result."""
         mission = self.parts.mission
         match event:
             case ExpertAsked():
@@ -182,11 +296,14 @@ class ReproducibilityCheck:
             case DecisionTaken():
                 self._on_decision(event)
             case ReturnBegun():
-                self._on_home(event)
+                self._on_return(event)
             case AnswerUnused():
                 self._on_unused(event)
+            case StateChanged(state="paused"):
+                self._job = None
+                mission.pause(event.reason)
             case StateChanged():
-                self._on_state(event)
+                mission.start() if mission.state == "idle" else mission.resume()
             case ClockStepped():
                 self._job = None
                 changes.clock_stepped(mission, event.step_ns, event.time_ns)
@@ -205,28 +322,13 @@ class ReproducibilityCheck:
             case MissionStopped() if mission.state != "ended":
                 self.stages.stop(event.reason, over=isinstance(event, MissionEnded))
 
-    def _put(self, entry: Sequence[Any], frame: Frame) -> None:
-        """Leave a message that the node used in the inbox: that of the bag, if it is there."""
-        probe, noted, age = taken_of(entry)
-        what: Pose | RawReading | RawAnswer | None = noted
-        if not isinstance(noted, RawAnswer):  # of those the journal has everything
-            what = self._lookout.find(noted, probe, frame.stamp_ns)
-        if what is None:
-            self.comparison.messages_missing += 1
-            what = noted
-        elif not _is_same(what, noted):
-            self.comparison.messages_differ += 1
-        received = self._offset + float(frame.content["clock"]) - age
-        self.parts.mission.inbox.put(what, received, probe)
-
     def _adjust(self, config: Mapping[str, Any]) -> None:
-        """Go on with another configuration, as the node did."""
-        now = from_mapping(ActiveSensingConfig, as_recorded(config))
-        mission, before = self.parts.mission, self._config
+        """Continue with another configuration, as the node did."""
+        now = from_mapping(ActiveSensingConfig, config)
         for name in now.probes:
-            if name not in mission.probes:
-                changes.add_probe(mission, name)
-        adjust(self.parts, before, now)
+            if name not in self.parts.mission.probes:
+                changes.add_probe(self.parts.mission, name)
+        adjust(self.parts, self._config, now)
         self._config = now
 
     def _set(self, seconds: float) -> None:
@@ -234,7 +336,6 @@ class ReproducibilityCheck:
         self._latest = max(self._latest, self._offset + float(seconds))
 
     def _step(self, now_ns: int) -> None:
-        self._now_ns = now_ns
         for step in self.parts.mission.step(now_ns):
             self.stages.taken(step)
             if isinstance(step.job, ExpertRequest):
@@ -246,11 +347,10 @@ class ReproducibilityCheck:
             elif step.job is not None:
                 self.stages.show(step.job)
 
-    def _go_on_in_another_process(self, setup: Mapping[str, Any]) -> None:
-        """Do what the node did when it was started again: go on from its journal."""
+    def _resume(self, setup: Mapping[str, Any]) -> None:
+        """Continue from the journal, as the node did when it was started again."""
         self.parts.recorder.close()
-        self._offset, self._job, self._ahead = self._latest, None, {}
-        self._query = None
+        self._offset, self._job, self._query, self._ahead = self._latest, None, None, {}
         tail = list(setup.get("tail", ()))
         whole = int(setup["earlier"]) - len(tail)
         if len(self._journal) < whole:
@@ -265,16 +365,16 @@ class ReproducibilityCheck:
             self.comparison.differs(f"the mission went on, and cannot here: {error}")
             return
         self._journal.append({"event": MissionResumed.KIND})
-        before, self.stages = self.stages.gained, ReplayStages(self.parts, self._show)
-        self.stages.gained = before
-        self._hear()
+        gained, self.stages = self.stages.gained, ReplayStages(self.parts, self._show)
+        self.stages.gained = gained
+        self.parts.recorder.listener = self._replayed_event
 
-    # -- what happened between steps -----------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------
 
     def _on_query(self, event: ExpertAsked) -> None:
         job, self._query = self._query, None
         if event.given_up:
-            return  # by what it was given up for
+            return  # repeated by what it was given up for
         if job is None:
             self.comparison.differs("the question to the expert was not asked for in the replay")
             return
@@ -288,34 +388,24 @@ class ReproducibilityCheck:
             self.comparison.no_decision(event.stage, "it was not asked for in the replay")
             return
         trial, plan = self._computed(job, event.plan.expanded)
-        used = trial
-        if not self._is_equal(event, plan, trial, job.at):
-            used = self._as_recorded(event, trial, plan, job)
-        job = replace(job, loop=used)
+        loop = self._compared(event, plan, trial, job, job.at)
+        job = replace(job, loop=loop)
         if self.parts.mission.decided(job, event.plan):
-            self.stages.decided(used, job.pending)
+            self.stages.decided(loop, job.pending)
         self.stages.show(job)
 
-    def _is_equal(
-        self, event: DecisionTaken, plan: Plan, after: SensingLoop, at: int | None
-    ) -> bool:
-        """Count a recorded decision; return whether it came out again to the bit."""
-        own = replace(event, plan=plan, policy_state=after.policy_state, at=at)
-        return self.comparison.decision(event.stage, to_line(event), to_line(own))
-
-    def _on_home(self, event: ReturnBegun) -> None:
+    def _on_return(self, event: ReturnBegun) -> None:
         job, self._job = self._job, None
         if job is None:
             self.comparison.differs("the way to the end place was not asked for in the replay")
             return
         recorded = event.plan
-        trial, plan = self._computed(job, None)
-        used = trial
+        loop, plan = self._computed(job, None)
         if plan.waypoints or plan.path != recorded.path or plan.reason != recorded.reason:
             self.comparison.differs(f"the way to the end place: {plan.reason!r} in the replay")
-            used = job.loop
-            used.replay_way_home(job.probe)
-        job = replace(job, loop=used)
+            loop = job.loop
+            loop.replay_way_home(job.probe)
+        job = replace(job, loop=loop)
         self.parts.mission.decided(job, recorded)
         self.stages.show(job)
 
@@ -340,49 +430,41 @@ class ReproducibilityCheck:
         trial.clock = job.loop.clock
         return trial, plan
 
-    @staticmethod
-    def _as_recorded(
+    def _compared(
+        self,
         event: DecisionTaken,
-        trial: SensingLoop,
         plan: Plan,
+        trial: SensingLoop,
         job: DecisionRequest | PlanAheadRequest,
+        at: int | None,
     ) -> SensingLoop:
-        """Return the engine after the recorded decision, where it is not the replayed one.
+        """Compare a decision with the recorded one; return the engine after the recorded one.
 
         Args:
-            event: the decision.
-            trial: the engine after the replayed one.
+            event: the recorded decision.
             plan: the replayed one.
-            job: what was asked of which engine.
+            trial: the engine after it.
+            job: the request.
+            at: place at which the replayed decision was taken.
         """
+        own = replace(event, plan=plan, policy_state=trial.policy_state, at=at)
+        if self.comparison.decision(event.stage, to_line(event), to_line(own)):
+            return trial
         if plan.path == event.plan.path:
-            # The last digits of the state are those of the recording, so that no error grows.
+            # Take the last digits of the state from the recording, so that no error grows.
             trial.policy_state = event.policy_state
             return trial
-        used, path = job.loop.snapshot(), event.plan.path
-        used.replay_decision(event.policy_state, path, job.probe, again=event.again)
-        return used
-
-    def _on_state(self, event: StateChanged) -> None:
-        mission = self.parts.mission
-        if event.state == "paused":
-            self._job = None
-            mission.pause(event.reason)
-        elif mission.state == "idle":
-            mission.start()
-        else:
-            mission.resume()
-
-    # -- foreseen --------------------------------------------------------------------------------
+        loop = job.loop.snapshot()
+        loop.replay_decision(event.policy_state, event.plan.path, job.probe, again=event.again)
+        return loop
 
     def _foresee(self, event: DecisionTaken) -> None:
-        """Offer the mission the decision that it will take as foreseen in the next step."""
-        stage, recorded = event.stage, event.plan
+        """Offer the mission the decision that it takes as foreseen in the next step."""
+        stage, recorded, value = event.stage, event.plan, event.foreseen_for
         job = self._ahead.get(event.probe)
         if job is None:
             self.comparison.no_decision(stage, "it was not planned ahead in the replay")
             return
-        value = event.foreseen_for
         job.loop.clock = self._clock
         grown = foresee_by_cell(
             job.loop,
@@ -399,21 +481,7 @@ class ReproducibilityCheck:
         if found is None or cell is None:
             self.comparison.no_decision(stage, f"no reading {value} is planned for in the replay")
             return
-        after = cell.after
-        if not self._is_equal(event, cell.plan, after, event.at):
-            after = self._as_recorded(event, after, cell.plan, job)
+        after = self._compared(event, cell.plan, cell.after, job, event.at)
         taken = ContingentPlan(recorded, after, cell.said)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))
-
-
-def _is_same(
-    what: Pose | RawReading | RawAnswer | None, noted: Pose | RawReading | RawAnswer
-) -> bool:
-    """Return whether a message of the bag says what the journal noted of it.
-
-    A height that the journal does not have counts for nothing: earlier versions noted none.
-    """
-    if isinstance(what, Pose) and isinstance(noted, Pose) and math.isnan(noted.z):
-        what, noted = replace(what, z=0.0), replace(noted, z=0.0)
-    return what == noted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,48 +35,43 @@ def check_equal(comparison: dict[str, Any], *, least: int) -> None:
     assert comparison["decisions"] == comparison["decisions_equal"] >= least
     assert comparison["decisions_to_the_bit"] == comparison["decisions"]
     assert comparison["readings"] == comparison["readings_equal"] >= least - 2
-    assert comparison["readings_extra"] == comparison["messages_differ"] == 0
+    assert comparison["readings_extra"] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+SEEDS = [(0, 1), pytest.param(range(2, 6), marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("config", [{}, AHEAD], ids=["on_arrival", "ahead"])
 def test_whatever_happened_the_decisions_come_out_again(
-    tmp_path: Path, seed: int, config: dict[str, Any]
+    tmp_path: Path, seeds: Sequence[int], config: dict[str, Any]
 ) -> None:
-    played = Recorder(seed, config=config, dropout=0.2).run()
-    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
-    check_equal(comparison, least=15)
-    assert comparison["messages_missing"] == 0
-    if config:
-        events = RunDirectory.open(tmp_path / "run").events()
-        taken = [e["foreseen"] for e in events if e["event"] == "decision"]
-        assert sum(taken) > 3
-        assert not all(taken)
+    for seed in seeds:
+        played = Recorder(seed, config=config, dropout=0.2).run()
+        run = tmp_path / f"run{seed}"
+        check_equal(compared(played.bag(tmp_path / f"bag{seed}"), run), least=15)
+        if config:
+            events = RunDirectory.open(run).events()
+            taken = [e["foreseen"] for e in events if e["event"] == "decision"]
+            assert sum(taken) > 3, seed
+            assert not all(taken), seed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_a_busy_machine_whose_steps_take_long(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_a_busy_machine_and_several_probes(tmp_path: Path, seeds: Sequence[int]) -> None:
     """Readings are put where the mission put them, however long it took to look at its messages."""
-    played = Recorder(seed, slowness=0.01).run()
-    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
-    check_equal(comparison, least=10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_several_probes(tmp_path: Path, seed: int) -> None:
     names = ("boat", "car")
     commands = {
         4.0: lambda mission: changes.leave(mission, "car", "a flat tyre"),
         8.0: lambda mission: changes.join(mission, "car"),
     }
-    played = Recorder(seed, probes=names, commands=commands).run()
-    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
-    check_equal(comparison, least=15)
-    probes = {e.get("probe") for e in RunDirectory.open(tmp_path / "run").events()}
-    assert probes >= set(names)
+    for seed in seeds:
+        slow = Recorder(seed, slowness=0.01).run()
+        check_equal(compared(slow.bag(tmp_path / f"a{seed}"), tmp_path / f"ra{seed}"), least=10)
+        two = Recorder(seed, probes=names, commands=commands).run()
+        run = tmp_path / f"rb{seed}"
+        check_equal(compared(two.bag(tmp_path / f"b{seed}"), run), least=15)
+        assert {e.get("probe") for e in RunDirectory.open(run).events()} >= set(names)
 
 
 def test_commands_are_done_again(tmp_path: Path) -> None:
@@ -158,25 +153,33 @@ def test_twice_the_same_files(tmp_path: Path) -> None:
     assert summaries[0] == summaries[1]
 
 
-def test_messages_that_the_recorder_missed_are_in_the_journal(tmp_path: Path) -> None:
+def test_the_journal_alone_is_enough(tmp_path: Path) -> None:
     played = Recorder(3).run()
-    played.messages = [m for i, m in enumerate(played.messages) if "pose" not in m[0] or i % 3]
-    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
-    check_equal(comparison, least=15)
-    assert comparison["messages_missing"] > 100
+    played.messages = [m for m in played.messages if m[0].endswith("/journal")]
+    check_equal(compared(played.bag(tmp_path / "bag"), tmp_path / "run"), least=15)
 
 
 def edit(played: Recorder, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the recorded decisions, as if another machine had taken them."""
+    """Change the frames of the journal."""
     for index, (topic, stamp, content) in enumerate(played.messages):
         if topic != "/active_sensing/journal":
             continue
         frames = json.loads(content.data)
-        for event in (e for frame in frames for e in frame.get("events", ())):
-            if event.get("event") == "decision":
-                change(event)
+        for frame in frames:
+            change(frame)
         text = message("std_msgs/msg/String", data=json.dumps(frames))
         played.messages[index] = (topic, stamp, text)
+
+
+def edit_decisions(played: Recorder, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the recorded decisions, as if another machine had taken them."""
+
+    def every(frame: dict[str, Any]) -> None:
+        for event in frame.get("events", ()):
+            if event.get("event") == "decision":
+                change(event)
+
+    edit(played, every)
 
 
 def scaled(value: Any, by: float) -> Any:
@@ -195,7 +198,7 @@ def test_what_differs_is_said_and_the_rest_is_still_compared(tmp_path: Path) -> 
         if event["stage"] == 5:
             event["upper"] *= 1.0 + 1e-6
 
-    edit(played, change)
+    edit_decisions(played, change)
     comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
     assert comparison["decisions_equal"] == comparison["decisions"] - 1 > 10
     assert comparison["decisions_to_the_bit"] == comparison["decisions_equal"]
@@ -208,7 +211,7 @@ def test_a_processor_that_rounds_otherwise_makes_no_difference(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
     played = Recorder(4, config=config).run()
-    edit(played, lambda event: event.update(scaled(event, 1e-12)))
+    edit_decisions(played, lambda event: event.update(scaled(event, 1e-12)))
     comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
     assert comparison["differences"] == []
     assert comparison["decisions"] == comparison["decisions_equal"] > 10
@@ -216,26 +219,22 @@ def test_a_processor_that_rounds_otherwise_makes_no_difference(
     assert comparison["readings"] == comparison["readings_equal"]
 
 
-def test_a_reading_that_says_something_else_in_the_bag(tmp_path: Path) -> None:
+def test_a_reading_that_the_node_did_not_use(tmp_path: Path) -> None:
     played = Recorder(6).run()
-    index = [i for i, m in enumerate(played.messages) if m[0] == "/reading"][3]
-    topic, stamp, content = played.messages[index]
-    played.messages[index] = (
-        topic,
-        stamp,
-        message(
-            content.__msgtype__,
-            header=content.header,
-            temperature=content.temperature + 5.0,
-            variance=content.variance,
-        ),
-    )
+    seen: list[Any] = []
+
+    def change(frame: dict[str, Any]) -> None:
+        for entry in frame.get("took", ()):
+            if entry[0] == "r":
+                seen.append(entry)
+                entry[4] += 5.0 * (len(seen) == 4)
+
+    edit(played, change)
     comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
-    assert comparison["messages_differ"] == 1
     assert comparison["readings_equal"] == comparison["readings"] - 1
     assert comparison["readings_extra"] == 1
     assert comparison["decisions_equal"] < comparison["decisions"]
-    assert any("reading: recorded and not replayed" in text for text in comparison["differences"])
+    assert any(text.startswith("reading: ") for text in comparison["differences"])
 
 
 def test_parts_of_the_journal_that_are_lost_are_counted(tmp_path: Path) -> None:
@@ -277,7 +276,7 @@ def test_the_shipped_bag_gives_the_same_decisions(tmp_path: Path) -> None:
     assert found["differences"] == []  # on any processor; to the bit on that of the recording
     assert found["decisions"] == found["decisions_equal"] == 12
     assert found["readings"] == found["readings_equal"] == 12
-    assert found["frames_lost"] == found["messages_differ"] == 0
+    assert found["frames_lost"] == 0
     assert done.summary["rmspe"] < 13.0
 
 

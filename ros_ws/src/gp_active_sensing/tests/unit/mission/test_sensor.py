@@ -16,7 +16,6 @@ from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
-from gp_active_sensing.replay.options import as_recorded
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import SimulationRunner, visits_of
 from tests.unit.mission.missions import CONFIG, SECOND
@@ -114,12 +113,6 @@ def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
     assert (found["wait_for_reading"], found["silent_places"]) == (False, 0)
     small = replace(scenario, budget=replace(scenario.budget, readings=2))
     assert SimulationRunner(small).run(3600.0)
-
-
-def test_an_old_recording_goes_as_it_went() -> None:
-    old = as_recorded({"map": {}, "mission": {"retries": 1}})
-    assert old["mission"] == {"retries": 1, "wait_for_reading": False, "silent_places": 0}
-    assert as_recorded({"mission": {"silent_places": 2}})["mission"]["silent_places"] == 2
 
 
 # -- silent places ---------------------------------------------------------------------------------
