@@ -1,8 +1,10 @@
 #!/bin/sh
-# Make the environment: make_env.sh PYTHON VENV wheels|system LOCK PACKAGE_FOLDER
+# Make the environment: make_env.sh PYTHON VENV wheels|system LOCK SOURCES
+# SOURCES is the folder of the three packages.
 # wheels: everything from the lock. system: ROS, numpy and pytest come from the sourced ROS 2.
 set -eu
-python=$1 venv=$2 ros=$3 lock=$4 package=$5
+python=$1 venv=$2 ros=$3 lock=$4 sources=$5
+package=$sources/gp_active_sensing
 
 fail() {
     printf 'make: %s\n' "$@" >&2
@@ -61,9 +63,13 @@ pip() {
 
 if [ "$ros" = system ]; then
     echo "Installing what the sourced ROS 2 ${ROS_DISTRO:-} does not bring (once)"
-    pip install --constraint requirements/system-ros.txt --editable "$package[test,bag,experiments,dev]"
+    pip install --constraint requirements/system-ros.txt --requirement requirements/dev.in \
+        --editable "$package[test,bag,dev]"
 else
     echo "Installing the pinned dependencies (once, about 275 MB to download)"
     pip install --requirement "$lock"
     pip install --no-deps --no-build-isolation --editable "$package"
 fi
+# Without their dependencies: torch is large, and `make heavy` adds it.
+pip install --no-deps --no-build-isolation \
+    --editable "${package}_learning" --editable "${package}_bench"

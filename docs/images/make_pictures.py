@@ -27,7 +27,7 @@ from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
+from gp_active_sensing.report import write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 from gp_active_sensing.sim.runner import SimulationRunner  # noqa: E402 - loads numpy
 from gp_active_sensing.web.options import CommandAnswer, WatchOptions  # noqa: E402
@@ -134,8 +134,9 @@ def learned(page: Path) -> Path:
     """Learn kernels from four days of temperatures on a roof, and write the page about them."""
     import numpy as np
     from gp_active_sensing.kernels.grammar import kernel_set
-    from gp_active_sensing.learning.data.dataset import Dataset
-    from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
+    from gp_active_sensing_learning.report.kernel_page import write_kernel_page
+    from gp_active_sensing_learning.data.dataset import Dataset
+    from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
 
     rng = np.random.default_rng(3)
     hours = np.sort(rng.uniform(0.0, 96.0, 400))

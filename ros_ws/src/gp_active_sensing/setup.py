@@ -10,7 +10,7 @@ from setuptools.command.install_scripts import install_scripts
 
 NAME = "gp_active_sensing"
 HERE = Path(__file__).parent
-SHARED_FOLDERS = ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove", "bags")
+SHARED_FOLDERS = ("launch", "maps", "sim", "config", "rviz", "foxglove", "bags")
 
 # The Jazzy line of the ROS wheels; without the exact pins pip takes the newer distribution's.
 # Other platforms use the ROS of their system.
@@ -29,10 +29,10 @@ HAS_ROS_WHEELS = 'platform_system == "Linux" and platform_machine == "x86_64"'
 
 def version() -> str:
     """Read ``__version__`` without importing the package, whose dependencies may be missing."""
-    text = (HERE / NAME / "__init__.py").read_text(encoding="utf-8")
+    text = (HERE / NAME / "_version.py").read_text(encoding="utf-8")
     match = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if match is None:
-        message = f'{NAME}/__init__.py: expected a line __version__ = "X.Y.Z", found none'
+        message = f'{NAME}/_version.py: expected a line __version__ = "X.Y.Z", found none'
         raise RuntimeError(message)
     return match.group(1)
 
@@ -138,9 +138,8 @@ setup(
         ],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
-        "learn": ["torch==2.13.0", "gpytorch"],
         "maps": ["pyproj>=3.5", "osmium>=4.0", "pillow>=9.0", "rasterio>=1.3"],
-        "experiments": ["joblib", "dask", "distributed", "matplotlib"],
+        "plot": ["matplotlib"],
         "sumo": ["libsumo>=1.28"],
         "web": ["tornado>=6.3"],
         "dev": [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gp_active_sensing._version import __version__
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ __all__ = [
     "make_occupancy_map",
     "run_scenario",
 ]
-
-__version__ = "0.1.0"
 
 __getattr__, __dir__ = lazy_names(
     __name__,

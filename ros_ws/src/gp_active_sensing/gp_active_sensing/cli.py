@@ -7,12 +7,12 @@ inside the command that needs it, so that ``--help`` answers at once.
 from __future__ import annotations
 
 import logging
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any, cast
 
 import click
 
-from gp_active_sensing import __version__
+from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.util.process import one_blas_thread
 
@@ -22,12 +22,9 @@ __all__ = ["cli", "main"]
 _MODULES = {
     "delay": "run",
     "doctor": "doctor",
-    "experiment": "experiment",
     "export": "export",
     "init": "init",
-    "learn": "learn",
     "maps": "maps",
-    "model": "model",
     "policies": "reference",
     "replay": "run",
     "report": "run",
@@ -35,20 +32,44 @@ _MODULES = {
     "watch": "watch",
 }
 """Command -> its module in `commands`, which is loaded when the command is asked for."""
+GROUP = "gp_active_sensing.commands"
+"""Group of entry points by which other packages add a command; a built-in name wins."""
+ELSEWHERE = {
+    "experiment": "gp_active_sensing_bench",
+    "learn": "gp_active_sensing_learning",
+    "model": "gp_active_sensing_learning",
+}
+"""Command -> package that has it, so that a missing one is named."""
+
+
+def _added() -> dict[str, metadata.EntryPoint]:
+    """Return the commands that installed packages add, by name."""
+    try:
+        found = list(metadata.entry_points(group=GROUP))
+    except Exception as error:  # a damaged distribution, which `doctor` names
+        logging.getLogger(__name__).debug("entry points cannot be read: %r", error)
+        found = []
+    return {entry.name: entry for entry in found if entry.name not in _MODULES}
 
 
 class _Group(click.Group):
     """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_MODULES)
+        return sorted({*_MODULES, *_added()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
-            return None
-        module = import_module(f"gp_active_sensing.commands.{_MODULES[cmd_name]}")
-        found: click.Command = getattr(module, cmd_name)
-        return found
+        if cmd_name in _MODULES:
+            module = import_module(f"gp_active_sensing.commands.{_MODULES[cmd_name]}")
+            return cast("click.Command", getattr(module, cmd_name))
+        entry = _added().get(cmd_name)
+        if entry is not None:
+            return cast("click.Command", entry.load())
+        if cmd_name in ELSEWHERE:
+            package = ELSEWHERE[cmd_name]
+            msg = f"the command `{cmd_name}` is in a package of its own: pip install {package}"
+            raise click.ClickException(msg)
+        return None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -88,7 +109,7 @@ def cli(debug: bool, verbose: bool) -> None:
 
 
 # The names are for click's suggestions; `get_command` loads the commands themselves.
-cli.commands = cast("dict[str, click.Command]", dict.fromkeys(_MODULES))
+cli.commands = cast("dict[str, click.Command]", dict.fromkeys((*_MODULES, *ELSEWHERE)))
 
 
 def main() -> None:

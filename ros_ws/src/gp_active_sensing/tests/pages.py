@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "BENCH",
     "LANGUAGES",
     "NOT_EXECUTED",
     "PACKAGE",
@@ -38,6 +39,7 @@ __all__ = [
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
+BENCH = PACKAGE.with_name("gp_active_sensing_bench")
 _NODES_MAKE = ("run_dir:=", "record:=")
 LANGUAGES = {"python", "sh", "yaml", "json", "toml", "csv", "ini", "text"}
 

@@ -169,7 +169,7 @@ class Reader:
         self._run(step, [sys.executable, "-c", code, str(path)])
 
     def _check_experiment(self, step: Step) -> None:
-        from gp_active_sensing.experiments import load_experiment
+        from gp_active_sensing_bench import load_experiment
 
         path = self.folder / (step.option("file") or f"line{step.line}.yaml")
         path.write_text(step.text, encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing import __version__
+from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ CORE = {
 """Distribution -> module, of what every use needs."""
 
 OPTIONAL = {
-    "joblib": ("joblib", "experiments", "experiments on several cores"),
-    "distributed": ("distributed", "experiments", "experiments on a cluster"),
-    "matplotlib": ("matplotlib", "experiments", "figures of experiments"),
+    "matplotlib": ("matplotlib", "plot", "pictures of maps"),
     "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
     "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
     "pillow": ("PIL", "maps", "PNG maps of map_server"),
@@ -65,12 +63,15 @@ OPTIONAL = {
     "rosbags": ("rosbags", "bag", "replay of bags"),
     "mcap": ("mcap", "bag", "replay of damaged bags"),
     "libsumo": ("libsumo", "sumo", "live traffic"),
-    "torch": ("torch", "learn", "learning length-scales and kernels"),
-    "gpytorch": ("gpytorch", "learn", "learning length-scales and kernels"),
 }
 """Distribution -> module, extra, what it is for."""
+PACKAGES = {
+    "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
+    "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
+}
+"""Packages beside this one, which a robot does not need -> what they are for."""
 
-HEAVY = frozenset({"sumo", "learn"})
+HEAVY = frozenset({"sumo"})
 """Extras whose pinned versions `make heavy` adds; those of the others are there already."""
 
 OLDEST_PYTHON = (3, 10)
@@ -143,8 +144,11 @@ def examine(
         pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
         remedy = f"pip install '{PACKAGE}[{extra}]'{pinned}  (for {use}; the rest works without it)"
         checks.append(_package(name, module, can_import, remedy, needed=False))
+    for name, use in PACKAGES.items():
+        remedy = f"pip install {name}  (for {use}; a robot does not need it)"
+        checks.append(_package(name, name, can_import, remedy, needed=False))
     checks.append(_ros())
-    checks += [_files("sim", "scenarios"), _files("experiments", "experiments")]
+    checks += [_files("sim", "scenarios")]
     checks.append(_files("maps", "maps"))
     if all(check.status == "ok" for check in checks if check.needed) and _plugin_groups():
         checks += _plugins()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import click
+
+from gp_active_sensing.errors import RunError
 
 __all__ = ["delay", "replay", "report", "run"]
 
@@ -106,11 +109,14 @@ def report(directory: Path) -> None:
 
     For an experiment, its tables and figures as well.
     """
-    from gp_active_sensing.experiments import is_experiment, write_outputs
     from gp_active_sensing.report import write_report
 
-    page = write_outputs(directory).page if is_experiment(directory) else write_report(directory)
-    click.echo(str(page))
+    writers = [entry.load() for entry in metadata.entry_points(group="gp_active_sensing.reports")]
+    if (directory / "experiment.yaml").is_file() and not writers:
+        msg = f"{directory} holds an experiment: pip install gp_active_sensing_bench"
+        raise RunError(msg)
+    pages = filter(None, (write(directory) for write in writers))
+    click.echo(str(next(pages, None) or write_report(directory)))
 
 
 @click.command()

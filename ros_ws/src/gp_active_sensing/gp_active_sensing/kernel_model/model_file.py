@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing import __version__
+from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, Scaling
 from gp_active_sensing.kernel_model.posterior import KernelPosterior

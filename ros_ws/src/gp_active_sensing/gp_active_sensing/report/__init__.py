@@ -1,4 +1,4 @@
-"""Self-contained pages about a run and a belief over kernels."""
+"""Self-contained page about a run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.report.kernel_page import write_kernel_page
     from gp_active_sensing.report.page import write_report
 
-__all__ = ["write_kernel_page", "write_report"]
+__all__ = ["write_report"]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "kernel_page": ("write_kernel_page",),
-        "page": ("write_report",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, {"page": ("write_report",)})

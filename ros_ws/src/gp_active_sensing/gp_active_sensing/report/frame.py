@@ -15,6 +15,7 @@ import numpy as np
 
 __all__ = ["DOUBT", "PAGE", "VALUES", "as_json", "build_page", "colour_table", "luminance", "tile"]
 
+_PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
 # Neither end fades into a white or a nearly black page; lightness rises all the way.
 _VALUES = ("#4b2a86", "#3f559f", "#2f7d9f", "#2aa08c", "#5dbb63", "#a9cc44", "#ead23c")
@@ -59,6 +60,7 @@ def build_page(
     *,
     connect: str = "",
     styles: Sequence[str] = ("page.css",),
+    package: str = _PACKAGE,
     **slots: str,
 ) -> str:
     """Return a page.
@@ -70,10 +72,11 @@ def build_page(
         data: handed to the scripts as the JSON element ``#data``.
         connect: where the scripts may connect to, as ``connect-src`` says it; "" = nowhere.
         styles: names of the style sheets among the assets.
+        package: whose folder ``assets`` is searched before that of the report.
         slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
     """
-    texts = [f"\n{_asset(name)}" for name in scripts]
-    whole = _asset("frame.html").replace("$body", _asset(body))
+    texts = [f"\n{_asset(name, package)}" for name in scripts]
+    whole = _asset("frame.html").replace("$body", _asset(body, package))
     return Template(whole).substitute(
         slots,
         policy=html.escape(security_policy(texts, connect), quote=False),
@@ -95,8 +98,9 @@ def tile(figure: str, text: str) -> str:
     return f'<div class="tile"><b>{figure}</b><span>{html.escape(text)}</span></div>'
 
 
-def _asset(name: str) -> str:
-    return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
+def _asset(name: str, package: str = _PACKAGE) -> str:
+    folders = [resources.files(owner) / "assets" for owner in (package, _PACKAGE)]
+    return next(folder / name for folder in folders if (folder / name).is_file()).read_text("utf-8")
 
 
 def security_policy(scripts: Sequence[str], connect: str = "") -> str:

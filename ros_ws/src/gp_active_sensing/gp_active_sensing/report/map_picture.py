@@ -158,7 +158,7 @@ def draw_png(picture: Picture, path: Path) -> None:
     except ImportError as error:
         msg = (
             "PNG pictures are drawn with matplotlib, which is not installed: pip install "
-            "'gp_active_sensing[experiments]'; a name that ends in .svg needs nothing"
+            "'gp_active_sensing[plot]'; a name that ends in .svg needs nothing"
         )
         raise MissingDependencyError(msg) from error
     figure = Figure(figsize=(picture.width / 100.0, picture.height / 100.0), dpi=100)

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from gp_active_sensing import __version__
+from gp_active_sensing._version import __version__
 
 __all__ = ["THREAD_VARIABLES", "commit", "hand_back", "one_blas_thread", "versions"]
 

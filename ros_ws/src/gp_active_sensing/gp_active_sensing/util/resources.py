@@ -24,7 +24,9 @@ KINDS: tuple[str, ...] = (
 DATA_VARIABLE = "GPAS_DATA"
 """Environment variable: a folder of data of one's own, where files are looked for in the end."""
 
-_SHARE = Path("share", "gp_active_sensing")
+_PACKAGE = "gp_active_sensing"
+_OTHERS = {"experiments": "gp_active_sensing_bench"}
+"""Kinds that are in another package -> that package."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
@@ -59,10 +61,11 @@ def resource_folders(kind: str) -> tuple[Path, ...]:
     # the interpreter's with `pip install --user` or a distribution's Python.
     if len(here.parents) > 5 and here.parents[4].name.startswith("lib"):
         prefixes.append(here.parents[5])
-    folders = [prefix / _SHARE / kind for prefix in prefixes]
-    source_tree = here.parents[2]
-    if (source_tree / "package.xml").is_file():
-        folders.append(source_tree / kind)
+    package = _OTHERS.get(kind, _PACKAGE)
+    folders = [prefix / "share" / package / kind for prefix in prefixes]
+    sources = here.parents[3] / package  # the packages lie beside each other in a source tree
+    if (sources / "package.xml").is_file():
+        folders.append(sources / kind)
     return tuple(dict.fromkeys(folders))
 
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from gp_active_sensing import __version__
+from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.util.process import THREAD_VARIABLES
 
@@ -41,10 +41,7 @@ def on_cores(
         RunError: a process was ended from outside.
     """
     if importlib.util.find_spec("joblib") is None:
-        msg = (
-            "joblib is missing, which uses several processes: "
-            "pip install 'gp_active_sensing[experiments]', or use --jobs 1"
-        )
+        msg = "joblib is missing, which uses several processes: pip install joblib, or use --jobs 1"
         raise MissingDependencyError(msg)
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -83,10 +80,7 @@ def connect(address: str, *, patience: float | None = None) -> Any:
     """
     patience = PATIENCE if patience is None else patience
     if importlib.util.find_spec("distributed") is None:
-        msg = (
-            "dask.distributed is missing, which talks to a cluster: "
-            "pip install 'gp_active_sensing[experiments]'"
-        )
+        msg = "dask.distributed is missing, which talks to a cluster: pip install dask distributed"
         raise MissingDependencyError(msg)
     from distributed import Client
 

@@ -13,7 +13,6 @@ import pytest
 from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.log_messages import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
@@ -26,6 +25,7 @@ from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
+from gp_active_sensing_bench import run_trial
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 

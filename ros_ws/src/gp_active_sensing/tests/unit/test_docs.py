@@ -25,6 +25,7 @@ from tests import page_tables
 from tests.heavy import extra_of
 from tests.page_checks import check_arguments
 from tests.pages import (
+    BENCH,
     LANGUAGES,
     NOT_EXECUTED,
     PACKAGE,
@@ -43,7 +44,7 @@ _CLI = "gp-active-sensing "
 HIDDEN = {"build", "install", "log", ".venv", ".pytest_cache"}
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/*.md", "ros_ws/src/gp_active_sensing/**/*.md")
+    for pattern in ("*.md", "docs/*.md", "ros_ws/src/*/**/*.md")
     for page in REPOSITORY.glob(pattern)
     if not HIDDEN & set(page.relative_to(REPOSITORY).parts)
 )
@@ -192,7 +193,7 @@ def test_every_policy_is_in_the_page_on_choosing_one() -> None:
 
 
 def test_measured_figures_come_from_a_report() -> None:
-    reports = [*PACKAGE.glob("benchmarks/reports/*.md"), *PACKAGE.glob("experiments/results/*.md")]
+    reports = [*PACKAGE.glob("benchmarks/reports/*.md"), *BENCH.glob("experiments/results/*.md")]
     measured = "\n".join(report.read_text("utf-8") for report in reports)
     page = (REPOSITORY / "docs" / "choosing.md").read_text("utf-8")
     figures = re.findall(r"\d+\.\d+ ± \d+\.\d+", page)

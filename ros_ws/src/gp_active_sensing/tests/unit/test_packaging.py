@@ -50,7 +50,7 @@ def test_installing_the_package_needs_no_heavy_dependency() -> None:
 def test_every_command_is_there() -> None:
     root = Path(gp_active_sensing.__file__).parents[1]
     commands = [
-        e for e in metadata.entry_points(group="console_scripts") if e.module.startswith(NAME)
+        e for e in metadata.entry_points(group="console_scripts") if e.module.split(".")[0] == NAME
     ]
     assert {e.name for e in commands} >= {"gp-active-sensing", "active_sensing", "simulator"}
     for command in commands:
@@ -114,7 +114,7 @@ def test_wheel_holds_the_shared_files(package_root: Path, tmp_path: Path) -> Non
     assert f"{NAME}/py.typed" in names
     assert f"{share}/ament_index/resource_index/packages/{NAME}" in names
     assert f"{share}/{NAME}/package.xml" in names
-    for folder in ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove", "bags"):
+    for folder in ("launch", "maps", "sim", "config", "rviz", "foxglove", "bags"):
         for path in (source / folder).rglob("*"):
             if path.is_file():
                 assert f"{share}/{NAME}/{path.relative_to(source).as_posix()}" in names

@@ -20,7 +20,6 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario
-from tests.unit.experiments import small as small_experiments
 from tests.unit.sim.scenarios import mapping
 from tests.waiting import LIMIT
 
@@ -262,188 +261,6 @@ def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     assert json.loads(again.stdout)["observed"] == 12
 
 
-# -- experiment ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(name="experiment_file")
-def fixture_experiment_file(tmp_path: Path) -> Path:
-    return small_experiments.write(tmp_path / "trial.yaml")
-
-
-@pytest.mark.slow
-def test_experiment_prints_a_line_a_trial_a_table_and_where_things_are(
-    experiment_file: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    result = cli("experiment", experiment_file, "--out", out, "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    assert len([line for line in lines if line.startswith(tuple(f"{n}/8" for n in range(9)))]) == 8
-    assert lines[0].startswith("1/8  random, seed 0, 2 readings: RMSPE ")
-    (head,) = [i for i, line in enumerate(lines) if line.startswith("RMSPE [K]: mean ±")]
-    assert lines[head + 1].split()[:3] == ["policy", "2", "readings"]
-    assert [line.split()[0] for line in lines[head + 2 : head + 4]] == ["random", "two"]
-    for name in ("tables.md", "report.html"):
-        assert str(out / name) in result.stdout
-        assert (out / name).exists()
-    assert [p.name for p in out.iterdir() if p.name.startswith(".")] == [".lock"]
-
-
-@pytest.mark.slow
-def test_experiment_resumes_and_says_what_is_done(experiment_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
-    assert cli(*command, "--seeds", 1).exit_code == 0
-    failed(cli(*command), "is not empty", "--resume")
-    result = cli(*command, "--resume")
-    assert result.exit_code == 0
-    assert "4 of 8 trials are done already" in result.stdout
-    assert len((out / "records.jsonl").read_text().splitlines()) == 8
-    shorter = cli(*command, "--resume", "--seeds", 1)
-    assert "note: 4 records are of trials that are not in the file" in shorter.stdout
-
-
-def test_experiment_is_compared_with_another_policy(experiment_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
-    assert "difference to" not in cli(*command).stdout
-    assert "difference to random on the same seeds" in (out / "tables.md").read_text()
-    records = (out / "records.jsonl").read_text()
-    result = cli(*command, "--resume", "--baseline", "two")
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    (head,) = [i for i, line in enumerate(lines) if "difference to two on the same seeds" in line]
-    assert lines[head].startswith("RMSPE")
-    assert lines[head + 2].split()[0] == "random"
-    assert "difference to two on the same seeds" in (out / "tables.md").read_text()
-    assert (out / "records.jsonl").read_text() == records, "nothing is run again"
-
-
-def test_experiment_as_json(experiment_file: Path, tmp_path: Path) -> None:
-    result = cli("experiment", experiment_file, "--out", tmp_path / "o", "--jobs", 1, "--json")
-    assert result.exit_code == 0
-    data = json.loads(result.stdout)
-    assert (data["trials"], data["recorded"], data["failed"]) == (8, 8, 0)
-    assert [t["metric"] for t in data["tables"][::2]] == ["rmspe", "true_weight", "plan_seconds"]
-    mean, error, count = data["tables"][0]["rows"][0]["cells"][0]
-    assert mean > 0
-    assert error > 0
-    assert count == 2
-
-
-@pytest.mark.slow
-def test_experiment_with_failures_exits_with_1_and_lists_them(
-    experiment_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gp_active_sensing.experiments import run as module
-
-    run_trial = module.run_trial
-
-    def some(scenario: Any, **rest: Any) -> Any:
-        if scenario.seed == 1 and scenario.policy["name"] == "random":
-            msg = "no luck"
-            raise RuntimeError(msg)
-        return run_trial(scenario, **rest)
-
-    out = tmp_path / "out"
-    command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "run_trial", some)
-        result = cli(*command)
-    failed(result, "2 trials failed", "--resume", "seed 1, 4 readings: RuntimeError: no luck")
-    assert "failed: random, seed 1, 2 readings: RuntimeError: no luck" in result.stdout
-    assert len((out / "failures.jsonl").read_text().splitlines()) == 2
-    assert "2 of 8 trials have no record, 2 of them failed." in (out / "tables.md").read_text()
-    assert cli(*command, "--resume").exit_code == 0
-    assert not (out / "failures.jsonl").exists()
-
-
-def test_experiment_on_a_terminal_shows_a_bar(tmp_path: Path) -> None:
-    from rich.console import Console
-
-    from gp_active_sensing.commands.experiment import show_trials
-    from gp_active_sensing.experiments import run_experiment
-
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=120)
-    with show_trials(console) as show:
-        run_experiment(
-            small_experiments.small(),
-            tmp_path / "out",
-            jobs=1,
-            on_start=show.start,
-            on_trial=show.trial,
-        )
-    assert "8/8" in stream.getvalue()
-    assert "━" in stream.getvalue()
-    assert "seed 0" not in stream.getvalue()
-
-
-def test_experiment_s_default_directory(
-    experiment_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli("experiment", experiment_file, "--jobs", 1, "--seeds", 1).exit_code == 0
-    (made,) = (tmp_path / "runs").iterdir()
-    assert made.name.startswith("small-20")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
-    [
-        (["bal_1"], 1, "Did you mean 'bal_1d'"),
-        (["FILE", "--cluster", "tcp://127.0.0.1:9"], 1, "no dask scheduler answered"),
-        (["FILE", "--resume"], 2, "--resume needs --out"),
-        (["FILE", "--jobs", "0"], 2, "0 is not in the range"),
-        (["FILE", "--seeds", "0"], 2, "0 is not in the range"),
-        (["FILE", "--baseline", "tow"], 1, "Did you mean 'two'"),
-        (["FILE", "--jobs", "2", "--cluster", "tcp://x:1"], 2, "--jobs is for this machine"),
-        ([], 2, "Missing argument"),
-    ],
-)
-def test_experiment_refuses(
-    arguments: list[str],
-    code: int,
-    expected: str,
-    experiment_file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if "--cluster" in arguments and code == 1:
-        pytest.importorskip("distributed")
-        monkeypatch.setattr("gp_active_sensing.util.workers.PATIENCE", 0.5)
-    monkeypatch.chdir(tmp_path)
-    result = cli("experiment", *(str(experiment_file) if a == "FILE" else a for a in arguments))
-    assert result.exit_code == code, result.output
-    assert expected in result.stderr
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "runs").exists()
-
-
-def test_experiment_with_wrong_keys(tmp_path: Path) -> None:
-    path = small_experiments.write(tmp_path / "e.yaml", polices={}, metrics=["rmpse"])
-    failed(
-        cli("experiment", path, "--out", tmp_path / "out"),
-        str(path),
-        "2 problems",
-        "polices: unknown key. Did you mean 'policies'",
-        "metrics[0]: expected one of",
-    )
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_report_of_an_experiment(experiment_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert cli("experiment", experiment_file, "--out", out, "--jobs", 1).exit_code == 0
-    for name in ("report.html", "tables.md", "tables.csv"):
-        (out / name).unlink()
-    result = cli("report", out)
-    assert result.exit_code == 0
-    assert result.stdout.strip() == str(out / "report.html")
-    assert all((out / name).exists() for name in ("report.html", "tables.md", "tables.csv"))
-
-
 # -- replay ----------------------------------------------------------------------------------------
 
 
@@ -589,8 +406,7 @@ def test_report_of_something_else(tmp_path: Path) -> None:
 def test_version_and_help() -> None:
     assert __version__ in cli("--version").stdout
     text = cli("--help").stdout
-    built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn", "replay")
-    built += ("model",)
+    built = ("run", "policies", "doctor", "report", "maps", "replay", "init", "export")
     assert all(command in text for command in built)
 
 

@@ -33,13 +33,12 @@ def test_a_missing_core_package_says_how_to_install_it() -> None:
 
 def test_every_extra_is_looked_at() -> None:
     found = re.findall(
-        r"^([\w-]+).*extra == .(bag|maps|web|sumo|learn|experiments)\b",
+        r"^([\w-]+).*extra == .(bag|maps|web|sumo|plot)\b",
         "\n".join(metadata.requires("gp_active_sensing") or []),
         re.MULTILINE,
     )
-    assert len({extra for _, extra in found}) == 6
-    wanted = {pair for pair in found if pair[0] != "dask"}  # comes with distributed
-    assert wanted == {(name, extra) for name, (_, extra, _) in OPTIONAL.items()}
+    assert len({extra for _, extra in found}) == 5
+    assert set(found) == {(name, extra) for name, (_, extra, _) in OPTIONAL.items()}
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
@@ -50,7 +49,7 @@ def test_a_missing_extra_does_not_stop_the_core(name: str) -> None:
     check = by_name(diagnosis.checks)[name]
     assert check.status == "missing"
     assert f"gp_active_sensing[{extra}]" in check.remedy
-    assert ("make heavy" in check.remedy) is (extra in ("learn", "sumo"))
+    assert ("make heavy" in check.remedy) is (extra == "sumo")
 
 
 def test_python_that_is_too_old() -> None:

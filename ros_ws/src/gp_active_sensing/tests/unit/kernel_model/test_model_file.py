@@ -30,7 +30,7 @@ from gp_active_sensing.kernel_model import (
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
 from gp_active_sensing.kernels.grammar import MOST
-from gp_active_sensing.learning.kernel_selection import VbksConfig
+from gp_active_sensing_learning.kernel_selection import VbksConfig
 from tests.kernel_models import make_model, rows
 
 Arrays = dict[str, np.ndarray]

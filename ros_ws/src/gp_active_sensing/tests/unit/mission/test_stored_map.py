@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.learning.data.request import RowRequest, load_readings
 from gp_active_sensing.mission.run_dirs import AUTO
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
@@ -23,6 +22,7 @@ from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.topology.kept_maps import keep_map
 from gp_active_sensing.topology.stored import comparable, mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
+from gp_active_sensing_learning.data.request import RowRequest, load_readings
 from tests.journals import change_events
 from tests.unit.mission.grids import LARGER, LIVE, drive_on, house, steps
 from tests.unit.mission.missions import Drive

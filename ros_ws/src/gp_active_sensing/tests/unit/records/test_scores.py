@@ -12,8 +12,6 @@ import pytest
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.commands.console import summary_lines
-from gp_active_sensing.experiments.metrics import METRICS
-from gp_active_sensing.experiments.run import STAGE_KEYS
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.metrics import LEVELS, NO_SCORES, SCORES, Scorer
@@ -28,6 +26,8 @@ from gp_active_sensing.sim import (
     run_scenario,
 )
 from gp_active_sensing.topology import make_line
+from gp_active_sensing_bench.metrics import METRICS
+from gp_active_sensing_bench.run import STAGE_KEYS
 from tests.unit.sim.scenarios import scenario
 
 COVERAGES = [key for key in SCORES if "coverage" in key]

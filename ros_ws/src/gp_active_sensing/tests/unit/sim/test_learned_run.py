@@ -19,8 +19,6 @@ from gp_active_sensing.cli import cli as group
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.experiments import read_experiment
-from gp_active_sensing.experiments.run import run_trial
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
@@ -31,6 +29,8 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
+from gp_active_sensing_bench import read_experiment
+from gp_active_sensing_bench.run import run_trial
 from tests.kernel_models import make_model, rows
 from tests.unit.sim.scenarios import GRID, mapping
 

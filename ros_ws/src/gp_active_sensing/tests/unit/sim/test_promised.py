@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
-from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
 from gp_active_sensing.util.wording import promised
+from gp_active_sensing_bench.metrics import METRICS
 
 SMALL: dict[str, Any] = {
     "name": "pond",

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Reading
+from gp_active_sensing_bench import run_trial
 
 
 def scenario(**more: Any) -> Scenario:

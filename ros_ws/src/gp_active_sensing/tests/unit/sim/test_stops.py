@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.experiments.metrics import stages_until
-from gp_active_sensing.experiments.run import run_trial
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner, build_players
+from gp_active_sensing_bench.metrics import stages_until
+from gp_active_sensing_bench.run import run_trial
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 CLOCK = {"kind": "formula", "formula": "t"}

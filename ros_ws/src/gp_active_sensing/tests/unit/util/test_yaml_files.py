@@ -12,7 +12,6 @@ import pytest
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, RunError, brief_repr
-from gp_active_sensing.experiments.loading import load_experiment
 from gp_active_sensing.mission.run_dirs import AUTO, choose_run, runs_folder
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -29,6 +28,7 @@ from gp_active_sensing.util.yaml_files import (
     load_yaml,
     parse_yaml,
 )
+from gp_active_sensing_bench.loading import load_experiment
 from tests.page_names import REPOSITORY
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
-from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.gp_ucb import (
@@ -20,6 +19,7 @@ from gp_active_sensing.planning.bandits.gp_ucb import (
 )
 from gp_active_sensing.planning.bandits.information_gain import SHARE, greedy_gain, largest_gain
 from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
+from gp_active_sensing_bench import run_trial
 
 STAGES = (1, 2, 10, 1000)
 

@@ -1,0 +1,330 @@
+"""Load an experiment's file and check all of its trials before the first one runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning import policies as registered
+from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
+from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.yaml_files import load_yaml
+from gp_active_sensing_bench.metrics import true_weight_indices
+from gp_active_sensing_bench.plan import (
+    DEFAULT,
+    Experiment,
+    ExperimentConfig,
+    flat_overrides,
+    trials_of,
+)
+
+__all__ = ["load_experiment", "read_experiment"]
+
+T = TypeVar("T")
+
+
+def load_experiment(
+    name_or_path: str | Path, *, seeds: int | None = None, baseline: str | None = None
+) -> Experiment:
+    """Read an experiment's file and check everything in it.
+
+    Args:
+        name_or_path: name of a shipped experiment ("bal_1d"), or path of a YAML file.
+        seeds: another number of seeds than the file's.
+        baseline: another policy to compare the others with than the file's.
+
+    Raises:
+        ResourceError: no such file; the message lists the shipped ones and the nearest match.
+        ConfigError: every wrong key and value, with its path.
+    """
+    path = find_resource("experiments", str(name_or_path))
+    mapping = load_yaml(path)
+    if seeds is not None:
+        mapping["seeds"] = seeds
+    if baseline is not None:
+        mapping["baseline"] = baseline
+    return read_experiment(mapping, source=str(path), base_dir=path.parent, name=path.stem)
+
+
+def read_experiment(
+    mapping: Mapping[str, Any],
+    *,
+    source: str = "",
+    base_dir: Path | None = None,
+    name: str = "experiment",
+    check_worlds: bool = True,
+) -> Experiment:
+    """Build an experiment from plain data.
+
+    Args:
+        mapping: keys as in an experiment's file.
+        source: where the data came from, for messages.
+        base_dir: folder that a relative path of the scenario is looked up in first.
+        name: of the experiment, where it says none.
+        check_worlds: build the map, the field and the belief of each configuration as well, to
+            find what is wrong with them; without, only values and names are checked.
+
+    Raises:
+        ConfigError: every wrong key and value, with its path.
+    """
+    reader = _ExperimentReader(base_dir, check_worlds)
+    experiment = reader.read(mapping, name)
+    if experiment is None or reader.problems:
+        raise ConfigError(list(dict.fromkeys(reader.problems)), source=source)
+    return experiment
+
+
+class _ExperimentReader:
+    """Collects all problems of a file; each step goes on with what the others left whole."""
+
+    def __init__(self, base_dir: Path | None, check_worlds: bool) -> None:
+        self.base_dir = base_dir
+        self.check_worlds = check_worlds
+        self.problems: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def read(self, mapping: Mapping[str, Any], name: str) -> Experiment | None:
+        config = self._try("", partial(from_mapping, ExperimentConfig, mapping))
+        base = self._scenario(mapping.get("scenario"))
+        policies = self._policies(mapping.get("policies") or _own_policy(base))
+        overrides = self._overrides(mapping.get("configurations") or {DEFAULT: {}})
+        scenarios = self._variants(base, overrides)
+        if config is None or base is None or self.problems:
+            return None
+        self.problems.extend(_not_seeds(base, config.seeded))
+        at = self._columns(config, scenarios)
+        self._check_metrics(config, scenarios)
+        if self.problems:
+            return None
+        written = dataclasses.replace(
+            config,
+            name=config.name or name,
+            scenario=_without(base.to_mapping(), "policy", "seed"),
+            policies=policies,
+            configurations={
+                label: {key: _at(scenarios[label].to_mapping(), key) for key in flat}
+                for label, flat in overrides.items()
+            },
+        )  # checks the baseline again, now that the labels are known
+        trials = tuple(trials_of(written, scenarios))
+        first: dict[str, str] = {}
+        for trial in trials:
+            here = f"{trial.configuration}, {trial.policy}"
+            if first.setdefault(trial.key, here) != here:
+                self.problems.append(
+                    f"{first[trial.key]!r} and {here!r} (configuration, policy) describe the same "
+                    "missions; remove one"
+                )
+        return Experiment(written, trials, at)
+
+    def _try(self, prefix: str, build: Callable[[], T]) -> T | None:
+        try:
+            return build()
+        except ConfigError as error:
+            self.problems.extend(_under(prefix, problem) for problem in error.problems)
+        except ActiveSensingError as error:
+            self.problems.append(f"{prefix}: {error}")
+        return None
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _scenario(self, given: Any) -> Scenario | None:
+        """Return the scenario as it is, its file names made absolute."""
+        self._folder = self.base_dir
+        if isinstance(given, str):
+            beside = Path(given) if self.base_dir is None else self.base_dir / given
+            path = beside
+            if not beside.is_file():
+                found = self._try("scenario", partial(find_resource, "sim", given))
+                if found is None:
+                    return None
+                path = found
+            loaded = self._try("scenario", partial(load_yaml, path))
+            if loaded is None:
+                return None
+            given, self._folder = {"name": path.stem, **loaded}, path.parent
+        if not isinstance(given, Mapping):
+            return None  # said already: a value of the wrong type
+        return self._try("scenario", partial(scenario_from_mapping, given, base_dir=self._folder))
+
+    def _policies(self, given: Any) -> dict[str, dict[str, Any]]:
+        """Return label -> policy with every parameter written out."""
+        found: dict[str, dict[str, Any]] = {}
+        for label, policy in given.items() if isinstance(given, Mapping) else ():
+            if policy is not None and not isinstance(policy, Mapping):
+                self.problems.append(
+                    f"policies.{label}: expected a mapping such as {{name: bal, horizon: 3}}, got "
+                    f"{type(policy).__name__} {policy!r}"
+                )
+                continue
+            # A label that is no policy's name needs a name; the error says so.
+            named = {"name": str(label)} if str(label) in registered or not policy else {}
+            whole = {**named, **(policy or {})}
+            built = self._try(f"policies.{label}", partial(build_policy, whole))
+            if built is not None:
+                found[str(label)] = {"name": whole["name"], **to_mapping(built)}
+        return found
+
+    def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
+        """Return label -> ``a.b`` -> value."""
+        found: dict[str, dict[str, Any]] = {}
+        for label, overrides in given.items() if isinstance(given, Mapping) else ():
+            if overrides is not None and not isinstance(overrides, Mapping):
+                self.problems.append(
+                    f"configurations.{label}: expected a mapping of keys of the scenario, got "
+                    f"{type(overrides).__name__} {overrides!r}"
+                )
+                continue
+            found[str(label)] = flat_overrides(overrides or {})
+            for key in found[str(label)]:
+                instead = {"policy": "policies", "seed": "seeds"}.get(key.split(".")[0])
+                if instead is not None:
+                    self.problems.append(
+                        f"configurations.{label}.{key}: belongs under {instead} of the experiment"
+                    )
+        return found
+
+    def _variants(
+        self, base: Scenario | None, overrides: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Scenario]:
+        """Return label -> scenario with the configuration's overrides."""
+        found: dict[str, Scenario] = {}
+        if base is None:
+            return found
+        for label, flat in overrides.items():
+            prefix = f"configurations.{label}"
+            mapping = self._try(prefix, partial(_merged, base.to_mapping(), flat))
+            if mapping is None:
+                continue
+            build = partial(scenario_from_mapping, mapping, base_dir=self._folder)
+            scenario = self._try(prefix, build)
+            if scenario is None:
+                continue
+            if self.check_worlds:
+                places = self._try(prefix, partial(_build_world, scenario))
+                if places is not None:
+                    self._places[label] = places
+            found[label] = scenario
+        return found
+
+    def _columns(
+        self, config: ExperimentConfig, scenarios: Mapping[str, Scenario]
+    ) -> tuple[int, ...]:
+        """Return the numbers of readings that are read off."""
+        for label, places in self._places.items():
+            self.problems.extend(
+                f"{key}: {n} readings, but the map of configuration {label!r} has {places} places"
+                for key in ("budgets", "checkpoints")
+                for n in getattr(config, key)
+                if n > places and not _all_revisit(config)
+            )
+        if config.budgets:
+            self.problems.extend(
+                f"configurations.{label}.budget.readings: belongs under budgets of the experiment"
+                for label, overrides in config.configurations.items()
+                if "budget.readings" in flat_overrides(overrides or {})
+            )
+            return tuple(sorted(config.budgets))
+        own = {label: s.budget.readings for label, s in scenarios.items()}
+        for label, readings in own.items():
+            if readings is None and not config.checkpoints:
+                self.problems.append(
+                    f"budgets: expected budgets or checkpoints, since the scenario of "
+                    f"configuration {label!r} has no budget.readings"
+                )
+            elif readings is not None and readings < max(config.checkpoints, default=0):
+                self.problems.append(
+                    f"checkpoints: the last one is {max(config.checkpoints)}, but missions of "
+                    f"configuration {label!r} end after budget.readings = {readings}"
+                )
+        return tuple(sorted(config.checkpoints or {n for n in own.values() if n is not None}))
+
+    def _check_metrics(self, config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> None:
+        if "true_weight" in config.metrics and not any(
+            true_weight_indices(s.to_mapping()) for s in scenarios.values()
+        ):
+            self.problems.append(
+                "metrics: true_weight needs a field of kind gp, drawn with the belief's kernel and "
+                "a length-scale that is among belief.length_scales; no configuration has one"
+            )
+
+
+def _under(prefix: str, problem: str) -> str:
+    """Put a key's path before a problem, which may begin with the rest of that path."""
+    if not prefix:
+        return problem
+    if prefix.startswith("policies."):
+        problem = problem.removeprefix("policy.")
+    return f"{prefix}.{problem}" if re.match(r"[\w.\[\]]+: ", problem) else f"{prefix}: {problem}"
+
+
+def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
+    """Return what is wrong with keys that are to get the seed."""
+    problems = []
+    for number, key in enumerate(keys):
+        where = f"seeded[{number}]"
+        try:
+            value = _at(scenario.to_mapping(), key)
+        except (KeyError, TypeError):
+            problems.append(f"{where}: the scenario has no key {key!r}; such as map.seed")
+            continue
+        if key.split(".")[-1] != "seed" or not isinstance(value, int):
+            problems.append(f"{where}: expected a key named seed, such as map.seed, got {key!r}")
+        elif key == "seed":
+            problems.append(f"{where}: the scenario's own seed is given anyway; remove it")
+    return problems
+
+
+def _own_policy(scenario: Scenario | None) -> dict[str, Any]:
+    return {} if scenario is None else {str(scenario.policy["name"]): scenario.policy}
+
+
+def _all_revisit(config: ExperimentConfig) -> bool:
+    """Whether every policy may choose observed places again: readings are not places then."""
+    names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
+    return all(revisits(registered.factory(name)) for name in names)
+
+
+def _build_world(scenario: Scenario) -> int:
+    """Build what a mission needs, to see that it can be; return the number of places."""
+    topology = build_world(scenario).topology
+    build_loop(scenario, topology)
+    return topology.n
+
+
+def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def _at(mapping: Mapping[str, Any], key: str) -> Any:
+    """Return the value at ``a.b``."""
+    value: Any = mapping
+    for part in key.split("."):
+        value = value[part]
+    return value
+
+
+def _merged(mapping: dict[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Put values at ``a.b`` into nested data.
+
+    Raises:
+        ConfigError: a key that leads through a value.
+    """
+    for key, value in flat.items():
+        target: Any = mapping
+        *parents, last = key.split(".")
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                msg = f"{key}: {parent!r} is a value, not a section"
+                raise ConfigError(msg)
+        target[last] = value
+    return mapping

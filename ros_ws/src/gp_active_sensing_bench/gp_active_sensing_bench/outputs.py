@@ -1,0 +1,333 @@
+"""Write the tables, figures and page of an experiment, from its records only."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.report.frame import PAGE, build_page, tile
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.wording import fixed
+from gp_active_sensing_bench.figures import write_figures
+from gp_active_sensing_bench.metrics import METRICS
+from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded, load_records
+from gp_active_sensing_bench.tables import (
+    Estimate,
+    MetricTable,
+    PolicyRow,
+    differences,
+    note_of,
+    summary,
+    to_csv,
+    to_markdown,
+)
+
+__all__ = [
+    "ExperimentOutputs",
+    "is_experiment",
+    "outcome_mapping",
+    "tables_of",
+    "write_comparison",
+    "write_outputs",
+]
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ExperimentOutputs:
+    """What was written.
+
+    Args:
+        tables: ``tables.md``.
+        page: ``report.html``.
+        figures: pictures; () when matplotlib is not installed.
+    """
+
+    tables: Path
+    page: Path
+    figures: tuple[Path, ...]
+
+
+def is_experiment(directory: Path | str) -> bool:
+    """Return whether a directory is an experiment's."""
+    return (Path(directory) / CONFIG).is_file()
+
+
+def report_page(directory: Path) -> Path | None:
+    """Write tables, figures and page of an experiment and return the page; None for a run."""
+    return write_outputs(directory).page if is_experiment(directory) else None
+
+
+def tables_of(loaded: Loaded) -> list[MetricTable]:
+    """Return a table for each metric, followed by its paired differences to the baseline."""
+    tables = []
+    for metric in loaded.config.metrics:
+        tables.append(summary(loaded.records, metric, loaded.experiment.at))
+        if loaded.config.baseline is not None:
+            tables.append(
+                differences(loaded.records, metric, loaded.experiment.at, loaded.config.baseline)
+            )
+    return tables
+
+
+def outcome_mapping(loaded: Loaded, outputs: ExperimentOutputs) -> dict[str, Any]:
+    """Return how an experiment ended as plain data; cells are [mean, standard error, count]."""
+    return {
+        "name": loaded.config.name,
+        "trials": len(loaded.experiment.trials),
+        "recorded": len(loaded.records),
+        "failed": len(loaded.failures),
+        "notes": list(loaded.notes),
+        "directory": str(outputs.tables.parent),
+        "tables": [
+            {
+                "title": table.title,
+                "metric": table.metric,
+                "unit": table.unit,
+                "readings": list(table.columns),
+                "rows": [
+                    {
+                        "configuration": row.configuration,
+                        "policy": row.policy,
+                        "cells": [
+                            None if cell is None else [cell.mean, _finite(cell.error), count]
+                            for cell, count in zip(row.cells, row.counts, strict=True)
+                        ],
+                    }
+                    for row in table.rows
+                ],
+            }
+            for table in tables_of(loaded)
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
+    """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
+
+    Args:
+        directory: of the experiment, which may go on or have been interrupted.
+        loaded: what it holds; None = read it.
+
+    Raises:
+        RunError: not an experiment's directory, or it cannot be written.
+    """
+    made = ExperimentDirectory.open(directory)
+    loaded = made.load() if loaded is None else loaded
+    tables = tables_of(loaded)
+    config = loaded.config
+    head = [f"# {config.name}", config.description.strip(), *loaded.notes]
+    text = "\n\n".join([*filter(None, head), *(to_markdown(table) for table in tables)])
+    page = made.write_text("tables.md", text + "\n")
+    made.write_text("tables.csv", to_csv(tables))
+    try:
+        figures = write_figures(made.path / "figures", loaded)
+    except MissingDependencyError as error:
+        logger.warning("no figures: %s", error)
+        figures = ()
+    return ExperimentOutputs(page, write_comparison(made.path), figures)
+
+
+COLUMNS = 12
+"""Most columns of a table; of more numbers of readings, evenly spread ones."""
+_SCRIPTS = ("base.js", "chart.js", "comparison.js")
+_FROM_ZERO = frozenset(
+    {"plan_seconds", "total_plan_seconds", "expanded", "gap", "driven_metres"}
+    | {"average_regret", "cumulative_regret", "simple_regret", "recommended_regret", "regret_bound"}
+)
+
+
+def write_comparison(experiment_dir: Path | str) -> Path:
+    """Write ``report.html`` into an experiment's directory and return its path.
+
+    The page is a function of ``experiment.yaml`` and the records; it may be written while the
+    experiment goes on, and says what is missing.
+
+    Raises:
+        RunError: not an experiment's directory, a damaged record, or the page cannot be written.
+        ConfigError: an ``experiment.yaml`` that cannot be used.
+    """
+    path = Path(experiment_dir)
+    return write_whole(path / PAGE, _fill(load_records(path)))
+
+
+def _fill(loaded: Loaded) -> str:
+    config, records = loaded.config, loaded.records
+    at = loaded.experiment.at
+    tables = {metric: summary(records, metric, at) for metric in config.metrics}
+    written = yaml.safe_dump(json_ready(to_mapping(config)), sort_keys=False, allow_unicode=True)
+    return build_page(
+        "comparison.html",
+        _SCRIPTS,
+        {"policies": list(config.policies), "charts": list(_charts(loaded, tables))},
+        package="gp_active_sensing_bench",
+        title=html.escape(f"{config.name} · experiment"),
+        heading=html.escape(config.name),
+        description=html.escape(config.description),
+        status=html.escape(_status(loaded)),
+        notes="".join(f'<p class="note">{html.escape(note)}</p>' for note in loaded.notes),
+        tiles="".join(_tiles(loaded)),
+        tables="".join(_tables(loaded, tables)),
+        made=_made(loaded),
+        expected=f"<h2>Known from elsewhere</h2><p>{html.escape(config.expected)}</p>"
+        if config.expected
+        else "",
+        config=html.escape(written),
+    )
+
+
+def _status(loaded: Loaded) -> str:
+    done, planned = len(loaded.records), len(loaded.experiment.trials)
+    seconds = sum(float(record.get("seconds") or 0.0) for record in loaded.records)
+    how_long = f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 3600:.1f} h"
+    return f"{done} of {planned} trials, {how_long} of computing in all."
+
+
+def _tiles(loaded: Loaded) -> Iterator[str]:
+    config = loaded.config
+    seeds = config.seed_list()
+    shown = f"{seeds[0]} … {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    scenario = config.scenario
+    name = scenario.get("name", "") if isinstance(scenario, Mapping) else scenario
+    kind = "missions of" if config.budgets else "read off after"
+    numbers = ", ".join(str(n) for n in loaded.experiment.at[:8])
+    numbers += " …" if len(loaded.experiment.at) > 8 else ""
+    for figure, text in (
+        (str(name), "scenario"),
+        (str(len(config.policies)), "policies: " + ", ".join(config.policies)),
+        (str(len(config.configurations)), "configurations: " + ", ".join(config.configurations)),
+        (str(len(seeds)), f"seeds: {shown}"),
+        (numbers, f"readings ({kind} so many)"),
+    ):
+        yield tile(figure, text)
+
+
+def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[str, Any]]:
+    """Yield a chart for each metric and configuration that has a value."""
+    several = len(loaded.config.configurations) > 1
+    labels = list(loaded.config.policies)
+    for metric, table in tables.items():
+        unit = f" [{table.unit}]" if table.unit else ""
+        for configuration in loaded.config.configurations:
+            rows = [row for row in table.rows if row.configuration == configuration]
+            if not any(cell for row in rows for cell in row.cells):
+                continue
+            where = f", {configuration}" if several else ""
+            yield {
+                "title": f"{table.title}{unit}{where}",
+                "unit": table.unit,
+                "x": table.columns,
+                "fromZero": metric in _FROM_ZERO,
+                "series": [
+                    {
+                        "name": row.policy,
+                        "colour": labels.index(row.policy),
+                        "mean": [_number(cell.mean) if cell else None for cell in row.cells],
+                        "error": [_number(cell.error) if cell else None for cell in row.cells],
+                    }
+                    for row in rows
+                ],
+            }
+
+
+def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
+    baseline = loaded.config.baseline
+    for metric, table in tables.items():
+        yield f"<h2>{html.escape(METRICS[metric].label)}</h2>"
+        yield _table(table, note_of(table, "mean over the seeds ± standard error"))
+        if baseline is not None:
+            against = differences(loaded.records, metric, table.columns, baseline)
+            if against.rows:
+                note = "mean ± standard error; bold where it is more than two standard errors"
+                yield _table(against, note_of(against, note), mark=True)
+
+
+def _table(table: MetricTable, note: str, *, mark: bool = False) -> str:
+    columns = _spread(len(table.columns))
+    several = len({row.configuration for row in table.rows}) > 1
+    digits = _digits([cell for row in table.rows for cell in row.cells if cell is not None])
+    unit = f" [{html.escape(table.unit)}]" if table.unit else ""
+    head = '<th class="text">configuration</th>' if several else ""
+    head += '<th class="text">policy</th>'
+    head += "".join(f"<th>{table.columns[c]} readings</th>" for c in columns) + "<th>n</th>"
+    body = ""
+    for row in table.rows:
+        cells = f'<td class="text">{html.escape(row.configuration)}</td>' if several else ""
+        cells += f'<td class="text">{html.escape(row.policy)}</td>'
+        cells += "".join(f"<td>{_cell(row.cells[c], digits, mark)}</td>" for c in columns)
+        body += f"<tr>{cells}<td>{_counts(row, columns)}</td></tr>"
+    return (
+        f'<figure class="table"><h3>{html.escape(table.title)}{unit}</h3>'
+        f'<p class="more">{note}</p><div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+        "</figure>"
+    )
+
+
+def _cell(cell: Estimate | None, digits: int, mark: bool) -> str:
+    if cell is None:
+        return "–"
+    text = fixed(cell.mean, digits)
+    if not math.isfinite(cell.error):
+        return text
+    text = f"{text} ± {cell.error:.{digits}f}"
+    return f"<b>{text}</b>" if mark and abs(cell.mean) > 2.0 * cell.error else text
+
+
+def _counts(row: PolicyRow, columns: Sequence[int]) -> str:
+    counts = [row.counts[c] for c in columns]
+    low, high = min(counts, default=0), max(counts, default=0)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _spread(count: int) -> list[int]:
+    """Return about `COLUMNS` of the numbers 0 … count-1, evenly spread, with the last."""
+    if count <= COLUMNS:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})
+
+
+def _digits(cells: Sequence[Estimate]) -> int:
+    """Return the decimals that show two digits of a typical standard error."""
+    sizes = sorted(c.error for c in cells if math.isfinite(c.error) and c.error > 0.0)
+    if not sizes:
+        return 2
+    return min(max(1 - math.floor(math.log10(sizes[len(sizes) // 2])), 0), 6)
+
+
+def _made(loaded: Loaded) -> str:
+    """Return what the records were made by: a row for each commit, versions and machine."""
+    made: dict[tuple[str, str, str], int] = {}
+    for record in loaded.records:
+        versions = record.get("versions") or {}
+        shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+        platform = record.get("platform") or ""
+        where = platform if isinstance(platform, str) else json.dumps(platform)
+        key = (str(record.get("commit") or "not known"), shown, where)
+        made[key] = made.get(key, 0) + 1
+    head = "".join(f'<th class="text">{h}</th>' for h in ("commit", "versions", "machine"))
+    rows = ""
+    for key, count in made.items():
+        texts = "".join(f'<td class="text">{html.escape(text)}</td>' for text in key)
+        rows += f"<tr>{texts}<td>{count}</td></tr>"
+    return f'<div class="scroll"><table><tr>{head}<th>trials</th></tr>{rows}</table></div>'
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,0 +1,238 @@
+"""The trials of an experiment: configurations × policies × budgets × seeds, each with its key."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+from gp_active_sensing.belief import with_mark
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.sim import Scenario, scenario_from_mapping
+from gp_active_sensing_bench.metrics import METRICS
+
+__all__ = [
+    "DEFAULT",
+    "Experiment",
+    "ExperimentConfig",
+    "TrialSpec",
+    "key_of",
+    "key_today",
+    "trials_of",
+]
+
+
+@dataclass(frozen=True)
+class ExperimentConfig:
+    """What is tried, how often, and what is read off."""
+
+    scenario: str | dict[str, Any] = param(  # noqa: RUF009
+        help="a shipped scenario's name, a path relative to this file, or a scenario written out"
+    )
+    name: str = param("", help='used in the name of the directory; "" = the name of the file')
+    description: str = param("", help="one or two sentences, for reports")
+    seeds: int | tuple[int, ...] = param(
+        10, help="keys of the random draws: a number n for 0 … n-1, or a list", low=0
+    )
+    seeded: tuple[str, ...] = param(
+        (),
+        help="further keys of the scenario that get the seed: with map.seed each run has points of "
+        "its own to choose from",
+    )
+    policies: dict[str, Any] = param(  # noqa: RUF009
+        {},
+        help="label: policy and its parameters, as in a scenario; `name` may be left out where "
+        "the label is the name. None given = the scenario's own policy",
+    )
+    configurations: dict[str, Any] = param(  # noqa: RUF009
+        {},
+        help="label: keys of the scenario that differ, as `a.b: value` or nested. None given = "
+        "the scenario as it is, as `default`",
+    )
+    budgets: tuple[int, ...] = param(
+        (),
+        help="newly observed places; each number is a mission of its own, since policies plan "
+        "with what is left",
+        unit="readings",
+        low=1,
+    )
+    checkpoints: tuple[int, ...] = param(
+        (),
+        help="observed places after which one mission is read off, instead of `budgets`. Neither "
+        "= the end of the scenario's own budget",
+        unit="readings",
+        low=1,
+    )
+    baseline: str | None = param(
+        None, help="label of the policy that the others are compared with, seed by seed"
+    )
+    metrics: tuple[str, ...] = param(
+        ("rmspe",), help="what is read off; see the list below", choices=tuple(METRICS), min_items=1
+    )
+    designs: int | None = param(
+        None,
+        help="observed places that the picture of where policies went shows (first seed); null = "
+        "the first of `budgets` or `checkpoints`",
+        unit="readings",
+        low=1,
+    )
+    expected: str = param("", help="what is known from elsewhere, for the reader; not used")
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.name and (any(c in self.name for c in "/\\\0") or self.name.startswith(".")):
+            problems.append(
+                f"name: expected a word that can be part of a file name, got {self.name!r}"
+            )
+        if self.seeds in (0, ()):
+            problems.append("seeds: expected at least one seed, got none")
+        if self.budgets and self.checkpoints:
+            problems.append(
+                "checkpoints: cannot go with budgets; use budgets for missions of their own, or "
+                "checkpoints along one mission"
+            )
+        for key in ("seeds", "budgets", "checkpoints", "metrics"):
+            problems += _repeated(key, getattr(self, key))
+        if self.baseline is not None and self.policies and self.baseline not in self.policies:
+            known = ", ".join(self.policies)
+            problems.append(
+                f"baseline: no policy is labelled {self.baseline!r}."
+                f"{suggest(self.baseline, self.policies)} Labels: {known}"
+            )
+        if problems:
+            raise ConfigError(problems)
+
+    def seed_list(self) -> tuple[int, ...]:
+        """Return the seeds."""
+        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+
+def _repeated(key: str, values: Any) -> list[str]:
+    if isinstance(values, int):
+        return []
+    again = sorted({str(v) for v in values if values.count(v) > 1})
+    return [f"{key}: {', '.join(again)} given more than once"] if again else []
+
+
+def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return overrides as ``a.b`` -> value, whether they were given so or nested."""
+    flat: dict[str, Any] = {}
+    for key, value in given.items():
+        if isinstance(value, Mapping) and value:
+            flat.update({f"{key}.{k}": v for k, v in flat_overrides(value).items()})
+        else:
+            flat[str(key)] = value
+    return flat
+
+
+DEFAULT = "default"
+"""Label of the scenario as it is."""
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One mission to simulate: plain data, so that it can travel to another process.
+
+    Args:
+        key: hash of the complete scenario; what is done is known by it.
+        experiment: name.
+        configuration: label.
+        policy: label.
+        seed: of every random draw.
+        budget: readings of the mission, None = the scenario's own budget.
+        config: complete scenario mapping.
+    """
+
+    key: str
+    experiment: str
+    configuration: str
+    policy: str
+    seed: int
+    budget: int | None
+    config: Mapping[str, Any]
+
+    def labels(self) -> dict[str, Any]:
+        """Return what a record says about where it belongs."""
+        return {
+            "experiment": self.experiment,
+            "configuration": self.configuration,
+            "policy": self.policy,
+            "seed": self.seed,
+            "budget": self.budget,
+        }
+
+    def __str__(self) -> str:
+        budget = "" if self.budget is None else f", {self.budget} readings"
+        where = "" if self.configuration == DEFAULT else f"{self.configuration}, "
+        return f"{where}{self.policy}, seed {self.seed}{budget}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that can run.
+
+    Args:
+        config: the file, with the scenario and every default of the policies written out.
+        trials: configurations × policies × budgets × seeds, in the order of the file.
+        at: numbers of readings that the tables have as columns.
+    """
+
+    config: ExperimentConfig
+    trials: tuple[TrialSpec, ...]
+    at: tuple[int, ...]
+
+
+def key_of(scenario: Mapping[str, Any]) -> str:
+    """Return the key of a trial: a hash of its complete scenario mapping, whatever its order."""
+    text = json.dumps(scenario, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def key_today(scenario: Mapping[str, Any]) -> str:
+    """Return the key that a trial of an earlier version has in this one.
+
+    Keys that were added to scenarios since then have their defaults, which change nothing.
+    Returns "" where this version cannot read the scenario.
+    """
+    try:
+        return key_of(scenario_from_mapping(scenario).to_mapping())
+    except ConfigError:
+        return ""
+
+
+def _marked(scenario: Scenario) -> Scenario:
+    """Return the scenario with what its belief's model holds: another model is another trial."""
+    with contextlib.suppress(ConfigError):  # said where it is built
+        return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
+    return scenario
+
+
+def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> Iterator[TrialSpec]:
+    """Yield the trials of an experiment, in the order of its file, the seeds fastest.
+
+    Args:
+        config: with every policy written out.
+        scenarios: label of a configuration -> its scenario.
+    """
+    for configuration, given in scenarios.items():
+        scenario = _marked(given)
+        for label, policy in config.policies.items():
+            for budget in sorted(config.budgets) or (None,):
+                limit = scenario.budget
+                if budget is not None:
+                    limit = dataclasses.replace(limit, readings=budget)
+                mission = dataclasses.replace(scenario, policy=policy, budget=limit)
+                for seed in config.seed_list():
+                    complete = dataclasses.replace(mission, seed=seed).to_mapping()
+                    for path in config.seeded:
+                        *sections, last = path.split(".")
+                        reduce(getitem, sections, complete)[last] = seed
+                    key = key_of(complete)
+                    yield TrialSpec(key, config.name, configuration, label, seed, budget, complete)

@@ -1,0 +1,254 @@
+"""The directory of an experiment: its configuration, one record a trial, the failures.
+
+Record lines are appended whole and flushed, so a killed experiment leaves a readable directory; a
+line cut short by the kill is not used, said, and removed on resuming.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.util.files import (
+    LOCK,
+    append_whole,
+    cannot,
+    drop_damage,
+    open_to_append,
+    read_lines,
+    take_lock,
+    write_whole,
+)
+from gp_active_sensing.util.yaml_files import load_yaml
+from gp_active_sensing_bench.loading import read_experiment
+from gp_active_sensing_bench.one_field import one_field_notes
+from gp_active_sensing_bench.plan import Experiment, ExperimentConfig, key_today
+
+__all__ = [
+    "CONFIG",
+    "FAILURES",
+    "RECORDS",
+    "ExperimentDirectory",
+    "Loaded",
+    "is_empty",
+    "load_records",
+]
+
+CONFIG = "experiment.yaml"
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What an experiment's directory holds.
+
+    Args:
+        experiment: configuration and trials, as in ``experiment.yaml``.
+        records: of these trials, in the order of the file, with the labels of the file.
+        failures: of trials without a record.
+        other: records of trials that are no longer in the file; they are kept, not counted.
+        missing: trials without a record.
+        cut_short: a sentence on a half-written last line, "" when there is none.
+    """
+
+    experiment: Experiment
+    records: tuple[dict[str, Any], ...]
+    failures: tuple[dict[str, Any], ...]
+    other: int
+    missing: int
+    cut_short: str
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """The experiment's own configuration, every default written out."""
+        return self.experiment.config
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: what is missing or not counted, and seeds on one field."""
+        notes = [self.cut_short] if self.cut_short else []
+        if self.other:
+            notes.append(
+                f"{self.other} records are of trials that are not in the experiment's file (any "
+                "more); they are kept and not counted."
+            )
+        if self.missing:
+            total = len(self.experiment.trials)
+            failed = f", {len(self.failures)} of them failed" if self.failures else ""
+            notes.append(f"{self.missing} of {total} trials have no record{failed}.")
+        warned = [r for r in self.records if r.get("warnings")]
+        if warned:
+            notes.append(
+                f"{len(warned)} of {len(self.records)} missions warned (`warnings` of each "
+                f"record), for example {warned[0]['policy']!r}: {warned[0]['warnings'][0]}"
+            )
+        made_by = {(r["commit"], json.dumps(r["versions"], sort_keys=True)) for r in self.records}
+        if len(made_by) > 1:
+            notes.append(
+                f"The records come from {len(made_by)} versions of the program or its libraries "
+                "(`commit` and `versions` of each record say which)."
+            )
+        return (*notes, *one_field_notes(self.config, self.records))
+
+
+def load_records(directory: Path | str) -> Loaded:
+    """Read the directory of an experiment, also of one that goes on or was interrupted.
+
+    Raises:
+        RunError: no such directory, not an experiment's, or a damaged line.
+        ConfigError: its ``experiment.yaml`` cannot be used.
+    """
+    return ExperimentDirectory.open(directory).load()
+
+
+class ExperimentDirectory:
+    """Writes and reads; use `create`, or `open` for one that exists.
+
+    Args:
+        path: the directory, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+
+    @classmethod
+    def create(cls, path: Path | str, experiment: Experiment) -> ExperimentDirectory:
+        """Make a new directory (and its parents) and write the configuration.
+
+        Raises:
+            RunError: the directory is not empty, or cannot be made or written.
+        """
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            made = cls(path)
+            made.lock()
+            occupied = not is_empty(path)
+        except OSError as error:
+            raise cannot(path, "make the experiment's directory", error) from error
+        if occupied:
+            made.close()
+            msg = (
+                f"directory {path} is not empty; name another one with --out, or go on with the "
+                "experiment it holds with --resume"
+            )
+            raise RunError(msg)
+        made.write_config(experiment)
+        return made
+
+    @classmethod
+    def open(cls, path: Path | str) -> ExperimentDirectory:
+        """Open the directory of an earlier experiment.
+
+        Raises:
+            RunError: there is no such directory, or it is not an experiment's.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            msg = f"directory {path} does not exist"
+            raise RunError(msg)
+        if not (path / CONFIG).is_file():
+            msg = f"{path} is not the directory of an experiment: it has no {CONFIG}"
+            raise RunError(msg)
+        return cls(path)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Keep others from writing here until this is closed. Raises InUse, RunError."""
+        if self._lock is None:
+            self._lock = take_lock(self.path)
+
+    def close(self) -> None:
+        """Let others write here."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def write_config(self, experiment: Experiment) -> None:
+        """Write ``experiment.yaml``, whole or not at all. Raises RunError."""
+        data = json_ready(to_mapping(experiment.config))
+        self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+    def append(self, name: str, item: Mapping[str, Any]) -> None:
+        """Add a line to a file of the directory, whole and flushed. Raises RunError."""
+        line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
+        try:
+            with open_to_append(self.path / name) as stream:
+                append_whole(stream, line.encode("utf-8"))
+        except OSError as error:
+            raise cannot(self.path / name, "write", error) from error
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a file beside, then rename it: a reader sees the old one or the new one."""
+        path = self.path / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot(path, "write", error) from error
+        return write_whole(path, text)
+
+    def forget_failures(self) -> None:
+        """Remove the failures, whose trials are about to be tried again. Raises RunError."""
+        try:
+            (self.path / FAILURES).unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot(self.path / FAILURES, "remove", error) from error
+
+    def drop_damage(self) -> None:
+        """Remove records that cannot be read, and say so: their trials are done again."""
+        drop_damage(self.path / RECORDS)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def experiment(self) -> Experiment:
+        """Read the configuration. Raises ConfigError."""
+        path = self.path / CONFIG
+        return read_experiment(load_yaml(path), source=str(path), check_worlds=False)
+
+    def load(self) -> Loaded:
+        """Read everything. Raises RunError, ConfigError."""
+        experiment = self.experiment()
+        items, cut_short = self._lines(RECORDS)
+        failures, _ = self._lines(FAILURES)
+        wanted = {trial.key for trial in experiment.trials}
+        by_key: dict[str, dict[str, Any]] = {}
+        for item in items:
+            key = str(item.get("key"))
+            if key not in wanted:
+                key = key_today(item.get("config", {})) or key
+            by_key.setdefault(key, {**item, "key": key})
+        records: list[dict[str, Any]] = []
+        for trial in experiment.trials:
+            if trial.key in by_key:
+                records.append({**by_key.pop(trial.key), **trial.labels()})
+        missing = len(experiment.trials) - len(records)
+        done = {record["key"] for record in records}
+        return Loaded(
+            experiment,
+            tuple(records),
+            tuple(f for f in failures if f.get("key") not in done),
+            len(by_key),
+            missing,
+            cut_short,
+        )
+
+    def _lines(self, name: str) -> tuple[Sequence[dict[str, Any]], str]:
+        path = self.path / name
+        items, cut_short = read_lines(path)
+        return items, f"{path}: the last line is half-written and is not used." * cut_short
+
+
+def is_empty(path: Path) -> bool:
+    """Return whether a directory holds nothing but what was being written when it was killed."""
+    return all(entry.name == LOCK or entry.suffix == ".part" for entry in path.iterdir())

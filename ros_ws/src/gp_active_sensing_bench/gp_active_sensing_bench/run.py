@@ -1,0 +1,371 @@
+"""Run what is left of an experiment, on cores or a cluster, and keep every result as it comes."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import platform
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.records.metrics import SCORES
+from gp_active_sensing.sim import Scenario, scenario_from_mapping
+from gp_active_sensing.sim.runner import SimulationRunner
+from gp_active_sensing.types import Clock
+from gp_active_sensing.util.process import commit, versions
+from gp_active_sensing.util.workers import check_version, connect, on_cores
+from gp_active_sensing_bench.plan import Experiment, TrialSpec
+from gp_active_sensing_bench.records import (
+    FAILURES,
+    RECORDS,
+    ExperimentDirectory,
+    Loaded,
+    is_empty,
+)
+
+__all__ = [
+    "STAGE_KEYS",
+    "OnTrial",
+    "Outcome",
+    "Progress",
+    "Trial",
+    "cores",
+    "do_trial",
+    "failure_of",
+    "run_experiment",
+    "run_local",
+    "run_on_cluster",
+    "run_trial",
+]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished run.
+
+    Args:
+        scenario: what was simulated, with policy and seed.
+        records: one mapping a stage, as in a run directory's ``records.jsonl``.
+        reason: why the mission ended.
+    """
+
+    scenario: Scenario
+    records: tuple[Mapping[str, Any], ...]
+    reason: str = ""
+
+    def at(self, readings: int, key: str) -> Any:
+        """Return a record's value after so many newly observed places.
+
+        Raises:
+            ValueError: the run ended before.
+        """
+        if not 1 <= readings <= len(self.records):
+            msg = f"{self.scenario.name}: {len(self.records)} stages, asked for number {readings}"
+            raise ValueError(msg)
+        return self.records[readings - 1][key]
+
+
+def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
+    """Run a scenario in memory until its budget is spent.
+
+    The same scenario and seed give the same fields and noise for every policy, so differences
+    between policies may be paired. Several probes play in rounds: all decide, drive and read before
+    any reading is used. That is how searches in batches are defined and compared.
+
+    Args:
+        scenario: what to simulate; with a limit in expansions the result is reproducible.
+        clock: monotonic seconds, for planning times.
+    """
+    records: list[Mapping[str, Any]] = []
+    rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}
+    runner = SimulationRunner(scenario, parameters=rounds, driver="sim", clock=clock)
+    runner.on_stage = records.append
+    try:
+        while runner.mission.state != "ended":
+            runner.step()
+    finally:
+        runner.close()
+    return Trial(scenario, tuple(records), runner.mission.reason)
+
+
+STAGE_KEYS = (
+    "stage",
+    "observed",
+    "location",
+    "value",
+    "weights",
+    "lower",
+    "upper",
+    "expanded",
+    "plan_seconds",
+    "deadline_hit",
+    "rmspe",
+    "nlpd",
+    *SCORES[2:],
+    "promised_error",
+    "promised_worst",
+    "driven_metres",
+    "driven_seconds",
+)
+"""What is kept of a stage's record: not the candidates and paths, which would be most of it."""
+WHERE_THERE = (
+    "visits",
+    "probe",
+    "regret",
+    "cumulative_regret",
+    "recommended",
+    "recommended_regret",
+    "regret_bound",
+    "expert_asked",
+    "expert_used",
+)
+"""What is kept besides of records that have it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial.
+
+    Args:
+        spec: the trial.
+        item: a line for ``records.jsonl`` or ``failures.jsonl``.
+        failed: it is the latter.
+    """
+
+    spec: TrialSpec
+    item: Mapping[str, Any]
+    failed: bool
+
+
+def do_trial(
+    spec: TrialSpec, *, source: str | None = None, clock: Clock = time.monotonic
+) -> Outcome:
+    """Run a trial; an error becomes a failure, so that the other trials go on.
+
+    Args:
+        spec: what to simulate; the stages depend on nothing else (but their planning times).
+        source: commit for the record; None = that of the tree this process runs from.
+        clock: monotonic seconds, for planning times.
+    """
+    started = clock()
+    try:
+        with _warnings() as warnings:
+            trial = run_trial(scenario_from_mapping(spec.config), clock=clock)
+    except Exception as error:
+        return failure_of(spec, error)
+    item = {
+        "key": spec.key,
+        **spec.labels(),
+        "config": dict(spec.config),
+        "commit": commit() if source is None else source,
+        "versions": versions(),
+        "platform": platform.platform(),
+        "seconds": clock() - started,
+        "reason": trial.reason,
+        "warnings": list(warnings),
+        "stages": [_kept(record) for record in trial.records],
+    }
+    return Outcome(spec, item, failed=False)
+
+
+def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the record of a stage."""
+    found = {key: record[key] for key in STAGE_KEYS}
+    return found | {key: record[key] for key in WHERE_THERE if key in record}
+
+
+class _Collector(logging.Handler):
+    """Keeps each message once, in the order they came."""
+
+    def __init__(self, found: dict[str, None]) -> None:
+        super().__init__(logging.WARNING)
+        self._found = found
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._found[record.getMessage()] = None
+
+
+@contextmanager
+def _warnings() -> Iterator[dict[str, None]]:
+    """Collect what a mission warns of; a hundred missions would fill the screen with the same."""
+    found: dict[str, None] = {}
+    package = logging.getLogger("gp_active_sensing")
+    before = package.handlers, package.propagate
+    package.handlers, package.propagate = [_Collector(found)], False
+    try:
+        yield found
+    finally:
+        package.handlers, package.propagate = before
+
+
+def failure_of(spec: TrialSpec, error: BaseException) -> Outcome:
+    """Return the outcome of a trial that raised an error, or whose process ended."""
+    item: dict[str, Any] = {
+        "key": spec.key,
+        **spec.labels(),
+        "error": f"{type(error).__name__}: {error}",
+    }
+    if not isinstance(error, ActiveSensingError):  # a defect: where it happened is worth keeping
+        item["traceback"] = "".join(traceback.format_exception(error))
+    return Outcome(spec, {**item, "config": dict(spec.config)}, failed=True)
+
+
+def cores() -> int:
+    """Return the cores that this process may use."""
+    if importlib.util.find_spec("joblib") is None:
+        return 1
+    import joblib
+
+    return int(joblib.cpu_count())
+
+
+def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
+    """Yield the outcomes of trials as they come, in any order.
+
+    Args:
+        trials: what to do.
+        jobs: worker processes, each with one BLAS thread; 1 = in this process, with the threads
+            that it has (the command has one).
+
+    Raises:
+        MissingDependencyError: several jobs without joblib.
+        RunError: a worker process was ended from outside.
+    """
+    work = partial(do_trial, source=commit())
+    if jobs == 1 or len(trials) < 2:
+        yield from map(work, trials)
+        return
+    advice = "Every trial that was done is kept; go on with --resume, with fewer --jobs if memory "
+    yield from on_cores(work, trials, jobs, f"{advice}is short")
+
+
+def run_on_cluster(trials: Sequence[TrialSpec], client: Any) -> Generator[Outcome]:
+    """Yield the outcomes of trials as they come, in any order.
+
+    Args:
+        trials: what to do.
+        client: from `connect`; it stays open.
+    """
+    from distributed import as_completed
+
+    futures = {client.submit(do_trial, trial, pure=False): trial for trial in trials}
+    try:
+        finished = as_completed(
+            list(futures), loop=client.loop, with_results=True, raise_errors=False
+        )
+        for future, result in finished:
+            trial = futures.pop(future)
+            if isinstance(result, Outcome):
+                check_version(result.item.get("versions", {}), "the worker of a trial")
+                yield result
+            else:  # its worker ended, or could not read the task
+                error = result[1] if isinstance(result, tuple) else result
+                yield failure_of(trial, error)
+    finally:
+        client.cancel(list(futures))
+
+
+OnTrial = Callable[["Progress", Outcome], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an experiment is.
+
+    Args:
+        done: trials with a record, those of earlier runs included.
+        failed: trials that failed in this run.
+        total: trials of the file.
+    """
+
+    done: int
+    failed: int
+    total: int
+
+
+def run_experiment(
+    experiment: Experiment,
+    out_dir: Path | str,
+    *,
+    resume: bool = False,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    on_start: Callable[[Loaded], None] | None = None,
+    on_trial: OnTrial | None = None,
+) -> Loaded:
+    """Run the trials of an experiment that have no record yet.
+
+    Example:
+        >>> from gp_active_sensing_bench import load_experiment, summary, write_outputs
+        >>> loaded = run_experiment(load_experiment("bal_1d", seeds=2), "out")  # doctest: +SKIP
+        >>> summary(loaded.records, "rmspe", (5, 10)).rows[0].cells  # doctest: +SKIP
+        >>> write_outputs("out")  # doctest: +SKIP
+
+    Args:
+        experiment: what to run.
+        out_dir: directory; new or empty unless `resume`.
+        resume: skip the trials that have a record there, and try again those that failed. The file
+            may have been changed since: what is no longer in it is kept and not counted.
+        jobs: worker processes; None = one a core. With 1, trials run in this process.
+        cluster: address of a dask scheduler to use instead.
+        on_start: called once, with what earlier runs have left.
+        on_trial: called with each outcome as it comes.
+
+    Returns:
+        What the directory holds in the end, failures included; `write_outputs` writes tables,
+        figures and a page from it.
+
+    Raises:
+        RunError: the directory cannot be used, or the workers cannot.
+        MissingDependencyError: several jobs without joblib, a cluster without dask.distributed.
+    """
+    client = None if cluster is None else connect(cluster)
+    directory: ExperimentDirectory | None = None
+    try:
+        directory, before = _directory(experiment, Path(out_dir), resume)
+        if on_start is not None:
+            on_start(before)
+        done = {record["key"] for record in before.records}
+        left = [trial for trial in experiment.trials if trial.key not in done]
+        count, failed = len(before.records), 0
+        with closing(_outcomes(left, jobs, client)) as outcomes:
+            for outcome in outcomes:
+                directory.append(FAILURES if outcome.failed else RECORDS, outcome.item)
+                count += not outcome.failed
+                failed += outcome.failed
+                if on_trial is not None:
+                    on_trial(Progress(count, failed, len(experiment.trials)), outcome)
+        return directory.load()
+    finally:
+        if directory is not None:
+            directory.close()
+        if client is not None:
+            client.close()
+
+
+def _directory(
+    experiment: Experiment, out_dir: Path, resume: bool
+) -> tuple[ExperimentDirectory, Loaded]:
+    """Return the directory, repaired and with the configuration of now, and what it holds."""
+    if not resume or (out_dir.is_dir() and is_empty(out_dir)):
+        directory = ExperimentDirectory.create(out_dir, experiment)
+        return directory, directory.load()
+    directory = ExperimentDirectory.open(out_dir)
+    directory.lock()
+    directory.drop_damage()
+    directory.forget_failures()
+    directory.write_config(experiment)
+    return directory, directory.load()
+
+
+def _outcomes(left: list[TrialSpec], jobs: int | None, client: Any) -> Generator[Outcome]:
+    if client is not None:
+        return run_on_cluster(left, client)
+    return run_local(left, cores() if jobs is None else jobs)

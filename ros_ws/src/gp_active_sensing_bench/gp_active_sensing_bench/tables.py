@@ -1,0 +1,261 @@
+"""Tables of an experiment: means with standard errors, differences paired by seed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.util.wording import fixed
+from gp_active_sensing_bench.metrics import Metric, metric_of
+
+__all__ = [
+    "Estimate",
+    "MetricTable",
+    "PolicyRow",
+    "differences",
+    "mean_of",
+    "note_of",
+    "paired_difference",
+    "summary",
+    "to_csv",
+    "to_markdown",
+    "to_text",
+]
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error (NaN for a single value)."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.error:.2f}"
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Return the mean of independent values and its standard error ``sd / sqrt(n)``.
+
+    Raises:
+        ValueError: no values, or one that is not finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size or not np.isfinite(array).all():
+        msg = f"expected at least one value, all finite, got {array.tolist()}"
+        raise ValueError(msg)
+    error = math.nan if array.size == 1 else float(array.std(ddof=1) / math.sqrt(array.size))
+    return Estimate(float(array.mean()), error)
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Return the mean of ``first - second`` over the same seeds, with its standard error.
+
+    Raises:
+        ValueError: sequences of different length.
+    """
+    return mean_of([a - b for a, b in zip(first, second, strict=True)])
+
+
+NOTE = "mean ± standard error over n seeds"
+NOTE_OF_ONE = "one seed, so that there is no standard error"
+
+Record = Mapping[str, Any]
+BySeed = dict[int, float]
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """One policy in one configuration.
+
+    Args:
+        configuration: label.
+        policy: label.
+        cells: an estimate for each column, None where no trial has a value.
+        counts: trials (or pairs of trials) behind each cell.
+    """
+
+    configuration: str
+    policy: str
+    cells: tuple[Estimate | None, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """One metric after different numbers of readings.
+
+    Args:
+        title: what the cells are.
+        metric: name of the metric.
+        unit: "" when it has none.
+        columns: numbers of readings.
+        rows: in the order of the experiment's file.
+    """
+
+    title: str
+    metric: str
+    unit: str
+    columns: tuple[int, ...]
+    rows: tuple[PolicyRow, ...]
+
+
+def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> MetricTable:
+    """Return the mean over the seeds with its standard error, a row for each policy.
+
+    Args:
+        records: of an experiment, in the order that the rows shall have.
+        metric: name of a metric.
+        at: numbers of readings, the columns. A mission with a budget of its own counts in the
+            column of that budget only; any other is read off at each of them.
+
+    Raises:
+        UnknownNameError: no such metric.
+    """
+    found = metric_of(metric)
+    values = _values(records, found, at)
+    rows = []
+    for configuration, policy in _labels(records):
+        samples = [list(values.get((configuration, policy, n), {}).values()) for n in at]
+        cells = tuple(mean_of(v) if v else None for v in samples)
+        rows.append(PolicyRow(configuration, policy, cells, tuple(len(v) for v in samples)))
+    return MetricTable(found.label, metric, _unit(records, found), tuple(at), tuple(rows))
+
+
+def differences(
+    records: Sequence[Record], metric: str, at: Sequence[int], baseline: str
+) -> MetricTable:
+    """Return the mean difference to a baseline policy on the same seeds, with its standard error.
+
+    Pairing removes what the seeds have in common: hard fields are hard for every policy.
+
+    Args:
+        records: of an experiment.
+        metric: name of a metric.
+        at: numbers of readings, the columns.
+        baseline: label of the policy that is taken off; it has no row of its own.
+
+    Raises:
+        UnknownNameError: no such metric.
+    """
+    found = metric_of(metric)
+    values = _values(records, found, at)
+    rows = []
+    for configuration, policy in _labels(records):
+        if policy == baseline:
+            continue
+        cells: list[Estimate | None] = []
+        counts = []
+        for n in at:
+            mine = values.get((configuration, policy, n), {})
+            other = values.get((configuration, baseline, n), {})
+            seeds = [seed for seed in mine if seed in other]
+            counts.append(len(seeds))
+            pairs = [mine[s] for s in seeds], [other[s] for s in seeds]
+            cells.append(paired_difference(*pairs) if seeds else None)
+        rows.append(PolicyRow(configuration, policy, tuple(cells), tuple(counts)))
+    title = f"{found.label}: difference to {baseline} on the same seeds"
+    return MetricTable(title, metric, _unit(records, found), tuple(at), tuple(rows))
+
+
+def to_text(table: MetricTable) -> list[str]:
+    """Return a table as lines with aligned columns, for a terminal."""
+    caption, head, rows = _grid(table)
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in [head, *rows]]
+    return [f"{caption}: {note_of(table)}", *(f"  {line.rstrip()}" for line in lines)]
+
+
+def note_of(table: MetricTable, several: str = NOTE) -> str:
+    """Return what the cells of a table are; `several` where some are of more than one seed."""
+    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
+
+
+def to_markdown(table: MetricTable) -> str:
+    """Return a Markdown table: mean ± standard error, and the counts where they differ."""
+    caption, head, rows = _grid(table)
+    plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
+    lines = [f"| {' | '.join(row)} |" for row in plain]
+    rule = "| --- " * len(head) + "|"
+    return "\n".join([f"## {caption}", "", note_of(table), "", lines[0], rule, *lines[1:]])
+
+
+def _grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
+    """Return caption, head and rows; configurations are shown where there are several."""
+    several = len({row.configuration for row in table.rows}) > 1
+    head = (["configuration"] if several else []) + ["policy"]
+    head += [f"{n} readings" for n in table.columns] + ["n"]
+    digits = _digits([cell for row in table.rows for cell in row.cells if cell is not None])
+    rows = []
+    for row in table.rows:
+        shown = ["–" if cell is None else _shown(cell, digits) for cell in row.cells]
+        equal = len(set(row.counts)) == 1
+        if not equal:
+            shown = [f"{text} ({n})" for text, n in zip(shown, row.counts, strict=True)]
+        labels = [row.configuration, row.policy] if several else [row.policy]
+        rows.append([*labels, *shown, str(row.counts[0]) if equal else "in brackets"])
+    unit = f" [{table.unit}]" if table.unit else ""
+    return f"{table.title}{unit}", head, rows
+
+
+def to_csv(tables: Sequence[MetricTable]) -> str:
+    """Return all tables in long form, a line for each cell that has a value."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    head = ("table", "metric", "unit", "configuration", "policy", "readings")
+    writer.writerow((*head, "mean", "standard_error", "count"))
+    for table in tables:
+        for row in table.rows:
+            for n, cell, count in zip(table.columns, row.cells, row.counts, strict=True):
+                if cell is not None:
+                    error = "" if math.isnan(cell.error) else repr(cell.error)
+                    where = (table.title, table.metric, table.unit, row.configuration, row.policy)
+                    writer.writerow((*where, n, repr(cell.mean), error, count))
+    return stream.getvalue()
+
+
+def _values(
+    records: Sequence[Record], metric: Metric, at: Sequence[int]
+) -> dict[tuple[str, str, int], BySeed]:
+    """(configuration, policy, readings) -> seed -> value; what has no value is left out."""
+    found: dict[tuple[str, str, int], BySeed] = {}
+    for record in records:
+        budget = record["budget"]
+        for n in at:
+            if budget is not None and budget != n:
+                continue
+            value = metric.of(record, n)
+            if value is not None:
+                cell = (record["configuration"], record["policy"], n)
+                found.setdefault(cell, {})[int(record["seed"])] = value
+    return found
+
+
+def _labels(records: Sequence[Record]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((r["configuration"], r["policy"]) for r in records))
+
+
+def _unit(records: Sequence[Record], metric: Metric) -> str:
+    """Return the unit, "" where configurations measure in different ones."""
+    units = {metric.unit_of(record) for record in records}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _digits(cells: Sequence[Estimate]) -> int:
+    """Return decimals that show two digits of a typical standard error."""
+    errors = [c.error for c in cells if math.isfinite(c.error) and c.error > 0.0]
+    sizes = sorted(errors or [abs(c.mean) for c in cells if c.mean])
+    if not sizes:
+        return 2
+    return min(max(1 - math.floor(math.log10(sizes[len(sizes) // 2])), 0), 5)
+
+
+def _shown(cell: Estimate, digits: int) -> str:
+    mean = fixed(cell.mean, digits)
+    return mean if math.isnan(cell.error) else f"{mean} ± {cell.error:.{digits}f}"

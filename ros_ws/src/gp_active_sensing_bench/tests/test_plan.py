@@ -1,0 +1,259 @@
+"""From file to trials: what is complete, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench_support.small import mapping, small, write
+from gp_active_sensing.commands.reference import key_table
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import ConfigError, ResourceError
+from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.util.resources import find_resource, list_resources
+from gp_active_sensing_bench import (
+    ExperimentConfig,
+    load_experiment,
+    metrics,
+    read_experiment,
+)
+from gp_active_sensing_bench.plan import key_of, key_today
+from tests.unit.sim.scenarios import mapping as scenario_mapping
+
+
+def test_trials_are_configurations_policies_budgets_and_seeds() -> None:
+    given = {"rough": {"field.length_scale": 1.0}, "loud": {"sensor": {"noise_std": 2.0}}}
+    experiment = small(configurations=given, seeds=[4, 7, 1])
+    found = [(t.configuration, t.policy, t.budget, t.seed) for t in experiment.trials]
+    assert found == [
+        (c, p, b, s)
+        for c in ("rough", "loud")
+        for p in ("random", "two")
+        for b in (2, 4)
+        for s in (4, 7, 1)
+    ]
+    assert len({t.key for t in experiment.trials}) == 24
+    assert experiment.at == (2, 4)
+    for trial in experiment.trials:
+        scenario = scenario_from_mapping(trial.config)
+        assert scenario.to_mapping() == trial.config
+        assert (scenario.seed, scenario.budget.readings) == (trial.seed, trial.budget)
+        assert scenario.policy["name"] == {"random": "random", "two": "bal"}[trial.policy]
+        assert scenario.field.length_scale == (1.0 if trial.configuration == "rough" else 2.0)
+        assert scenario.sensor.noise_std == (2.0 if trial.configuration == "loud" else 0.2)
+
+
+def test_what_is_written_out_gives_the_same_trials(tmp_path: Path) -> None:
+    experiment = load_experiment(write(tmp_path / "e.yaml", configurations={"a": {"map.count": 9}}))
+    text = yaml.safe_dump(to_mapping(experiment.config))
+    again = read_experiment(yaml.safe_load(text))
+    assert again == experiment
+    assert experiment.config.policies["two"]["discretisation"] == "cells"
+    assert experiment.config.scenario["sensor"]["dropout"] == 0.0
+
+
+def test_defaults() -> None:
+    experiment = read_experiment({"scenario": scenario_mapping()}, name="mine")
+    assert experiment.config.name == "mine"
+    assert experiment.at == (6,)
+    assert len(experiment.trials) == 10
+    assert {t.policy for t in experiment.trials} == {"bal"}
+    assert {t.configuration for t in experiment.trials} == {"default"}
+    assert experiment.trials[0].config["policy"]["samples"] == 3  # the scenario's own
+    assert experiment.trials[0].budget is None
+
+
+def test_a_scenario_beside_the_file_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "town.yaml").write_text(yaml.safe_dump(scenario_mapping(map={"count": 7})))
+    experiment = load_experiment(write(tmp_path / "e.yaml", scenario="town.yaml", budgets=[2]))
+    assert experiment.trials[0].config["map"]["count"] == 7
+    shipped = load_experiment(write(tmp_path / "f.yaml", scenario="line", budgets=[2]))
+    assert shipped.trials[0].config["map"]["count"] == 100
+
+
+def test_files_of_a_scenario_elsewhere_are_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "far"
+    folder.mkdir()
+    (folder / "values.csv").write_text("id,value\n" + "".join(f"{i},{i}\n" for i in range(12)))
+    field = {"kind": "table", "file": "values.csv", "length_scale": None, "signal_std": 1.0}
+    whole = {**scenario_mapping(), "field": {**field, "unit": "K"}}
+    (folder / "s.yaml").write_text(yaml.safe_dump(whole))
+    (folder / "other.csv").write_text("id,value\n" + "".join(f"{i},{-i}\n" for i in range(12)))
+    path = write(
+        tmp_path / "e.yaml",
+        scenario="far/s.yaml",
+        metrics=["rmspe"],
+        configurations={"one": {}, "other": {"field.file": "other.csv"}},
+    )
+    experiment = load_experiment(path)
+    again = read_experiment(to_mapping(experiment.config))
+    assert [t.key for t in again.trials] == [t.key for t in experiment.trials]
+    assert again.trials[-1].config["field"]["file"] == str(folder / "other.csv")
+
+
+def test_the_key_is_of_the_whole_scenario_and_of_nothing_else() -> None:
+    one, two = small(), small(name="renamed", policies={"r": {"name": "random"}}, baseline=None)
+    assert {t.key for t in two.trials} < {t.key for t in one.trials}
+    config = one.trials[0].config
+    assert key_of(dict(reversed(config.items()))) == key_of(config)
+    changed = {**config, "sensor": {**config["sensor"], "bias": 0.1}}
+    assert key_of(changed) != key_of(config)
+
+
+def test_a_scenario_from_before_a_key_was_added_is_still_known() -> None:
+    config = small().trials[0].config
+    older = {**config, "sensor": {k: v for k, v in config["sensor"].items() if k != "bias"}}
+    assert key_of(older) != key_of(config)
+    assert key_today(older) == key_of(config)
+    assert key_today({"nothing": 1}) == ""
+
+
+NEEDS_DATA = {"tampines"}
+"""Experiments on measured roads, which do not ship with the package."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_resources("experiments"))
+def test_shipped_experiments_can_run(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if Path(name).stem in NEEDS_DATA:
+        monkeypatch.setenv("GPAS_DATA", str(request.getfixturevalue("shared_data")))
+    experiment = load_experiment(name)
+    assert experiment.config.description
+    assert experiment.config.name == Path(name).stem
+
+
+def test_experiment_1_is_as_published() -> None:
+    experiment = load_experiment("bal_1d")
+    assert experiment.config.seed_list() == tuple(range(20))
+    assert experiment.at == (5, 10, 15, 20, 25)
+    config = experiment.trials[0].config
+    assert config["map"]["count"] == 100
+    assert config["map"]["moves"] == "free"
+    assert (config["field"]["signal_std"], config["sensor"]["noise_std"]) == (10.0, 0.25)
+    assert config["field"]["length_scale"] == 1.0
+    assert config["belief"]["length_scales"] == [1, 6, 9, 12, 15, 18, 21]
+    horizons = {p["horizon"] for p in experiment.config.policies.values() if p["name"] == "bal"}
+    assert horizons == {2, 3}
+    for policy in experiment.config.policies.values():
+        if policy.get("discretisation") == "draws":
+            assert (policy["samples"], policy["alpha"], policy["search"]) == (10, 1.0, "published")
+
+
+def test_the_page_lists_every_key_metric_and_experiment() -> None:
+    folder = find_resource("experiments", "bal_1d").parent
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    table = key_table(ExperimentConfig)
+    assert table in page, f"experiments/README.md is stale; its table of keys must be:\n{table}"
+    listed = (metrics.__doc__ or "").split("\n\n", 1)[1].strip()
+    assert listed in page, f"experiments/README.md is stale; its metrics must be:\n{listed}"
+    for name in list_resources("experiments"):
+        assert f"| `{name}` |" in page
+
+
+def test_further_keys_get_the_seed() -> None:
+    scenario = scenario_mapping() | {
+        "map": {"kind": "points", "count": 9, "low": [0.0], "high": [1.0], "seed": 5}
+    }
+    experiment = small(scenario=scenario, seeds=[4, 7], seeded=["map.seed"])
+    found = [trial.config["map"]["seed"] for trial in experiment.trials]
+    assert found == [trial.seed for trial in experiment.trials]
+    assert set(found) == {4, 7}
+    for trial in experiment.trials:
+        assert scenario_from_mapping(trial.config).to_mapping() == trial.config
+        assert trial.key == key_of(trial.config)
+    plain = small(scenario=scenario, seeds=[4, 7])
+    assert {trial.config["map"]["seed"] for trial in plain.trials} == {5}
+
+
+def test_another_number_of_seeds() -> None:
+    assert load_experiment("bal_1d", seeds=2).config.seed_list() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"polices": {}}, ["polices: unknown key. Did you mean 'policies'"]),
+        ({"scenario": None}, ["scenario: expected"]),
+        ({"scenario": "lnie"}, ["scenario: sim: no file 'lnie'. Did you mean 'line'"]),
+        ({"scenario": {"map": {"kind": "lime"}}}, ["scenario.map.kind: expected one of"]),
+        ({"scenario": 3}, ["scenario: expected"]),
+        ({"seeds": 0}, ["seeds: expected at least one seed"]),
+        ({"seeds": []}, ["seeds: expected at least one seed"]),
+        ({"seeds": [1, 1]}, ["seeds: 1 given more than once"]),
+        ({"seeded": ["map.sed"]}, ["seeded[0]: the scenario has no key 'map.sed'"]),
+        ({"seeded": ["map.count.seed"]}, ["seeded[0]: the scenario has no key 'map.count.seed'"]),
+        ({"seeded": ["map.count"]}, ["seeded[0]: expected a key named seed, such as map.seed"]),
+        ({"seeded": ["seed"]}, ["seeded[0]: the scenario's own seed is given anyway"]),
+        ({"seeds": -1}, ["seeds: must be 0 or more"]),
+        ({"budgets": [0]}, ["budgets[0]: must be 1 or more"]),
+        ({"budgets": [5, 5]}, ["budgets: 5 given more than once"]),
+        ({"budgets": [13]}, ["budgets: 13 readings", "has 12 places"]),
+        ({"checkpoints": [2]}, ["checkpoints: cannot go with budgets"]),
+        ({"budgets": [], "checkpoints": [9]}, ["checkpoints: the last one is 9"]),
+        ({"metrics": ["rmpse"]}, ["metrics[0]: expected one of", "Did you mean 'rmspe'"]),
+        ({"metrics": []}, ["metrics: expected at least 1"]),
+        ({"baseline": "rnadom"}, ["baseline: no policy is labelled", "Did you mean 'random'"]),
+        ({"policies": {"two": {"horizon": 2}}}, ["policies.two.name: is required"]),
+        ({"policies": {"bal": {"horizn": 2}}}, ["policies.bal.horizn: unknown", "'horizon'"]),
+        ({"policies": {"a": {"name": "bla"}}}, ["policies.a: unknown policy 'bla'", "'bal'"]),
+        ({"policies": {"a": 3}}, ["policies.a: expected a mapping"]),
+        (
+            {"policies": {"random": {}, "again": {"name": "random"}}},
+            ["'default, random' and 'default, again'", "the same missions"],
+        ),
+        ({"configurations": {"a": 3}}, ["configurations.a: expected a mapping"]),
+        ({"configurations": {"a": {"map.cuont": 3}}}, ["configurations.a.map.cuont: unknown key"]),
+        ({"configurations": {"a": {"map.count.x": 3}}}, ["'count' is a value, not a section"]),
+        (
+            {"configurations": {"a": {"policy.horizon": 3}}},
+            ["configurations.a.policy.horizon: belongs under policies"],
+        ),
+        ({"configurations": {"a": {"seed": 3}}}, ["configurations.a.seed: belongs under seeds"]),
+        (
+            {"configurations": {"a": {"budget.readings": 3}}},
+            ["configurations.a.budget.readings: belongs under budgets"],
+        ),
+        (
+            {"configurations": {"a": {"probe.start": "99"}}},
+            ["configurations.a.probe.start: no place '99'"],
+        ),
+        (
+            {"configurations": {"a": {"field.length_scale": 3.0}}},
+            ["metrics: true_weight needs a field of kind gp"],
+        ),
+        ({"name": "a/b"}, ["name: expected a word"]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(changes, expected) -> None:
+    with pytest.raises(ConfigError) as caught:
+        small(**changes)
+    for text in expected:
+        assert text in str(caught.value)
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        small(
+            seeds=-1,
+            metrics=["rmpse"],
+            policies={"bal": {"horizn": 2}, "b": {"name": "bla"}},
+            configurations={"a": {"map.cuont": 3}, "b": {"sensor.noise_std": -1}},
+        )
+    assert len(caught.value.problems) == 6
+
+
+def test_no_scenario_and_no_budget() -> None:
+    with pytest.raises(ConfigError, match="scenario: is required and missing"):
+        read_experiment({})
+    with pytest.raises(ConfigError, match="expected budgets or checkpoints"):
+        read_experiment({"scenario": scenario_mapping(budget={"readings": None, "metres": 9.0})})
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(ResourceError, match="Did you mean 'bal_1d'"):
+        load_experiment("bal_1")
+    assert mapping()["name"] == "small"

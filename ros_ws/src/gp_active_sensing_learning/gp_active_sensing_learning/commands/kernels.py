@@ -1,0 +1,438 @@
+"""Options of commands on kernels, and ``learn --kernels …``: a belief over kernels as a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import math
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gp_active_sensing.kernel_model import KernelModel
+    from gp_active_sensing_learning.checkpoint_directory import CheckpointDirectory
+    from gp_active_sensing_learning.data.request import RowRequest
+    from gp_active_sensing_learning.kernel_selection import VbksConfig
+    from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings
+
+__all__ = [
+    "KERNEL_OPTIONS",
+    "KernelOptions",
+    "bag_options",
+    "check_new_file",
+    "distance",
+    "factor",
+    "kernel_options",
+    "learn_kernels",
+]
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options of `learn` that are for kernels only; None = not given."""
+
+    kernels: str | None
+    inputs: str | None
+    inducing: int | None
+    batch: int | None
+    iterations: int | None
+    restarts: int | None
+    hyperparameters: str | None
+    stages: str | None
+    top: int | None
+    refit: int | None
+    jobs: int | None
+    cluster: str | None
+    device: str | None
+    checkpoint: Path | None
+    resume: bool
+    earlier: Path | None
+    report: Path | None
+    reading_topic: str | None
+    reading_type: str | None
+    reading_field: str | None
+    pose_topic: str | None
+    pose_type: str | None
+
+    def asked(self, data: str, **said: Any) -> RowRequest:
+        """Return what the data are: these options, and those that `learn` always has."""
+        from gp_active_sensing_learning.data.request import RowRequest
+
+        return RowRequest(
+            data,
+            inputs=tuple(name for word in (self.inputs or "").split(",") if (name := word.strip())),
+            reading_topic=self.reading_topic or "",
+            reading_type=self.reading_type or "",
+            reading_field=self.reading_field or "",
+            pose_topic=self.pose_topic or "",
+            pose_type=self.pose_type or "",
+            **said,
+        )
+
+
+def factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Refuse a factor on values that would make them no numbers, or all the same; a callback."""
+    if value is not None and (not math.isfinite(value) or value == 0.0):
+        msg = f"expected a finite number other than 0, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
+
+
+def distance(
+    context: click.Context, parameter: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse a distance that is none; a callback."""
+    if value is not None and not 0.0 <= value < math.inf:
+        msg = f"expected a finite number of metres, 0 or more, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
+
+
+_positive = click.IntRange(min=1)
+_file = click.Path(path_type=Path, dir_okay=False)
+_OF_BAG = (
+    click.option("--reading-topic", metavar="TOPIC", help="Of a bag; default: /reading."),
+    click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
+    click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
+    click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
+    click.option("--pose-type", metavar="TYPE", help="Default: the topic's own."),
+)
+_OPTIONS = (
+    click.option(
+        "--kernels",
+        metavar="SET",
+        help="Learn a belief over kernels: k144, k12, level2, base, or names such as SE+PER,LIN×RQ",
+    ),
+    click.option(
+        "--inputs",
+        metavar="COLUMNS",
+        help="Of a CSV file, such as x,y,hours; of a bag: some of x,y,hours. No map is used then, "
+        "unless the file has a column for each place.",
+    ),
+    click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
+    click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
+    click.option("--iterations", type=_positive, metavar="N", help="Steps at most, a stage."),
+    click.option("--restarts", type=_positive, metavar="N", help="Starting points of each kernel."),
+    click.option(
+        "--hyperparameters",
+        type=click.Choice(("full", "point")),
+        help="Believed in, or one value each.",
+    ),
+    click.option(
+        "--stages", metavar="SHARES", help="Of the rows, such as 0.1,0.3,1: the belief after each."
+    ),
+    click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
+    click.option(
+        "--refit",
+        type=_positive,
+        metavar="N",
+        help="Fit the --top kernels (10) again, with N inducing points.",
+    ),
+    click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
+    click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler."),
+    click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
+    click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Where the optimisation is kept; default: beside --out, until it is done.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with what the checkpoint holds."),
+    click.option(
+        "--continue",
+        "earlier",
+        type=_file,
+        metavar="MODEL",
+        help="Go on from a model of some of these rows; by default with its kernels.",
+    ),
+    click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
+)
+
+KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
+"""Names of the parameters that are for kernels only."""
+
+
+def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of kernels to a command."""
+    for option in reversed((*_OPTIONS, *_OF_BAG)):
+        command = option(command)
+    return command
+
+
+def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of bags to a command; they are parameters named as those of `RowRequest`."""
+    for option in reversed(_OF_BAG):
+        command = option(command)
+    return command
+
+
+def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path:
+    """Return where a file goes, if it can go there and its name says what it is.
+
+    Without the suffix a slip, such as the name of the table that is read, would cost a file.
+
+    Args:
+        option: that names the file, for the message.
+        path: of the file.
+        suffix: that it has to have, with the dot; in any case.
+        what: is written, for the message.
+
+    Raises:
+        click.UsageError: another suffix, or no such folder.
+    """
+    if path.suffix.lower() != suffix:
+        said = f" ({what})" if what else ""
+        msg = f"{option}: expected a name that ends in {suffix}{said}, got {path.name!r}"
+        raise click.UsageError(msg)
+    if not path.absolute().parent.is_dir():
+        msg = f"{option}: there is no folder {path.absolute().parent}"
+        raise click.UsageError(msg)
+    return path
+
+
+_SECTION = "vbks."
+_KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "prior_std", "centre")
+"""Settings of a model that go on with it."""
+
+
+def learn_kernels(
+    asked: RowRequest,
+    options: KernelOptions,
+    *,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    scale_given: bool = False,
+) -> None:
+    """Learn a belief over kernels and write the model.
+
+    Args:
+        asked: what the data are, overrides of the section ``vbks`` among them.
+        options: how.
+        seed: of every random draw.
+        out: file of the model; None = a name that no other has, in this folder.
+        as_json: print plain data and nothing else.
+        scale_given: the scale of `asked` is what the user said, not the default one.
+    """
+    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing_learning.checkpoint_directory import (
+        NAME,
+        claimed_name,
+        folder_of,
+        workplace,
+    )
+    from gp_active_sensing_learning.data.sources import asked_as_before
+
+    _check_usage(options)
+    earlier = None if options.earlier is None else read_model(options.earlier)
+    config, overrides = _settings(options, asked.overrides, seed, earlier)
+    asked = dataclasses.replace(asked, overrides=overrides)
+    if earlier is not None:
+        asked = asked_as_before(asked, earlier, scale_given=scale_given)
+    expressions = _expressions(options.kernels, earlier)
+    with ExitStack() as stack:
+        if out is not None:
+            file = check_new_file("--out", out, ".npz", "the model file")
+        else:
+            resumed = options.resume and options.checkpoint is None
+            stem = Path(asked.data).stem or "model"
+            file = stack.enter_context(claimed_name(stem, resume=resumed))
+        folder = options.checkpoint or folder_of(file)
+        keep = options.checkpoint is not None
+        try:
+            with workplace(folder, keep=keep, resume=options.resume) as place:
+                model = _learn(
+                    asked, options, (config, expressions, earlier), place, file, quiet=as_json
+                )
+        except KeyboardInterrupt:
+            if not (folder / NAME).is_dir():
+                raise
+            msg = f"interrupted; {_again(file, options)}"
+            raise click.ClickException(msg) from None
+    _tell(model, file, asked, options, as_json=as_json)
+
+
+def _learn(
+    asked: RowRequest,
+    options: KernelOptions,
+    what: tuple[VbksConfig, tuple[Any, ...], KernelModel | None],
+    place: CheckpointDirectory,
+    file: Path,
+    *,
+    quiet: bool,
+) -> KernelModel:
+    """Read the rows, learn, and write the model and the page."""
+    from time import monotonic
+
+    from rich.console import Console
+
+    from gp_active_sensing.errors import MissingDependencyError
+    from gp_active_sensing.kernel_model import write_model
+    from gp_active_sensing_learning.data.sources import as_before, load_rows
+    from gp_active_sensing_learning.kernel_lines import show_learning
+    from gp_active_sensing_learning.kernel_selection.select import learn_model
+
+    config, expressions, earlier = what
+    rows = load_rows(asked, place.rows, earlier.time_origins if earlier else None)
+    if earlier is not None:
+        rows = as_before(rows, earlier)
+    try:  # before the first word
+        for module in ("torch", "gpytorch"):
+            importlib.import_module(module)
+    except ImportError as error:
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "torch gpytorch, or in a checkout: make heavy"
+        )
+        raise MissingDependencyError(msg) from error
+    if not quiet:
+        click.echo(
+            f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
+            f"{', '.join(rows.input_names)}; {len(expressions)} "
+            f"kernel{'s' if len(expressions) > 1 else ''}"
+        )
+    for note in rows.notes:
+        click.echo(f"note: {note}", err=True)
+    began = monotonic()
+    console = Console(quiet=quiet, soft_wrap=True)
+    way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
+    with show_learning(console) as show:
+        model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
+    told = {
+        "recipe": dict(rows.recipe),
+        "notes": list(rows.notes),
+        "rows_digest": rows.digest(),
+        "transform": rows.recipe.get("transform", "identity"),
+        "expressions": [str(e) for e in expressions],
+        "seconds": round(monotonic() - began, 1),
+    }
+    model = dataclasses.replace(model, settings=model.settings | told)
+    write_model(file, model)
+    if options.report is not None:
+        from gp_active_sensing_learning.report.kernel_page import write_kernel_page
+
+        write_kernel_page(model, options.report, rows)
+    return model
+
+
+def _tell(
+    model: KernelModel, file: Path, asked: RowRequest, options: KernelOptions, *, as_json: bool
+) -> None:
+    """Print what was learned."""
+    from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
+
+    if as_json:
+        found = {"model": str(file)} | model_mapping(model)
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    click.echo("")
+    for line in model_lines(model, SHOWN):
+        click.echo(line)
+    click.echo("")
+    click.echo(f"  model    {file}")
+    if options.report is not None:
+        click.echo(f"  report   {options.report}")
+    for what, line in _next(file, model, asked, report=options.report is not None):
+        click.echo(f"  {what:<8} {line}")
+
+
+def _check_usage(options: KernelOptions) -> None:
+    """Refuse options that contradict each other."""
+    if options.jobs is not None and options.cluster is not None:
+        msg = "--jobs is for this machine; on a cluster each worker takes one group at a time"
+        raise click.UsageError(msg)
+    if options.earlier is not None and options.refit is not None:
+        msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
+        raise click.UsageError(msg)
+    if options.report is not None:
+        check_new_file("--report", options.report, ".html")
+
+
+def _settings(
+    options: KernelOptions, overrides: Sequence[str], seed: int, earlier: KernelModel | None
+) -> tuple[VbksConfig, tuple[str, ...]]:
+    """Return the settings of VBKS, and the overrides that are not of them.
+
+    Those of an earlier model hold unless something else is said.
+    """
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.util.yaml_files import apply_overrides
+    from gp_active_sensing_learning.kernel_selection import VbksConfig
+
+    names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
+    before = {} if earlier is None else earlier.settings.get("vbks") or {}
+    said: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
+    said |= {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.stages is not None:
+        said["stages"] = _shares(options.stages)
+    own = [text for text in overrides if text.startswith(_SECTION)]
+    mapping = apply_overrides({"vbks": said | {"seed": seed}}, own)
+    rest = tuple(text for text in overrides if text not in own)
+    return from_mapping(VbksConfig, mapping["vbks"], path="vbks"), rest
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or found != sorted(set(found)) or not 0.0 < found[0] or found[-1] != 1.0:
+        msg = f"--stages: expected ascending shares that end with 1, such as 0.1,0.3,1; got {text}"
+        raise click.UsageError(msg)
+    return found
+
+
+def _way(options: KernelOptions) -> TwoStageSettings:
+    from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings
+
+    return TwoStageSettings(
+        top=options.top,
+        refit=options.refit,
+        jobs=options.jobs or 1,
+        cluster=options.cluster,
+        resume=options.resume,
+    )
+
+
+def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any, ...]:
+    from gp_active_sensing.kernels.grammar import kernel_set
+
+    if kernels is not None:
+        return kernel_set(kernels)
+    assert earlier is not None
+    return tuple(fit.composite.expression for fit in earlier.fits)
+
+
+def _again(file: Path, options: KernelOptions) -> str:
+    """Return how to go on after Ctrl-C."""
+    where = f"--out {file}"
+    if options.checkpoint is not None:
+        where += f" --checkpoint {options.checkpoint}"
+    return f"the same command with {where} --resume goes on"
+
+
+def _next(
+    file: Path, model: KernelModel, asked: RowRequest, *, report: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield what can be done with the model now."""
+    if not report:
+        yield "page", f"gp-active-sensing model report {file} --out {file.stem}.html"
+    recipe = model.settings["recipe"]
+    if recipe.get("kind") == "map":
+        # The section as a whole: a scenario's own kernel or length-scales would contradict it.
+        section: dict[str, str] = {"model": str(file)}
+        if recipe["transform"] != "identity":
+            section["transform"] = recipe["transform"]
+        inside = ", ".join(f"{key}: {value}" for key, value in section.items())
+        keys = [f"belief={{{inside}}}", *(key for key in asked.overrides if key.startswith("map."))]
+        given = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+        yield "use", f"gp-active-sensing run {recipe.get('scenario') or 'SCENARIO'} {given}"
+    else:
+        yield "predict", f"gp-active-sensing model predict {file} ROWS.csv --out predicted.csv"

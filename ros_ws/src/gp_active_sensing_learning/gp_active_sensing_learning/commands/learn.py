@@ -1,0 +1,261 @@
+"""The command ``gp-active-sensing learn``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from gp_active_sensing_learning.commands.kernels import (
+    KERNEL_OPTIONS,
+    KernelOptions,
+    distance,
+    factor,
+    kernel_options,
+    learn_kernels,
+)
+
+if TYPE_CHECKING:
+    from gp_active_sensing_learning import DataRequest, HyperParameterEstimate
+
+__all__ = ["learn"]
+
+_LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
+"""Parameters that are for length-scales only."""
+
+
+def _deviation(context: click.Context, parameter: click.Parameter, value: float | None) -> Any:
+    """Return a standard deviation, None where none is given."""
+    if value is not None and not (math.isfinite(value) and value > 0.0):
+        msg = f"expected a finite number above 0, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
+
+
+@click.command()
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--scenario", metavar="NAME", help="Whose map and belief: a shipped one or a YAML file."
+)
+@click.option("--map", "map_file", metavar="FILE", help="A road map, in place of a scenario.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Any key, e.g. belief.kernel=graph_matern or map.features=[relational]",
+)
+@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option(
+    "--scale",
+    default=1.0,
+    callback=factor,
+    metavar="X",
+    help="Factor on the values.",
+    show_default=True,
+)
+@click.option(
+    "--snap",
+    type=float,
+    callback=distance,
+    metavar="M",
+    help="Farthest of x, y from a place; default: 50, or what the model of --continue has.",
+)
+@click.option(
+    "--lambda",
+    "way",
+    type=click.Choice(("grid", "paper", "point")),
+    default="grid",
+    show_default=True,
+    help="Candidates: log-spaced about the estimate ℓ*; ℓ* and 4, 6, … 14 ℓ*; ℓ* alone.",
+)
+@click.option("--per-feature", is_flag=True, help="A length-scale for each feature.")
+@click.option(
+    "--starts", type=click.IntRange(min=1), default=4, show_default=True, help="Of the search."
+)
+@click.option(
+    "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
+)
+@click.option(
+    "--noise",
+    type=float,
+    callback=_deviation,
+    metavar="STD",
+    help="Of the sensor, where it is known: how much two readings of one place differ.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of every random draw.")
+@kernel_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the YAML; with --kernels the model, .npz",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, nothing else.")
+def learn(
+    data: str,
+    scenario: str | None,
+    map_file: str | None,
+    overrides: tuple[str, ...],
+    place: str,
+    value: str,
+    scale: float,
+    snap: float | None,
+    way: str,
+    per_feature: bool,
+    starts: int,
+    subset: int,
+    noise: float | None,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    **kernel_words: Any,
+) -> None:
+    """Learn length-scales, signal and noise from prior readings; print a `belief:` section.
+
+    And what belongs to each place alone, where places were read several times or --noise is given.
+
+    With --kernels, or --continue: learn a belief over kernels and write it as a model, which a
+    belief takes as belief.model (the commands `model …` show it and predict with it).
+
+    DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
+    scenario, whose own field is then read; or the directory of a run. For kernels also a bag, a
+    CSV file without a map, with --inputs, and one with a column for each place of a map.
+    """
+    options = KernelOptions(**kernel_words)
+    said: dict[str, Any] = {
+        **{"value": value, "place": place, "scale": scale, "snap": snap},
+        **{"scenario": scenario, "map_file": map_file, "overrides": overrides},
+    }
+    if options.kernels is not None or options.earlier is not None:
+        _refuse(_LENGTHS_ONLY, "is for length-scales; with --kernels the kernel has its own")
+        asked = options.asked(data, **said)
+        given = click.get_current_context().get_parameter_source("scale")
+        learn_kernels(
+            asked,
+            options,
+            seed=seed,
+            out=out,
+            as_json=as_json,
+            scale_given=given is ParameterSource.COMMANDLINE,
+        )
+        return
+    _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
+    from gp_active_sensing.config import to_mapping
+    from gp_active_sensing.errors import ConfigError
+    from gp_active_sensing.util.files import write_whole
+    from gp_active_sensing_learning import RowRequest, belief_section, load_readings, section_text
+    from gp_active_sensing_learning import learn as search
+    from gp_active_sensing_learning.data.bag import is_bag
+
+    if is_bag(data):
+        msg = (
+            f"{data} is a bag: learn length-scales from the run that `gp-active-sensing replay` "
+            "leaves of it, or kernels, with --kernels"
+        )
+        raise ConfigError(msg)
+    job = load_readings(RowRequest(data, **said))
+    for note in job.readings.notes:
+        click.echo(f"note: {note}", err=True)
+    estimate = search(
+        job.config,
+        job.topology,
+        job.readings,
+        starts=starts,
+        subset=subset,
+        seed=seed,
+        per_feature=per_feature,
+        noise=noise,
+    )
+    section = belief_section(estimate, job.config, way)
+    if as_json:
+        found = dataclasses.asdict(estimate) | {"belief": to_mapping(section)}
+        click.echo(json.dumps(_finite(found), indent=2, allow_nan=False))
+    text = section_text(section, _remarks(job, estimate, overrides))
+    if out is not None:
+        write_whole(out, text)
+    if not as_json:
+        click.echo(text, nl=False)
+        if out is not None:
+            click.echo(f"written: {out}", err=True)
+
+
+def _refuse(names: Sequence[str], why: str) -> None:
+    """Refuse options that were given and do not belong here."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in names and given:
+            msg = f"{parameter.opts[0]} {why}"
+            raise click.UsageError(msg)
+
+
+def _remarks(
+    job: DataRequest, estimate: HyperParameterEstimate, overrides: tuple[str, ...]
+) -> dict[str, str]:
+    """Return what the section was learned from, and how sure it is."""
+    from gp_active_sensing.kernels import graph_kernels
+
+    names = job.topology.feature_names
+    graph = job.config.kernel in graph_kernels
+    over = "the road graph" if graph else ", ".join(names if len(names) < 7 else [*names[:3], "…"])
+    scales = " ".join(f"{ell:.3g}" for ell in estimate.length_scales)
+    numbers = [
+        ("length-scale", scales, estimate.errors[0]),
+        ("signal", f"{estimate.signal_std:.3g}", estimate.errors[1]),
+        ("noise", f"{estimate.noise_std:.3g}", estimate.errors[2]),
+    ]
+    if estimate.place_gain is not None:
+        numbers.append(("each place's own", f"{estimate.place_std:.3g}", estimate.errors[3]))
+    shown = [f"{word} {number}{_within(error)}" for word, number, error in numbers]
+    mean = " ".join(f"{value:.3g}" for value in estimate.mean)
+    starts = len(estimate.log_posterior)
+    # What belongs to the section and is not in it: the map that its length-scales are of.
+    of_map = [given for given in overrides if given.startswith("map.")]
+    return {
+        "learned from": f"{job.readings.source}: {estimate.readings} readings of "
+        f"{estimate.places} places of map {job.topology.name!r}"
+        + (f", with {', '.join(of_map)}" if of_map else ""),
+        "kernel": f"{job.config.kernel} of {over}",
+        "found": ", ".join(shown),
+        "each place's own": _of_places(estimate),
+        "mean": mean if job.config.mean == "constant" else f"{mean} (constant, then slopes)",
+        "search": f"{estimate.agreeing} of {starts} starts agree",
+    }
+
+
+def _within(error: float) -> str:
+    """Return how sure a number is."""
+    if error == 0.0:
+        return " (given)"
+    return f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)"
+
+
+def _of_places(estimate: HyperParameterEstimate) -> str:
+    """Return what the readings say of what belongs to each place alone."""
+    if estimate.place_gain is None:
+        again = estimate.readings - estimate.places
+        read = f"only {again} readings are" if again else "no reading is"
+        return (
+            f"not known: {read} of a place that was read before, so the noise above has it in it. "
+            "Half of its variance is taken for it; read places again, or give the sensor's --noise"
+        )
+    gain = estimate.place_gain
+    if estimate.place_told:
+        return f"{gain:.1f} nat more probable than nothing"
+    return f"not certain, {gain:.1f} nat against nothing: both are candidates"
+
+
+def _finite(found: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data with null where a number is not finite: JSON has no word for it."""
+    errors = [e if math.isfinite(e) else None for e in found["errors"]]
+    gain = found["place_gain"]
+    known = gain is not None and math.isfinite(gain)
+    return found | {"errors": errors, "place_gain": gain if known else None}

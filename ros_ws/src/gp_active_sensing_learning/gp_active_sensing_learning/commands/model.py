@@ -1,0 +1,221 @@
+"""The commands ``gp-active-sensing model …``: inspect a kernel model and predict with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gp_active_sensing_learning.commands.kernels import (
+    bag_options,
+    check_new_file,
+    distance,
+    factor,
+)
+
+if TYPE_CHECKING:
+    from gp_active_sensing.topology import Topology
+
+__all__ = ["model"]
+
+_file = click.Path(path_type=Path, dir_okay=False)
+_model = click.argument("file", metavar="FILE", type=_file)
+_OF_PLACES = (
+    click.option("--scenario", metavar="NAME", help="The rows have places of this one's map."),
+    click.option(
+        "--map", "map_file", metavar="FILE", help="The rows have places of this road map."
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Of the map, e.g. map.features=[relational]",
+    ),
+    click.option("--place", default="", metavar="COLUMN", help="With the names of the places."),
+)
+
+
+def _places(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say of which map the places of rows are."""
+    for option in reversed(_OF_PLACES):
+        command = option(command)
+    return command
+
+
+@click.group()
+def model() -> None:
+    """Show, prune and predict with models that `learn --kernels` wrote."""
+
+
+@model.command()
+@_model
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Kernels that are listed; default: 12."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON: all of it.")
+def show(file: Path, top: int | None, as_json: bool) -> None:
+    """Say what the model FILE believes: kernels, noise, lengths, how the learning ended."""
+    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
+
+    found = read_model(file)
+    if as_json:
+        click.echo(json.dumps({"model": str(file)} | model_mapping(found), indent=2))
+        return
+    for line in model_lines(found, top or SHOWN):
+        click.echo(line)
+
+
+@model.command()
+@_model
+@click.argument("rows", metavar="ROWS", type=_file)
+@click.option("--out", type=_file, metavar="FILE", required=True, help="The table, .csv")
+@_places
+def predict(
+    file: Path,
+    rows: Path,
+    out: Path,
+    scenario: str | None,
+    map_file: str | None,
+    overrides: tuple[str, ...],
+    place: str,
+) -> None:
+    """Write what the model FILE expects at ROWS, a CSV file with its inputs as columns.
+
+    The same table comes out with three columns more: mean and std of the field, and reading_std,
+    of a reading of it.
+    """
+    from rich.console import Console
+
+    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing_learning.predict import predict_table
+
+    check_new_file("--out", out, ".csv", "the table")
+    if out.exists() and file.exists() and out.samefile(file):
+        msg = f"--out: {out} is the model itself; write the table to another file"
+        raise click.UsageError(msg)
+    topology = _map(scenario, map_file, overrides, place)
+    found = read_model(file)
+    console = Console(quiet=not Console().is_terminal)
+    with console.status("predicting") as status:
+        done = predict_table(
+            found,
+            rows,
+            out,
+            topology=topology,
+            place=place,
+            progress=lambda count: status.update(f"predicting: {count} rows"),
+        )
+    click.echo(f"written: {out}, {done.rows} rows")
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _map(
+    scenario: str | None, map_file: str | None, overrides: tuple[str, ...], place: str
+) -> Topology | None:
+    """Return the map that rows have places of, None = they have the inputs themselves."""
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.sim.scenario import load_scenario
+    from gp_active_sensing.topology import MapConfig, build_topology
+    from gp_active_sensing.util.yaml_files import apply_overrides
+
+    if scenario is not None and map_file is not None:
+        msg = "--scenario and --map: give one of them"
+        raise click.UsageError(msg)
+    if scenario is not None:
+        return build_topology(load_scenario(scenario, overrides=overrides).map)
+    if map_file is None:
+        if overrides or place:
+            msg = f"{'--set' if overrides else '--place'} needs --scenario or --map"
+            raise click.UsageError(msg)
+        return None
+    whole: dict[str, Any] = apply_overrides({"map": {"file": map_file}}, overrides)
+    return build_topology(from_mapping(MapConfig, whole["map"], path="map"))
+
+
+@model.command()
+@_model
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", required=True, help="Kernels that stay."
+)
+@click.option("--out", type=_file, metavar="FILE", required=True, help="The smaller model, .npz")
+def prune(file: Path, top: int, out: Path) -> None:
+    """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
+    from gp_active_sensing.kernel_model import read_model, write_model
+
+    check_new_file("--out", out, ".npz", "the model file")
+    found = read_model(file)
+    kept = found.prune(top)
+    write_model(out, kept)
+    share = float(found.belief.probabilities[:top].sum())
+    click.echo(
+        f"written: {out}, {len(kept.fits)} of {len(found.fits)} kernels, which had {share:.3f} of "
+        "the belief"
+    )
+
+
+@model.command()
+@_model
+@click.option(
+    "--data",
+    metavar="DATA",
+    help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as of learn.",
+)
+@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option(
+    "--scale",
+    type=float,
+    callback=factor,
+    metavar="X",
+    help="Factor on the values; default: the model's",
+)
+@click.option(
+    "--snap",
+    type=float,
+    callback=distance,
+    metavar="M",
+    help="Farthest of x, y from a place; default: the model's",
+)
+@_places
+@bag_options
+@click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
+def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
+    """Write a page about the model FILE; with --data also how well it predicts those rows."""
+    import tempfile
+
+    from gp_active_sensing.errors import ConfigError
+    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing_learning.data.sources import asked_of, load_rows
+    from gp_active_sensing_learning.data.table import check_stamps
+    from gp_active_sensing_learning.report.kernel_page import write_kernel_page
+
+    check_new_file("--out", out, ".html", "the page")
+    given = {name: value for name, value in said.items() if value not in (None, "", ())}
+    if data is None:
+        if given:
+            option = {"map_file": "map", "overrides": "set"}.get(name := next(iter(given)), name)
+            msg = f"--{option.replace('_', '-')} is for --data"
+            raise click.UsageError(msg)
+        write_kernel_page(read_model(file), out)
+        click.echo(str(out))
+        return
+    found = read_model(file)
+    asked = asked_of(found, data, given)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = load_rows(asked, Path(folder), found.time_origins)
+        if set(rows.input_names) != set(found.input_names):
+            msg = (
+                f"the model's inputs are {', '.join(found.input_names)}, those of {data} "
+                f"{', '.join(rows.input_names)}; give the map it was learned on"
+            )
+            raise ConfigError(msg)
+        told = check_stamps(found, rows.recipe.get("times") or {}, rows.source)
+        for note in (*rows.notes, *told):
+            click.echo(f"note: {note}", err=True)
+        write_kernel_page(found, out, rows)
+    click.echo(str(out))

@@ -1,0 +1,253 @@
+"""Prior readings: values at places of a map, from a table, a scenario or a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import ReadingUsed
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.world import build_world
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.tables import MISSING, Chunk, Table
+from gp_active_sensing_learning.data.table import (
+    PLACE_COLUMNS,
+    WholeRows,
+    open_table,
+    value_column,
+)
+
+__all__ = [
+    "LEAST_PLACES",
+    "SNAP",
+    "PriorReadings",
+    "read_csv",
+    "read_run",
+    "read_scenario",
+]
+
+LEAST_PLACES = 8
+"""Places with a reading that hyper-parameters can be learned from, at least."""
+SNAP = 50.0
+"""Farthest that a position may be from its place, unless it is said [m]."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PriorReadings:
+    """Readings of some places of a map.
+
+    Args:
+        places: (r,) place of each reading; a place may have several.
+        values: (r,) in the sensor's unit.
+        source: where they are from, for messages.
+        held_out: nothing is learned from them: one will do, and nothing has to vary.
+        notes: what was noticed as they were read, a sentence each.
+        snap: farthest that a position could be from its place [m]; None = places had their names.
+    """
+
+    places: IntArray
+    values: FloatArray
+    source: str
+    held_out: bool = False
+    notes: tuple[str, ...] = ()
+    snap: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.held_out:
+            if not len(self.places):
+                msg = f"{self.source}: has no reading of any place of the map"
+                raise ReadingError("too_few", msg)
+            return
+        count = len(np.unique(self.places))
+        if count < LEAST_PLACES:
+            msg = (
+                f"{self.source}: expected readings of {LEAST_PLACES} places or more to learn from, "
+                f"got {count}"
+            )
+            raise ReadingError("too_few", msg)
+        if np.ptp(self.values) <= 1e-9 * np.abs(self.values).max():
+            msg = (
+                f"{self.source}: all {len(self.values)} values are {self.values[0]:g}; a field "
+                "that does not vary has no length-scale to learn"
+            )
+            raise ReadingError("constant", msg)
+
+    def subset(self, places: int, seed: int) -> PriorReadings:
+        """Return the readings of so many places, drawn by the seed."""
+        known = np.unique(self.places)
+        if places >= len(known):
+            return self
+        rng = np.random.default_rng([seed, 0x1EA2])
+        chosen = np.isin(self.places, rng.permutation(known)[:places])
+        return replace(self, places=self.places[chosen], values=self.values[chosen])
+
+
+def read_csv(
+    path: Path,
+    topology: Topology,
+    *,
+    place: str = "",
+    value: str = "",
+    scale: float = 1.0,
+    snap: float | None = None,
+    usual_snap: float = SNAP,
+    held_out: bool = False,
+) -> PriorReadings:
+    """Read a table with a column of place names, or columns x and y, and a column of values.
+
+    Columns are divided by commas, semicolons or tabs, see `Table`. A row without a place or a
+    value is left out; so is one farther than `snap` from every place. Both are counted, and said
+    in `notes`.
+
+    Args:
+        path: of a CSV file with a header.
+        topology: the map.
+        place: column with the names of places; "" = the first of place, id, segment, name, edge,
+            location that is there, else x and y.
+        value: column with the values; "" = value, reading or speed, or the only other one.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said.
+        held_out: nothing is learned from them, see `PriorReadings`.
+
+    Raises:
+        ConfigError: `snap` for a table with the names of places.
+        ReadingError: a file, column, name or value that cannot be used; or too few readings.
+    """
+    names = {name: i for i, name in enumerate(topology.names)}
+    reach = usual_snap if snap is None else snap
+    places: list[int] = []
+    values: list[float] = []
+    unknown: dict[str, int] = {}
+    nowhere = 0
+    with open_table(path) as table:
+        by_place = _place_column(table, place)
+        if by_place and snap is not None:
+            msg = (
+                f"--snap is for positions, columns x and y: {path} has the names of places in "
+                f"column {by_place!r}; leave it out"
+            )
+            raise ConfigError(msg)
+        column = value_column(table, value, {by_place, "x", "y"})
+        columns = (column,) if by_place else ("x", "y", column)
+        whole = WholeRows(table, columns)
+        for chunk in table.chunks(columns):
+            rows = whole.of(chunk)
+            if by_place:
+                at = _named(chunk, rows, table.column(by_place), names, unknown)
+            else:
+                at = [topology.snap(x, y, reach) for x, y in chunk.values[rows, :2].tolist()]
+            nowhere += at.count(None)
+            found = zip(at, chunk.values[rows, -1].tolist(), strict=True)
+            there = [(where, reading) for where, reading in found if where is not None]
+            places += [where for where, _ in there]
+            values += [scale * reading for _, reading in there]
+    if unknown:
+        raise _unknown_places(path, by_place, unknown, topology)
+    notes = whole.notes()
+    if nowhere:
+        why = f"have no {by_place}" if by_place else f"are more than {reach:g} m from any place"
+        notes.append(f"{nowhere} of {table.rows} rows {why} and are left out")
+    return PriorReadings(
+        np.array(places, dtype=np.int64),
+        np.array(values),
+        str(path),
+        held_out,
+        tuple(notes),
+        None if by_place else reach,
+    )
+
+
+def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
+    """Return one reading of the scenario's sensor at every place, at the mission's start."""
+    world = build_world(scenario)
+    found = [(x, world.sensor.read(x, 0, 0)) for x in range(topology.n)]
+    read = [(x, reading.value) for x, reading in found if reading is not None]
+    places = np.array([x for x, _ in read], dtype=np.int64)
+    values = np.array([v for _, v in read])
+    lost = topology.n - len(read)
+    note = f"{lost} of {topology.n} places gave no reading: the sensor drops some"
+    notes = (note,) if lost else ()
+    return PriorReadings(places, values, f"scenario {scenario.name!r}", notes=notes)
+
+
+def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> PriorReadings:
+    """Return the readings of a run, from its journal; `held_out` as of `PriorReadings`.
+
+    Raises:
+        RunError: not a run directory.
+        ReadingError: too few readings.
+    """
+    events = parse_events(RunDirectory.open(path).events())
+    readings = [event.reading for event in events if isinstance(event, ReadingUsed)]
+    used = [
+        (reading.location, reading.value)
+        for reading in readings
+        if reading.location is not None
+        and 0 <= reading.location < topology.n
+        and math.isfinite(reading.value)
+    ]
+    places = np.array([x for x, _ in used], dtype=np.int64)
+    values = np.array([v for _, v in used])
+    lost = len(readings) - len(used)
+    why = "have no place of the map, or no finite value, and are left out"
+    note = f"{lost} of {len(readings)} readings {why}"
+    return PriorReadings(places, values, str(path), held_out, (note,) if lost else ())
+
+
+def _place_column(table: Table, given: str) -> str:
+    """Return the column with the names of places, "" where there are positions."""
+    name = given or next((name for name in PLACE_COLUMNS if name in table.header), "")
+    if name:
+        table.column(name)
+    elif not {"x", "y"} <= set(table.header):
+        msg = (
+            f"{table.path}: expected a column with the names of places "
+            f"({', '.join(PLACE_COLUMNS)}), or x and y [m]; got {listed(table.header)}. Say which "
+            "with --place"
+        )
+        raise ReadingError("no_place", msg)
+    return name
+
+
+def _named(
+    chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
+) -> list[int | None]:
+    """Return the places that rows name, None where they name none or one that is not there.
+
+    Args:
+        chunk: of the table.
+        rows: which of its rows.
+        at: column with the names.
+        places: number of each place.
+        unknown: gets names that are no places, each with its first line.
+    """
+    found: list[int | None] = []
+    for k in rows.tolist():
+        name = chunk.rows[k][at].strip()
+        found.append(places.get(name))
+        if name not in places and name.lower() not in MISSING:
+            unknown.setdefault(name, chunk.lines[k])
+    return found
+
+
+def _unknown_places(
+    path: Path, column: str, unknown: Mapping[str, int], topology: Topology
+) -> ReadingError:
+    shown = [f"line {line}: {name!r}" for name, line in list(unknown.items())[:_SHOWN]]
+    more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+    hint = suggest(next(iter(unknown)), topology.names)
+    msg = (
+        f"{path}: column {column!r} has {len(unknown)} names that are no places of map "
+        f"{topology.name!r}: {', '.join(shown)}{more}.{hint}"
+    )
+    return ReadingError("unknown_place", msg)

@@ -1,0 +1,204 @@
+"""Resolve what a user asked to learn from: map, belief configuration and readings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim.scenario import load_scenario
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.stored import check_places, stored_map
+from gp_active_sensing.util.yaml_files import apply_overrides
+from gp_active_sensing_learning.data.readings import (
+    SNAP,
+    PriorReadings,
+    read_csv,
+    read_run,
+    read_scenario,
+)
+
+__all__ = ["DataRequest", "RowRequest", "found_map", "load_readings", "refuse"]
+
+
+ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
+"""Kernel that is learned where none is given."""
+
+
+@dataclass(frozen=True)
+class RowRequest:
+    """What a user said about the data.
+
+    Args:
+        data: a CSV file, a run directory, a scenario or a bag.
+        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
+        value: column with the values.
+        place: column with the names of places.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said: that of a model.
+        scenario, map_file: whose map.
+        overrides: ``a.b=value``.
+        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
+        held_out: nothing is learned from the rows, see `Dataset.checked`.
+    """
+
+    data: str
+    inputs: tuple[str, ...] = ()
+    value: str = ""
+    place: str = ""
+    scale: float = 1.0
+    snap: float | None = None
+    usual_snap: float = SNAP
+    scenario: str | None = None
+    map_file: str | None = None
+    overrides: tuple[str, ...] = ()
+    reading_topic: str = ""
+    reading_type: str = ""
+    reading_field: str = ""
+    pose_topic: str = ""
+    pose_type: str = ""
+    transform: str | None = None
+    held_out: bool = False
+
+    @property
+    def of_map(self) -> bool:
+        """Whether a map is named."""
+        return self.scenario is not None or self.map_file is not None
+
+    @property
+    def of_bag(self) -> dict[str, str]:
+        """What is said that only a bag has."""
+        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
+        return {name: text for name in names if (text := getattr(self, name))}
+
+
+@dataclass(frozen=True, eq=False)
+class DataRequest:
+    """Everything that learning needs.
+
+    Args:
+        config: kernel, mean and transform.
+        topology: the map.
+        readings: of some of its places.
+    """
+
+    config: BeliefConfig
+    topology: Topology
+    readings: PriorReadings
+
+
+def load_readings(asked: RowRequest) -> DataRequest:
+    """Find what is asked for: map, configuration and readings of places.
+
+    Args:
+        asked: a CSV file, a run directory, or a scenario. Without a scenario, its overrides are of
+            the sections `map` and `belief`.
+
+    Raises:
+        ActiveSensingError: something that cannot be found or used.
+    """
+    data, path = asked.data, Path(asked.data)
+    table = path.suffix.lower() in (".csv", ".tsv", ".txt") or asked.of_map
+    if path.is_dir() or not table:
+        if asked.of_map:
+            msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
+            raise ConfigError(msg)
+        if asked.scale != 1.0:
+            msg = f"--scale is for a table or a bag: the readings of {data} have their unit"
+            raise ConfigError(msg)
+        why = f"a table, and {data} is a scenario or a run: leave it out"
+        refuse(asked, ("place", "value", "snap"), why)
+        if path.is_dir():
+            run = RunDirectory.open(path)
+            section = run.config.get("map")
+            kept = dict(run.config)
+            if isinstance(section, Mapping):
+                kept["map"] = to_mapping(stored_map(section, run.start, base_dir=path))
+            config, topology = _sections(kept, asked.overrides, path)
+            if not asked.overrides and not kept["map"]["topic"]:  # which grows
+                check_places(run.start, topology, path)
+            return _job(config, topology, read_run(path, topology, held_out=asked.held_out))
+        scenario = load_scenario(data, overrides=asked.overrides)
+        topology = build_topology(scenario.map)
+        return _job(scenario.belief, topology, read_scenario(scenario, topology))
+    config, topology = found_map(asked)
+    readings = read_csv(
+        path,
+        topology,
+        place=asked.place,
+        value=asked.value,
+        scale=asked.scale,
+        snap=asked.snap,
+        usual_snap=asked.usual_snap,
+        held_out=asked.held_out,
+    )
+    return _job(config, topology, readings)
+
+
+def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:
+    """Return the job of learning one kernel: the one that is given, or one for the kind of map."""
+    if config.kernel is None:
+        along = topology.roads and set(topology.feature_names) <= {"x", "y"}
+        config = dataclasses.replace(
+            config,
+            kernel=ON_ROADS if along else ON_FEATURES,
+            # What a mission began with that had a belief over kernels.
+            model=None,
+            kernels=BeliefConfig.kernels,
+            scales=BeliefConfig.scales,
+            model_mark=None,
+        )
+    return DataRequest(config, topology, readings)
+
+
+def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
+    """Return the belief's configuration and the map that a CSV file's places are of.
+
+    Raises:
+        ConfigError: both, or none of `scenario` and `map_file`, or something that cannot be used.
+    """
+    if (asked.scenario is None) == (asked.map_file is None):
+        msg = (
+            f"{asked.data}: say whose map its places are of, with --scenario or with --map, not "
+            "both"
+        )
+        raise ConfigError(msg)
+    if asked.scenario is not None:
+        whole = load_scenario(asked.scenario, overrides=asked.overrides)
+        return whole.belief, build_topology(whole.map)
+    roads = {"map": {"file": asked.map_file}, "belief": {}}
+    return _sections(roads, asked.overrides)
+
+
+def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
+    """Refuse options that would not be used.
+
+    Args:
+        asked: what the user said.
+        names: of the options.
+        what: they are for, and why not here.
+    """
+    for name in names:
+        if getattr(asked, name) not in (None, ""):
+            msg = f"--{name} is for {what}"
+            raise ConfigError(msg)
+
+
+def _sections(
+    mapping: Mapping[str, Any], overrides: Sequence[str], base: Path | None = None
+) -> tuple[BeliefConfig, Topology]:
+    whole = apply_overrides({k: mapping.get(k) for k in ("map", "belief")}, overrides)
+    unknown = set(whole) - {"map", "belief"}
+    if unknown:
+        msg = f"{min(unknown)}: unknown section; without a scenario there are map and belief"
+        raise ConfigError(msg)
+    config = from_mapping(BeliefConfig, whole["belief"], path="belief")
+    return config, build_topology(from_mapping(MapConfig, whole["map"], path="map"), base_dir=base)

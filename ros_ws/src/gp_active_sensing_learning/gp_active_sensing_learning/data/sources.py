@@ -1,0 +1,325 @@
+"""Rows to learn kernels from: a table, a scenario, a run or a bag; or as for an earlier model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief.prior import TRANSFORMS
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.replay.options import ReplayOptions
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.util.yaml_files import apply_overrides
+from gp_active_sensing_learning.data.bag import is_bag, read_bag
+from gp_active_sensing_learning.data.dataset import Dataset, ReadOptions, transformed
+from gp_active_sensing_learning.data.readings import SNAP
+from gp_active_sensing_learning.data.request import (
+    DataRequest,
+    RowRequest,
+    found_map,
+    load_readings,
+    refuse,
+)
+from gp_active_sensing_learning.data.table import check_stamps, is_wide, read_table, read_wide
+
+__all__ = [
+    "as_before",
+    "asked_as_before",
+    "asked_of",
+    "is_table",
+    "load_rows",
+    "map_rows",
+    "transform_said",
+]
+
+
+_TABLES = (".csv", ".tsv", ".txt")
+_SCENARIOS = (".yaml", ".yml")
+_TRANSFORM = "belief.transform"
+
+
+def load_rows(
+    asked: RowRequest, folder: Path | None = None, origins: Mapping[str, str] | None = None
+) -> Dataset:
+    """Read the rows that are asked for.
+
+    With a map (of the scenario, the run, the bag's own mission, or the one that is named) the
+    inputs are the features of the place of each reading; with `inputs` they are what is named.
+
+    Args:
+        asked: what the user said.
+        folder: where a long log is kept, see `MemmapWriter`; None = in memory.
+        origins: stamps from which hours are counted, by input: those of an earlier model.
+
+    Raises:
+        ActiveSensingError: something that cannot be found or used; the message says what to do.
+    """
+    path = Path(asked.data)
+    how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
+    table = is_table(asked.data)
+    if asked.inputs and asked.of_map and (is_bag(asked.data) or not table):
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other"
+        )
+        raise ConfigError(msg)
+    if is_bag(asked.data):
+        return _of_bag(asked, how)
+    if asked.of_bag:
+        option = next(iter(asked.of_bag)).replace("_", "-")
+        msg = f"--{option} is for a bag, and {asked.data} is none"
+        raise ConfigError(msg)
+    if asked.inputs and not asked.of_map:
+        if not table:
+            msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
+            raise ConfigError(msg)
+        refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
+        said = asked.transform or transform_said(asked.overrides, alone=True)
+        how = replace(how, transform=said or how.transform)
+        return read_table(path, asked.inputs, asked.value, how)
+    if path.suffix.lower() in _TABLES and not asked.of_map:
+        msg = (
+            f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
+            "map the places are of, with --scenario or --map"
+        )
+        raise ConfigError(msg)
+    if asked.of_map and table and not asked.place:
+        config, topology = found_map(asked)
+        if is_wide(path, topology):
+            one = f"a table with a row for each reading; {path} has a column for each place"
+            refuse(asked, ("value", "snap"), f"{one}: leave it out")
+            how = replace(how, transform=asked.transform or config.transform)
+            rows = read_wide(path, topology, asked.inputs, how)
+            return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
+    if asked.inputs:
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other; both are for a table with a column for each place"
+        )
+        raise ConfigError(msg)
+    job = load_readings(asked)
+    rows = map_rows(job, asked.value or "value", asked.transform)
+    given = path.is_dir() or asked.of_map
+    scenario = asked.scenario or ("" if given else asked.data)
+    return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
+
+
+def map_rows(job: DataRequest, output_name: str = "value", transform: str | None = None) -> Dataset:
+    """Return the readings of a map's places, with the features of the places as inputs.
+
+    Args:
+        job: map and readings.
+        output_name: of the values.
+        transform: of the values; None = that of the job's belief.
+    """
+    topology, readings = job.topology, job.readings
+    transform = transform or job.config.transform
+    values = transformed(readings.values, transform, readings.source)
+    recipe: dict[str, Any] = {
+        "kind": "map",
+        "map": topology.name,
+        "times": {},
+        "transform": transform,
+    }
+    if readings.snap is not None:
+        recipe["snap"] = readings.snap
+    return Dataset(
+        topology.features[readings.places],
+        values,
+        tuple(topology.feature_names),
+        output_name,
+        readings.source,
+        readings.notes,
+        recipe,
+    ).checked(held_out=readings.held_out)
+
+
+def is_table(data: str) -> bool:
+    """Whether data are a file that is read as a CSV table, by its name where it is not there.
+
+    No run, bag or scenario is one.
+    """
+    path = Path(data)
+    suffix = path.suffix.lower()
+    if path.is_dir() or is_bag(data):
+        return False
+    return suffix in _TABLES or (path.is_file() and suffix not in _SCENARIOS)
+
+
+def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | None:
+    """Return the transform that overrides ask for; None = they do not.
+
+    Args:
+        overrides: ``a.b=value``.
+        alone: there is no scenario that anything else could override.
+
+    Raises:
+        ConfigError: another key than `belief.transform` where it is alone, or another word than a
+            transform.
+    """
+    for text in overrides:
+        key = text.partition("=")[0].strip()
+        if alone and key != _TRANSFORM:
+            msg = f"{key}: without a map only {_TRANSFORM} and vbks.… can be set"
+            raise ConfigError(msg)
+    own = [text for text in overrides if text.strip().startswith("belief")]
+    belief = apply_overrides({}, own).get("belief")
+    word = belief.get("transform") if isinstance(belief, Mapping) else None
+    if word is None:
+        return None
+    if word not in TRANSFORMS:
+        hint = suggest(str(word), TRANSFORMS)
+        msg = f"{_TRANSFORM}: expected one of {', '.join(TRANSFORMS)}, got {word!r}.{hint}"
+        raise ConfigError(msg)
+    return str(word)
+
+
+def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
+    refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
+    given = ReplayOptions(
+        scenario=asked.scenario or "",
+        map_file=asked.map_file or "",
+        overrides=asked.overrides,
+        reading_topic=asked.reading_topic,
+        reading_type=asked.reading_type,
+        reading_field=asked.reading_field,
+        pose_topic=asked.pose_topic,
+        pose_type=asked.pose_type,
+    )
+    if asked.inputs:
+        transform = [text for text in asked.overrides if text.startswith("belief.")]
+        said = asked.transform or transform_said(transform, alone=True)
+        given = replace(given, overrides=tuple(t for t in asked.overrides if t not in transform))
+        how = replace(how, transform=said or how.transform)
+        return read_bag(asked.data, asked.inputs, given, how)
+    if asked.scale != 1.0:
+        given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
+    with tempfile.TemporaryDirectory(dir=how.folder, prefix="bag-") as inside:
+        run = Path(inside) / "run"
+        # As the node would have taken it in: every reading at its place on the map.
+        replay_bag(asked.data, run, given, belief_only=True)
+        job = load_readings(RowRequest(str(run), held_out=asked.held_out))
+        rows = map_rows(job, transform=asked.transform)
+    source = f"bag {asked.data} on map {rows.recipe['map']!r}"
+    return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})
+
+
+_KINDS = {
+    "table": "columns of a table",
+    "map": "places of a map",
+    "wide": "places of a map, and hours",
+    "bag": "positions of a bag",
+}
+_OF_MAPS = ("map", "wide")
+_UNNAMED = "value"
+"""Output of a map's readings where no column was named."""
+
+
+def asked_as_before(asked: RowRequest, earlier: KernelModel, *, scale_given: bool) -> RowRequest:
+    """Return what is asked for, with what is not said taken from an earlier model.
+
+    Args:
+        asked: what the user said.
+        earlier: the model to be continued.
+        scale_given: the scale is the user's, not the default one.
+
+    Raises:
+        ConfigError: another transform, scale or output than the model's.
+    """
+    recipe = earlier.recipe
+    transform = _transform(earlier)
+    said = transform_said(asked.overrides)
+    if said is not None and said != transform:
+        raise _differs("belief.transform", transform, said)
+    scale = float(recipe.get("scale", 1.0))
+    if scale_given and asked.scale != scale:
+        raise _differs("--scale", f"{scale:g}", f"{asked.scale:g}")
+    kind, name = recipe.get("kind"), earlier.output_name
+    named = name != _UNNAMED or kind not in _OF_MAPS
+    if asked.value and named and asked.value != name:
+        raise _differs("--value", name, asked.value)
+    table = is_table(asked.data)
+    inputs = asked.inputs
+    of_map = asked.scenario is not None or asked.map_file is not None
+    if table and of_map == (kind == "wide") and kind in ("table", "wide"):
+        inputs = inputs or earlier.input_names
+    return replace(
+        asked,
+        inputs=inputs,
+        value=asked.value or (name if table and named else ""),
+        scale=scale if table or is_bag(asked.data) else asked.scale,
+        usual_snap=_snap(earlier),
+        transform=transform,
+    )
+
+
+def as_before(rows: Dataset, earlier: KernelModel) -> Dataset:
+    """Return the rows that were read, named as those of an earlier model.
+
+    Raises:
+        ConfigError: they are of another kind, or another quantity.
+        ReadingError: time stamps where there were numbers.
+    """
+    recipe = earlier.recipe
+    kind = recipe.get("kind")
+    if kind not in (None, rows.recipe.get("kind")):
+        is_now = _KINDS.get(str(rows.recipe.get("kind")), "something else")
+        msg = (
+            f"the model to be continued was learned from {_KINDS.get(str(kind), kind)}, "
+            f"{rows.source} gives {is_now}: give rows of the same kind, all of them, old and new"
+        )
+        raise ConfigError(msg)
+    told = check_stamps(earlier, rows.recipe.get("times") or {}, rows.source)
+    if kind is None:
+        return replace(rows, notes=(*rows.notes, *told))
+    if kind not in _OF_MAPS and rows.output_name != earlier.output_name:
+        raise _differs("the values", earlier.output_name, rows.output_name)
+    kept = {key: recipe[key] for key in ("scale", "scenario") if recipe.get(key)}
+    snap = {"snap": recipe["snap"]} if "snap" in recipe else {}
+    return replace(rows, output_name=earlier.output_name, recipe=snap | {**rows.recipe, **kept})
+
+
+def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowRequest:
+    """Return how rows are read that a model is held against, and nothing is learned from.
+
+    Args:
+        model: whose inputs, transform, scale and snap they have.
+        data: a CSV file, a run directory, a scenario or a bag.
+        said: fields of `RowRequest` that the user gave.
+    """
+    recipe = model.recipe
+    bag, table = is_bag(data), is_table(data)
+    kind = recipe.get("kind")
+    of_map = "scenario" in said or "map_file" in said
+    inputs = (table and (not of_map or kind == "wide")) or (bag and not of_map and kind != "map")
+    asked = RowRequest(
+        data,
+        inputs=model.input_names if inputs else (),
+        value=model.output_name if table and not of_map else "",
+        scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
+        usual_snap=_snap(model),
+        transform=_transform(model),
+        held_out=True,
+    )
+    return replace(asked, **said)
+
+
+def _snap(model: KernelModel) -> float:
+    """Return how far from their places positions were; older models do not say."""
+    return float(model.recipe.get("snap", SNAP))
+
+
+def _transform(model: KernelModel) -> str:
+    return str(model.settings.get("transform") or model.recipe.get("transform") or "identity")
+
+
+def _differs(what: str, before: str, now: str) -> ConfigError:
+    msg = (
+        f"{what}: the model to be continued has {before}, this says {now}; its old rows and the "
+        "new ones must be the same quantity: leave it out, or learn again without --continue"
+    )
+    return ConfigError(msg)

@@ -1,0 +1,308 @@
+"""Read rows from CSV tables: some columns are the inputs, or each place of a map has a column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import IntArray
+from gp_active_sensing.util.tables import HOUR, Chunk, Table
+from gp_active_sensing_learning.data.dataset import (
+    Dataset,
+    MemmapWriter,
+    ReadOptions,
+    check_inputs,
+    refuse_empty,
+)
+
+__all__ = [
+    "HOURS",
+    "PLACE_COLUMNS",
+    "WholeRows",
+    "check_stamps",
+    "is_wide",
+    "open_table",
+    "read_table",
+    "read_wide",
+    "value_column",
+]
+
+PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
+"""Usual names of a column with the names of places."""
+HOURS = "hours"
+"""Input that is the time of a line."""
+_VALUE_COLUMNS = ("value", "reading", "speed")
+_TIMES = (HOURS, "time", "timestamp", "date", "datetime")
+_LINES = 3
+"""Lines without a number that are named, of each column."""
+_SEARCHED, _HINTS = 12, 3
+"""Columns that are no places: for so many a near name is looked for, so many are said, at most."""
+
+
+def open_table(path: Path) -> Table:
+    """Return a table of readings; cells that its rows lack are missing values."""
+    return Table(path, partial(ReadingError, "table"), ragged=True)
+
+
+def value_column(table: Table, given: str, taken: Collection[str]) -> str:
+    """Return the column with the values: the given one, a usual one, or the only one left.
+
+    Raises:
+        ReadingError: no such column, or which one is meant cannot be said.
+    """
+    left = [name for name in table.header if name not in taken]
+    usual = [given] if given else [name for name in _VALUE_COLUMNS if name in left]
+    if usual or len(left) == 1:
+        found = (usual or left)[0]
+        table.column(found)
+        return found
+    msg = f"{table.path}: which column has the values? Say it with --value; got {listed(left)}"
+    raise ReadingError("no_value", msg)
+
+
+class WholeRows:
+    """Finds the rows of a table with a number in every column, and counts the others.
+
+    Args:
+        table: that is read.
+        columns: (c,) names.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+        self._table, self._columns = table, columns
+        self._known = np.zeros(len(columns), dtype=np.int64)
+        self._lacking: dict[str, list[int]] = {name: [] for name in columns}
+        self._count = 0
+
+    def of(self, chunk: Chunk) -> IntArray:
+        """Return which rows (k,) of the next chunk have a number in every column."""
+        present = ~np.isnan(chunk.values)
+        self._known += present.sum(axis=0)
+        whole = present.all(axis=1)
+        self._count += int(whole.sum())
+        lost = np.flatnonzero(~whole)
+        first = present[lost].argmin(axis=1)
+        for column, lines in enumerate(self._lacking.values()):
+            found = lost[first == column][: _LINES - len(lines)]
+            lines += [chunk.lines[row] for row in found.tolist()]
+        return np.flatnonzero(whole)
+
+    def notes(self) -> list[str]:
+        """Return what is said of the rows that are left out, once all are read.
+
+        Raises:
+            ReadingError: there are no rows, or a column has no number.
+        """
+        rows = self._table.rows
+        self._table.check_rows()
+        refuse_empty(str(self._table.path), self._columns, self._known, rows)
+        if self._count == rows:
+            return []
+        where = "; ".join(
+            f"{name} in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+            + (" …" if len(lines) >= _LINES else "")
+            for name, lines in self._lacking.items()
+            if lines
+        )
+        return [f"{rows - self._count} of {rows} rows lack a number and are left out: {where}"]
+
+
+def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) -> Dataset:
+    """Read the rows of a table in one pass, some at a time; no map is needed.
+
+    Rows without a number in one of the columns are left out, and `notes` says how many and where.
+
+    Args:
+        path: of a CSV file with a header.
+        inputs: (d,) columns; one of time stamps becomes hours since its first.
+        value: column of the outputs; "" = value, reading or speed, or the only other one.
+        how: scale and transform of the outputs, and the like.
+
+    Raises:
+        ConfigError: no inputs, or one of them twice.
+        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
+            learned from, see `Dataset.checked`.
+    """
+    _check_inputs(inputs, value)
+    with open_table(path) as table, closing(MemmapWriter(len(inputs), how.folder)) as store:
+        value = value_column(table, value, set(inputs))
+        columns = (*inputs, value)
+        whole = WholeRows(table, columns)
+        for chunk in table.chunks(columns, inputs, how.origins):
+            found = chunk.values[whole.of(chunk)]
+            found[:, -1] = how.output(found[:, -1], f"{path}: {value}")
+            store.add(found)
+        notes = whole.notes()
+        X, y = store.arrays()
+    times = {name: origin.isoformat() for name, origin in table.origins.items()}
+    notes += [f"{name} is in hours since {origin}" for name, origin in times.items()]
+    recipe = {"kind": "table", "times": times, "scale": how.scale, "transform": how.transform}
+    rows = Dataset(X, y, tuple(inputs), value, str(path), tuple(notes), recipe)
+    return rows.checked(held_out=how.held_out)
+
+
+def _check_inputs(inputs: Sequence[str], value: str) -> None:
+    if not inputs:
+        msg = "--inputs: expected names of columns with commas between them, such as x,y,hours"
+        raise ConfigError(msg)
+    twice = [name for name in inputs if list(inputs).count(name) > 1]
+    if twice or value in inputs:
+        name = twice[0] if twice else value
+        msg = f"--inputs: {name!r} is named twice; each column is one input, or the value"
+        raise ConfigError(msg)
+
+
+def is_wide(path: Path, topology: Topology) -> bool:
+    """Return whether columns of a table have the names of places, and none says the place of a row.
+
+    Raises:
+        ReadingError: a file that cannot be read.
+    """
+    with open_table(path) as table:
+        header = set(table.header)
+    if header.intersection(PLACE_COLUMNS) or {"x", "y"} <= header:
+        return False
+    return bool(header.intersection(topology.names))
+
+
+def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOptions) -> Dataset:
+    """Read a value of each place at each time, some lines at a time; a cell is a row.
+
+    An empty cell is no row, nor is one of a line without a time where that is an input. Columns
+    that are no place are left out. All that is counted, and said in `notes`.
+
+    Args:
+        path: of a CSV file with a header.
+        topology: the map.
+        inputs: (d,) features of the places, and `HOURS`: column hours as it is, or a column of time
+            stamps (or of seconds, named time), from its first on; () = all features.
+        how: scale and transform of the values, and the like.
+
+    Raises:
+        ConfigError: inputs that the map does not have.
+        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
+            learned from.
+    """
+    names = tuple(inputs) or tuple(topology.feature_names)
+    known = {name: k for k, name in enumerate(topology.feature_names)}
+    check_inputs(names, (*known, HOURS), f"places of map {topology.name!r} have")
+    places = {name: k for k, name in enumerate(topology.names)}
+    cells = empty = timeless = 0
+    with open_table(path) as table, closing(MemmapWriter(len(names), how.folder)) as store:
+        clock = [_clock(table, places)] if HOURS in names else []
+        columns = [name for name in table.header if name in places and name not in clock]
+        features = topology.features[[places[name] for name in columns]]
+        begin = (how.origins or {}).get(HOURS)
+        origins = dict.fromkeys(clock, begin) if begin is not None else {}
+        for chunk in table.chunks((*columns, *clock), clock, origins):
+            values = chunk.values[~np.isnan(chunk.values[:, -1])] if clock else chunk.values
+            timeless += len(chunk.values) - len(values)
+            read = values[:, : len(columns)]
+            line, place = np.nonzero(~np.isnan(read))
+            cells += read.size
+            empty += read.size - len(line)
+            found = np.empty((len(line), len(names) + 1))
+            for column, name in enumerate(names):
+                if name == HOURS:
+                    unit = 1.0 if clock[0] == HOURS or clock[0] in table.origins else HOUR
+                    found[:, column] = values[line, -1] / unit
+                else:
+                    found[:, column] = features[place, known[name]]
+            found[:, -1] = how.output(read[line, place], str(path))
+            store.add(found)
+        table.check_rows()
+        if clock:
+            refuse_empty(str(path), clock, np.array([table.rows - timeless]), table.rows)
+        X, y = store.arrays()
+    notes = [f"a wide table: {table.rows} times of {len(columns)} places"]
+    if timeless:
+        notes.append(f"{timeless} of {table.rows} lines have no {clock[0]} and are left out")
+    if empty:
+        notes.append(f"{empty} of {cells} cells are empty and are left out")
+    if note := _no_places(table.header, topology):
+        notes.append(note)
+    times: dict[str, str] = {}
+    for origin in table.origins.values():
+        times[HOURS] = origin.isoformat()
+        notes.append(f"{HOURS} are counted since {times[HOURS]}")
+    recipe = {
+        "kind": "map" if HOURS not in names else "wide",
+        "map": topology.name,
+        "times": times,
+        "scale": how.scale,
+        "transform": how.transform,
+    }
+    rows = Dataset(X, y, names, "value", str(path), tuple(notes), recipe)
+    return rows.checked(held_out=how.held_out)
+
+
+def _no_places(header: Sequence[str], topology: Topology) -> str:
+    """Return what is said about columns that are neither places nor the time; "" = there is none.
+
+    Those that are nearly the name of a place that has no column may be misspelt.
+    """
+    free = [name for name in topology.names if name not in header]
+    places = set(topology.names)
+    clock = next((name for name in _TIMES if name in header), None)
+    other = [name for name in header if name != clock and name not in places]
+    if not other:
+        return ""
+    be, what = ("is", "column is no place") if len(other) == 1 else ("are", "columns are no places")
+    hints = [f" {name}:{hint}" for name in other[:_SEARCHED] if (hint := suggest(name, free))]
+    return (
+        f"{len(other)} {what} of map {topology.name!r} and {be} left out: "
+        f"{listed([name or '(no name)' for name in other])}.{''.join(hints[:_HINTS])}"
+    )
+
+
+def _clock(table: Table, places: Collection[str]) -> str:
+    """Return the column with the times."""
+    for name in _TIMES:
+        if name in table.header and name not in places:
+            return name
+    msg = (
+        f"{table.path}: {HOURS} are asked for, expected a column {' or '.join(_TIMES)}; "
+        f"got {listed(table.header)}"
+    )
+    raise ReadingError("no_column", msg)
+
+
+def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> tuple[str, ...]:
+    """Refuse time stamps where a model was learned from numbers: nobody knows when those are 0.
+
+    Counted from the first stamp, every row would be at another time.
+
+    Args:
+        model: whose inputs they are.
+        stamps: from when hours are counted, by columns that have stamps, of any names.
+        source: where they are, for the message.
+
+    Returns:
+        What is to be said where the model does not know which of its inputs are times, as one that
+        was not learned from files does not.
+
+    Raises:
+        ReadingError: naming the column.
+    """
+    known = model.time_origins
+    strange = [name for name in stamps if name in model.input_names and name not in known]
+    if strange and "times" in model.recipe:
+        name = strange[0]
+        msg = (
+            f"{source}: {name} is given by time stamps, and the model was learned from {name} as "
+            "numbers, which do not say when they are 0; write numbers that are counted as those "
+            "were, or learn a model from rows with stamps"
+        )
+        raise ReadingError("time_stamps", msg)
+    return tuple(
+        f"{name} is in hours since {stamps[name]}, the first stamp of {source}: the model does not "
+        "say since when its own are counted"
+        for name in strange
+    )

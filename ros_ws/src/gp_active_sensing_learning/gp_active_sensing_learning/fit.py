@@ -1,0 +1,336 @@
+"""Length-scale, signal, noise and place part of prior readings (MAP), as a `belief:` section."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import BeliefError, ConfigError, MissingDependencyError
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.yaml_text import comment
+from gp_active_sensing_learning.data.readings import PriorReadings
+from gp_active_sensing_learning.problem import build_problem
+
+if TYPE_CHECKING:
+    from gp_active_sensing_learning.model import Model
+
+__all__ = [
+    "CANDIDATES",
+    "WAYS",
+    "HyperParameterEstimate",
+    "belief_section",
+    "factors",
+    "learn",
+    "section_text",
+]
+
+
+logger = logging.getLogger(__name__)
+
+STARTS = 4
+SUBSET = 1000
+"""Places whose readings are used at most, unless told otherwise: the cost grows as their cube."""
+_SAME = 0.01
+"""Optima within so many nats are the same."""
+_STEP = 1e-3
+"""Of the differences that give the curvature."""
+_SIGNAL = (math.log(1e-2), math.log(30.0))
+_NOISE = (math.log(1e-3), math.log(5.0))
+_OWN = (math.log(1e-3), math.log(5.0))
+"""Limits of the logarithms, in standard deviations of the readings."""
+_TOLD = 3.0
+"""Nats by which the readings are more probable with a place part, from which on there is one."""
+
+
+@dataclass(frozen=True)
+class HyperParameterEstimate:
+    """Hyper-parameters learned from prior readings, in the units of map and readings.
+
+    Args:
+        length_scales: one, or one per feature.
+        signal_std: of the field about its mean (after the belief's transform).
+        noise_std: of a reading about the field. Where `place_gain` is None it holds what belongs to
+            each place alone as well: the readings cannot tell one from the other.
+        errors: standard errors of the logarithms of the first length-scale, signal, noise and place
+            part, from the curvature at the optimum; inf where there is none, 0 of a noise that was
+            given.
+        mean: coefficients of the mean: the constant, then the slopes on standardised columns.
+        log_posterior: of each start's optimum less that of the best, the best first.
+        readings: number used.
+        places: number of places they are of.
+        place_std: of what belongs to each place alone, part of the field; 0 = not learned.
+        place_gain: by how much the readings are more probable with it than without [nat]; None =
+            not learned.
+    """
+
+    length_scales: tuple[float, ...]
+    signal_std: float
+    noise_std: float
+    errors: tuple[float, float, float, float]
+    mean: tuple[float, ...]
+    log_posterior: tuple[float, ...]
+    readings: int
+    places: int
+    place_std: float = 0.0
+    place_gain: float | None = None
+
+    @property
+    def place_told(self) -> bool:
+        """The readings say that there is something of each place's own."""
+        return self.place_gain is not None and self.place_gain > _TOLD
+
+    @property
+    def agreeing(self) -> int:
+        """Number of starts that ended at the best optimum."""
+        return sum(value > -_SAME for value in self.log_posterior)
+
+
+def learn(
+    config: BeliefConfig,
+    topology: Topology,
+    readings: PriorReadings,
+    *,
+    starts: int = STARTS,
+    subset: int = SUBSET,
+    seed: int = 0,
+    per_feature: bool = False,
+    noise: float | None = None,
+) -> HyperParameterEstimate:
+    """Return the hyper-parameters of largest posterior density.
+
+    The marginal likelihood of the readings with the mean integrated out, times log-normal priors:
+    of the length-scale the one that a belief without length-scales has on this map, of signal,
+    noise and place part about 1, 0.3 and 0.3 standard deviations of the readings, each within a
+    factor e. The optimum is searched from several starts with L-BFGS. The place part is learned
+    where the noise is known or places were read again, see `build_problem`.
+
+    Args:
+        config: kernel, mean and transform; its lists of candidates do not matter.
+        topology: the map.
+        readings: of some of its places.
+        starts: number of starting points.
+        subset: number of places whose readings are used, drawn by the seed where there are more.
+        seed: of the draw.
+        per_feature: a length-scale for each feature.
+        noise: standard deviation of the sensor's noise, where it is known, after the transform.
+
+    Raises:
+        MissingDependencyError: GPyTorch is not installed.
+        ConfigError: a kernel that cannot be learned, or that does not fit the map; a noise that is
+            no number above 0.
+        ReadingError: a value outside the transform's domain.
+        BeliefError: no start led anywhere.
+    """
+    try:
+        from gp_active_sensing_learning.model import Model
+    except ImportError as error:
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "torch gpytorch, or in a checkout: make heavy"
+        )
+        raise MissingDependencyError(msg) from error
+    if noise is not None and not (math.isfinite(noise) and noise > 0.0):
+        msg = f"noise: expected a finite number above 0, got {noise!r}"
+        raise ConfigError(msg)
+    used = readings.subset(subset, seed)
+    if used is not readings:
+        logger.info(
+            "%s: %d of %d places used", readings.source, subset, len(np.unique(readings.places))
+        )
+    problem = build_problem(config, topology, used, per_feature=per_feature, noise=noise)
+    model = Model(problem)
+    found = [_search(model, start) for start in problem.starts(starts)]
+    good = sorted((f for f in found if math.isfinite(f[0])), key=lambda f: f[0])
+    if not good:
+        msg = f"{readings.source}: no optimum found from {starts} starts; try another kernel"
+        raise BeliefError(msg)
+    best, at = good[0]
+    signal, random, own = (problem.unit * std for std in problem.stds(at))
+    scales = problem.median * np.exp(at[: problem.scales]) * problem.shape
+    mean = problem.unit * model.coefficients(at)
+    mean[0] += problem.centre
+    gain: float | None = None
+    if problem.own:
+        gain = _without(Model(replace(problem, own=False)), at) - best - model.own_prior(at)
+    return HyperParameterEstimate(
+        tuple(float(v) for v in scales),
+        float(signal),
+        float(random),
+        _errors(model, at),
+        tuple(float(v) for v in mean),
+        tuple(best - value for value, _ in good),
+        problem.readings,
+        len(problem.counts),
+        float(own),
+        gain,
+    )
+
+
+def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
+    """Return the optimum found from a start: minus the log posterior, and where."""
+    from scipy.optimize import minimize
+
+    problem = model.problem
+    low, high = math.log(problem.low / problem.median), math.log(problem.high / problem.median)
+    bounds = [(low, high)] * problem.scales + [_SIGNAL]
+    bounds += [_NOISE] * (problem.noise is None) + [_OWN] * problem.own
+    start = np.clip(start, [b[0] for b in bounds], [b[1] for b in bounds])
+    try:
+        found = minimize(model.negative, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    except BeliefError as error:
+        logger.debug("a start is given up: %s", error)
+        return math.inf, start
+    return float(found.fun), np.asarray(found.x, dtype=np.float64)
+
+
+def _without(model: Model, at: FloatArray) -> float:
+    """Return minus the log posterior without a place part, from the optimum with it.
+
+    What belonged to places is noise at one start and detail of the smooth part at another.
+    """
+    noise = at[:-1].copy()
+    if model.problem.noise is None:
+        noise[-1] = 0.5 * np.logaddexp(2.0 * at[-2], 2.0 * at[-1])
+    short = at[:-1].copy()
+    short[: model.problem.scales] -= 1.0
+    values = [_search(model, start)[0] for start in (noise, at[:-1], short)]
+    return min((v for v in values if math.isfinite(v)), default=math.inf)
+
+
+def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
+    """Return standard errors of the logarithms, by differences of the gradient."""
+    problem, none = model.problem, (math.inf, math.inf, math.inf, math.inf)
+    steps = _STEP * np.eye(len(at))
+    rows = [(model.negative(at + s)[1] - model.negative(at - s)[1]) / (2.0 * _STEP) for s in steps]
+    curvature = 0.5 * (np.array(rows) + np.array(rows).T)
+    values, vectors = np.linalg.eigh(curvature)
+    if values[0] <= 0.0:  # flat, or at a bound
+        return none
+    errors = np.sqrt((vectors**2 / values).sum(axis=1))
+    k = problem.scales
+    noise = float(errors[k + 1]) if problem.noise is None else 0.0
+    own = float(errors[-1]) if problem.own else math.inf
+    return float(errors[0]), float(errors[k]), noise, own
+
+
+WAYS = ("grid", "paper", "point")
+"""How Λ is made of the estimate."""
+CANDIDATES = 7
+"""Length-scales of a grid."""
+NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
+"""Of what readings differ by from the smooth part, where nobody knows what it is made of: shares of
+the variance that may be noise, and the one that is each place's own."""
+_LEAST, _MOST = math.log(2.0), math.log(8.0)
+"""The grid reaches two standard errors to either side, and at least and at most so far."""
+
+
+def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
+    """Return the (K,) factors on the estimated length-scales that make Λ.
+
+    grid: log-spaced about the estimate, two standard errors to either side; paper: 1, 4, 6, …, 14,
+    that is ℓ* and 2(i+1)ℓ* for i = 1 … 6 [Hoang2014, Sec. 4.2]; point: 1.
+
+    Raises:
+        ConfigError: no such way.
+    """
+    if way == "point":
+        return np.ones(1)
+    if way == "paper":
+        return np.array([1.0, *(2.0 * (i + 1) for i in range(1, 7))])
+    if way != "grid":
+        msg = f"lambda: expected one of {', '.join(WAYS)}, got {way!r}"
+        raise ConfigError(msg)
+    reach = min(max(2.0 * estimate.errors[0], _LEAST), _MOST)
+    return np.exp(np.linspace(-reach, reach, CANDIDATES))
+
+
+def belief_section(
+    estimate: HyperParameterEstimate, config: BeliefConfig, way: str = "grid"
+) -> BeliefConfig:
+    """Return the belief that an estimate gives a mission on a field of the same kind.
+
+    Signal and noise are taken as known. So is what belongs to each place alone, where the readings
+    say that there is something; where they do not, nothing is a candidate as well; where they could
+    not tell it from the noise, a field with some of it is held for possible, see `_parts`. The mean
+    is the one found: on another day it may differ by as much as the field does from place to place,
+    so this is its standard deviation (for a linear mean at least the largest slope, which it is the
+    standard deviation of as well).
+
+    Args:
+        estimate: what was learned.
+        config: with which kernel, mean and transform.
+        way: how Λ is made of it, see `factors`.
+    """
+    scales = [
+        tuple(_rounded(factor * ell) for ell in estimate.length_scales)
+        for factor in factors(estimate, way)
+    ]
+    noise, own = _parts(estimate, way)
+    spread = max(estimate.signal_std, *(abs(slope) for slope in estimate.mean[1:]), 0.0)
+    return dataclasses.replace(
+        config,
+        length_scales=tuple(ell if len(ell) > 1 else ell[0] for ell in scales),
+        signal_std=(_rounded(estimate.signal_std),),
+        noise_std=tuple(_rounded(std) for std in noise),
+        place_std=tuple(_rounded(std) for std in own),
+        weights=None,
+        mean_value=_rounded(estimate.mean[0]),
+        mean_std=_rounded(spread),
+        # What the mission that it was learned from may have begun with.
+        model=None,
+        kernels=BeliefConfig.kernels,
+        scales=BeliefConfig.scales,
+        model_mark=None,
+    )
+
+
+def _parts(
+    estimate: HyperParameterEstimate, way: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return candidates of noise and of what is each place's own.
+
+    Where only their sum is known, half of its variance is taken for each place's own: intervals of
+    the true value at places that were not read are then neither far too narrow nor far too wide,
+    whatever it is. Of the noise a low and a high share are candidates, which readings of a place
+    that is read again tell apart.
+    """
+    if estimate.place_gain is None:
+        shares = (1.0 - OWN_SHARE,) if way == "point" else NOISE_SHARES
+        both = estimate.noise_std
+        return tuple(math.sqrt(s) * both for s in shares), (math.sqrt(OWN_SHARE) * both,)
+    noise, own = (estimate.noise_std,), estimate.place_std
+    if way == "point":
+        return noise, (own if estimate.place_gain > 0.0 else 0.0,)
+    return noise, ((own,) if estimate.place_told else (0.0, own))
+
+
+def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
+    """Return YAML with the keys that differ from their defaults, under `belief:`.
+
+    Args:
+        section: the belief.
+        remarks: lines of comment above it, word and text.
+    """
+    defaults = {f.name: f.default for f in dataclasses.fields(BeliefConfig)}
+    kept: dict[str, Any] = {
+        key: value
+        for key, value in to_mapping(section).items()
+        if key in ("kernel", "mean_value", "mean_std") or getattr(section, key) != defaults[key]
+    }
+    body = yaml.safe_dump({"belief": kept}, sort_keys=False, default_flow_style=None, width=100)
+    return "".join(f"{comment(f'{word}: {text}')}\n" for word, text in remarks.items()) + body
+
+
+def _rounded(value: float) -> float:
+    """Return a number with three digits: more would pretend to be known."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,313 @@
+"""The learning of kernels on the console: progress, then the belief as lines or plain data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling
+from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "SHOWN",
+    "LearningDisplay",
+    "lengths_of",
+    "model_lines",
+    "model_mapping",
+    "noise_of",
+    "progress_line",
+    "show_learning",
+]
+
+
+_PARTS = 4
+"""Lines a stage of a group, where there is no terminal."""
+
+
+class LearningDisplay:
+    """Shows where the learning is.
+
+    Args:
+        console: where to.
+        bars: on a terminal, None elsewhere.
+    """
+
+    def __init__(self, console: Console, bars: Any = None) -> None:
+        self._console = console
+        self._bars = bars
+        self._whole: dict[str, Any] = {}
+        self._groups: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._shares: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._said: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
+
+    def __call__(self, part: str, now: TrainingProgress) -> None:
+        """Show a step of a part (learning, screening, refit)."""
+        key = (part, now.kernels)
+        if self._bars is None:
+            at = (now.stage, _PARTS * now.iteration // max(1, now.iterations))
+            # The whole of a stage is said, and its quarters; not what was said already.
+            if self._said.get(key, (0, 0)) < at:
+                self._said[key] = at
+                self._console.out(progress_line(part, now), highlight=False)
+            return
+        if part not in self._whole:
+            self.done()  # with the part before
+            self._whole[part] = self._bars.add_task(part, total=now.total, note="")
+        if key not in self._groups:
+            self._groups[key] = self._bars.add_task("", total=now.iterations, note="")
+        # Kernels of a group are on their way together: the share of their steps counts, too.
+        steps = (now.stage - 1 + now.iteration / max(1, now.iterations)) / now.stages
+        self._shares[key] = len(now.kernels) * steps
+        under_way = sum(share for (other, _), share in self._shares.items() if other == part)
+        self._bars.update(
+            self._whole[part],
+            completed=min(max(float(now.finished), under_way), now.total),
+            total=now.total,
+            description=f"{part} {now.total} kernel{'s' if now.total > 1 else ''}",
+        )
+        over = now.iteration >= now.iterations and now.stage >= now.stages
+        self._bars.update(
+            self._groups[key],
+            completed=now.iteration,
+            total=now.iterations,
+            description=_group(now),
+            note=_best(now),
+            visible=not over,
+        )
+
+    def done(self) -> None:
+        """Show that everything so far has come to its end."""
+        for task in self._whole.values():
+            total = self._bars.tasks[task].total
+            self._bars.update(task, completed=total)
+            self._bars.stop_task(task)
+        for task in self._groups.values():
+            self._bars.update(task, visible=False)
+
+
+def progress_line(part: str, now: TrainingProgress) -> str:
+    """Return where the learning is, in a line."""
+    width = len(str(now.total))
+    stage = f"{now.rows} rows, " if now.stages > 1 else ""
+    line = (
+        f"{part} {now.finished:>{width}}/{now.total} kernels done  {_group(now)}: {stage}"
+        f"step {now.iteration}/{now.iterations}"
+    )
+    best = _best(now)
+    return f"{line}, {best}" if best else line
+
+
+def _group(now: TrainingProgress) -> str:
+    """Return which kernels these are."""
+    first, rest = now.kernels[0], len(now.kernels) - 1
+    stage = f" [{now.stage}/{now.stages}]" if now.stages > 1 else ""
+    return (f"{first} and {rest} more" if rest else first) + stage
+
+
+def _best(now: TrainingProgress) -> str:
+    known = [bound for bound in now.bounds if math.isfinite(bound)]
+    if not known:
+        return ""
+    best = max(range(len(now.bounds)), key=lambda k: _or_least(now.bounds[k]))
+    return f"ELBO {now.bounds[best]:.1f} ({now.kernels[best]})"
+
+
+def _or_least(bound: float) -> float:
+    return bound if math.isfinite(bound) else -math.inf
+
+
+@contextmanager
+def show_learning(console: Console) -> Iterator[LearningDisplay]:
+    """Yield what shows the learning as it goes.
+
+    Args:
+        console: where to; a terminal gets progress bars, anything else lines.
+    """
+    if not console.is_terminal:
+        yield LearningDisplay(console)
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Bars(*columns, console=console) as bars:
+        show = LearningDisplay(console, bars)
+        yield show
+        show.done()
+
+
+SHOWN = 12
+"""Kernels that are listed, unless told otherwise."""
+_MOST_INPUTS = 4
+"""Inputs whose lengths are listed."""
+
+
+def noise_of(fit: KernelFit, scaling: Scaling) -> float:
+    """Return the standard deviation of a reading's noise, in the unit of the outputs."""
+    log = float(fit.theta_mean[fit.composite.where("noise")[0]])
+    return scaling.output_scale * math.hypot(fit.noise_floor, math.exp(log))
+
+
+def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
+    """Return how far the field stays alike along each input, in its unit; None: without end.
+
+    The geometric mean over the leaves that have a length, as `Composite.typical_length`, for each
+    input on its own: inputs need not have the same unit.
+    """
+    composite, theta = fit.composite, fit.theta_mean
+    logs = []
+    for k, base in enumerate(composite.leaves):
+        if base == "LIN":
+            continue
+        of_leaf = theta[composite.where("length_scale", k)]
+        if base == "PER":
+            of_leaf = of_leaf + theta[composite.where("period", k)] - math.log(2.0 * math.pi)
+        logs.append(of_leaf)
+    if not logs:
+        return None
+    found = np.exp(np.mean(logs, axis=0)) * scaling.input_scale
+    return tuple(float(value) for value in found)
+
+
+def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
+    """Return what was learned: from what, a line a kernel, how it ended.
+
+    Args:
+        model: the belief.
+        top: kernels that are listed at most.
+    """
+    inputs = ", ".join(_few(model.input_names))
+    head = f"{model.output_name} of {inputs}, {model.rows} rows of {model.source}"
+    lines = [head, "", *_table(model, top)]
+    if (rest := len(model.fits) - top) > 0:
+        share = float(model.belief.probabilities[top:].sum())
+        lines.append(f"… and {rest} more kernels, {share:.3f} together")
+    lines += ["", *_endings([fit.outcome for fit in model.fits])]
+    screening = model.settings.get("screening")
+    if screening:
+        lines.append(
+            f"screened: {len(screening['kernels'])} kernels with {screening['inducing']} inducing "
+            f"points; the {len(model.fits)} most probable were fitted again"
+        )
+    counts = Counter(why for _, why in model.dropped)
+    for why, count in counts.items():
+        names = [name for name, reason in model.dropped if reason == why]
+        lines.append(f"left out: {', '.join(_few(names))} ({_kernels(count)}): {why}")
+    return lines
+
+
+def _table(model: KernelModel, top: int) -> list[str]:
+    """Return the kernels, aligned."""
+    head = ("kernel", "q*", "s.e.", "softmax(L)", "L [nat]", "noise", "steps", "ended", "lengths")
+    rows = [head]
+    belief = model.belief
+    for k, fit in enumerate(model.fits[:top]):
+        lengths = lengths_of(fit, model.scaling)
+        rows.append(
+            (
+                fit.name,
+                f"{belief.probabilities[k]:.3f}",
+                f"{belief.errors[k]:.3f}",
+                f"{belief.softmax[k]:.3f}",
+                f"{fit.bound:.1f}",
+                f"{noise_of(fit, model.scaling):.3g}",
+                str(fit.iterations),
+                fit.outcome.partition(":")[0].partition(" ")[0],
+                "-" if lengths is None else _lengths(model.input_names, lengths),
+            )
+        )
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    left = {0, 7, 8}
+    return [
+        "  ".join(
+            cell.ljust(w) if c in left else cell.rjust(w)
+            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _lengths(names: Sequence[str], lengths: Sequence[float]) -> str:
+    shown = [f"{name} {value:.3g}" for name, value in zip(names, lengths, strict=True)]
+    return ", ".join(_few(shown))
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    names = list(names)
+    return names if len(names) <= _MOST_INPUTS else [*names[: _MOST_INPUTS - 1], "…"]
+
+
+def _kernels(count: int) -> str:
+    return "1 kernel" if count == 1 else f"{count} kernels"
+
+
+def _endings(outcomes: Sequence[str]) -> list[str]:
+    """Return how the optimisation of the kernels ended, the most frequent first."""
+    counts = Counter(outcome.partition(":")[0] for outcome in outcomes)
+    lines = []
+    for word, count in counts.most_common():
+        example = next(o for o in outcomes if o.partition(":")[0] == word)
+        why = example.partition(":")[2].strip()
+        lines.append(f"{word}: {_kernels(count)}" + (f" ({why})" if why else ""))
+    return lines
+
+
+def model_mapping(model: KernelModel) -> dict[str, Any]:
+    """Return the same, and more, as plain data."""
+    belief, history = model.belief, model.history
+    kernels = []
+    for k, fit in enumerate(model.fits):
+        lengths = lengths_of(fit, model.scaling)
+        kernels.append(
+            {
+                "kernel": fit.name,
+                "probability": float(belief.probabilities[k]),
+                "error": float(belief.errors[k]),
+                "softmax": float(belief.softmax[k]),
+                "bound": float(fit.bound),
+                "noise_std": noise_of(fit, model.scaling),
+                "lengths": None
+                if lengths is None
+                else dict(zip(model.input_names, lengths, strict=True)),
+                "inducing": len(fit.inducing),
+                "iterations": int(fit.iterations),
+                "outcome": fit.outcome,
+            }
+        )
+    return {
+        "source": model.source,
+        "rows": int(model.rows),
+        "inputs": list(model.input_names),
+        "output": model.output_name,
+        "elbo": float(belief.elbo),
+        "prior_std": float(belief.prior_std),
+        "kernels": kernels,
+        "dropped": [{"kernel": name, "why": why} for name, why in model.dropped],
+        "history": {
+            "rows": [int(n) for n in history.rows],
+            "kernels": list(history.names),
+            "bounds": _finite(history.bounds),
+            "probabilities": _finite(history.probabilities),
+            "softmax": _finite(history.softmax),
+        },
+        "settings": model.settings,
+    }
+
+
+def _finite(values: Any) -> list[list[float | None]]:
+    """Return a table with null where a number is not finite: JSON has no word for it."""
+    return [[float(v) if math.isfinite(v) else None for v in row] for row in values]

@@ -1,0 +1,165 @@
+"""Rows as the Gaussian processes see them: scaled, in stages, in mini-batches, in one pass."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.kernel_model.model import Scaling
+from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_selection.config import VbksConfig
+
+__all__ = ["Data", "inducing_inputs", "scaling_of"]
+
+logger = logging.getLogger(__name__)
+
+_SAMPLE = 100_000
+"""Rows that means and standard deviations are taken of, at most."""
+_CLUSTERED = 20_000
+"""Rows that the inducing inputs are chosen among, at most."""
+_PASS = 65_536
+"""Rows that are read at a time in one pass."""
+_BLOCK = 64
+"""Mini-batches that are drawn at a time; a resumed run draws the same."""
+
+
+def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
+    """Return the units of inputs and outputs: mean 0 and standard deviation 1, of a sample.
+
+    With ``centre: false`` nothing is shifted and the unit is the root mean square.
+
+    Raises:
+        ReadingError: outputs that are all the same.
+    """
+    rng = np.random.default_rng([config.seed, 0x5CA1])
+    n = len(rows.outputs)
+    chosen = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
+    X = np.asarray(rows.inputs[chosen], dtype=np.float64)
+    y = np.asarray(rows.outputs[chosen], dtype=np.float64)
+    if np.ptp(y) <= 1e-9 * np.abs(y).max():
+        msg = (
+            f"{rows.source}: all values of {rows.output_name} are {y[0]:g}; a field that does not "
+            "vary tells nothing about its kernel"
+        )
+        raise ReadingError("constant", msg)
+    if config.centre:
+        # The spread of a column that does not vary is rounding, and no unit.
+        varies = np.ptp(X, axis=0) > 1e-9 * np.abs(X).max(axis=0)
+        unit = np.where(varies, X.std(axis=0), 1.0)
+        return Scaling(X.mean(axis=0), unit, float(y.mean()), float(y.std()))
+    unit = np.sqrt((X * X).mean(axis=0))
+    return Scaling(
+        np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0), 0.0, float(np.sqrt((y * y).mean()))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows in the order in which they are used.
+
+    Args:
+        rows: in their own units, possibly on disk.
+        scaling: to those of the Gaussian processes.
+        order: (n,) the order of use.
+        config: seed and sizes.
+    """
+
+    rows: Dataset
+    scaling: Scaling
+    order: IntArray
+    config: VbksConfig
+
+    @cached_property
+    def inducing(self) -> FloatArray:
+        """(M, d) inducing inputs that all kernels begin with, scaled; found once."""
+        return inducing_inputs(self, self.config.inducing)
+
+    @staticmethod
+    def of(rows: Dataset, scaling: Scaling, config: VbksConfig) -> Data:
+        """Return the rows in random order, or that of the log."""
+        n = len(rows.outputs)
+        rng = np.random.default_rng([config.seed, 0x0DE8])
+        order = rng.permutation(n) if config.shuffle else np.arange(n)
+        return Data(rows, scaling, order, config)
+
+    def rows_of(self, stage: int) -> int:
+        """Return how many rows a stage uses, counted from 0."""
+        n = len(self.order)
+        return max(1, min(n, round(self.config.stages[stage] * n)))
+
+    def take(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return inputs (b, d) and outputs (b,) of rows, scaled."""
+        s = self.scaling
+        X = (np.asarray(self.rows.inputs[chosen], dtype=np.float64) - s.input_shift) / s.input_scale
+        y = np.asarray(self.rows.outputs[chosen], dtype=np.float64)
+        return X, (y - s.output_shift) / s.output_scale
+
+    def whole(self, stage: int) -> bool:
+        """Return whether a mini-batch is all rows of the stage."""
+        return self.config.batch >= self.rows_of(stage)
+
+    def batches(self, stage: int, start: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield mini-batches, drawn uniformly; the first is number `start` of the stage."""
+        n = self.rows_of(stage)
+        if self.whole(stage):
+            everything = self.take(np.sort(self.order[:n]))
+            while True:
+                yield everything
+        while True:
+            rng = np.random.default_rng([self.config.seed, 0xBA7C, stage, start // _BLOCK])
+            block = self.order[rng.integers(0, n, (_BLOCK, self.config.batch))]
+            for chosen in block[start % _BLOCK :]:
+                yield self.take(np.sort(chosen))
+            start += _BLOCK - start % _BLOCK
+
+    def sample(self, stage: int, size: int) -> tuple[FloatArray, FloatArray]:
+        """Return rows of a stage to estimate a bound from, always the same."""
+        n = self.rows_of(stage)
+        chosen = self.order[:n]
+        if size < n:
+            rng = np.random.default_rng([self.config.seed, 0xE57, stage])
+            chosen = chosen[rng.choice(n, size, replace=False)]
+        return self.take(np.sort(chosen))
+
+    def everything(self, stage: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield all rows of a stage in one pass, in the order in which they are stored."""
+        chosen = np.sort(self.order[: self.rows_of(stage)])
+        for first in range(0, len(chosen), _PASS):
+            yield self.take(chosen[first : first + _PASS])
+
+
+def inducing_inputs(data: Data, count: int) -> FloatArray:
+    """Return at most `count` inducing inputs (M, d), scaled: centres of clusters of distinct rows.
+
+    Fewer where there are fewer distinct inputs, which is said.
+    """
+    from scipy.cluster.vq import kmeans2
+
+    rng = np.random.default_rng([data.config.seed, 0x1DC])
+    n = len(data.order)
+    chosen = np.arange(n) if n <= _CLUSTERED else rng.choice(n, _CLUSTERED, replace=False)
+    X = np.unique(data.take(np.sort(chosen))[0], axis=0)
+    if count >= len(X):
+        if count > len(X):
+            logger.warning(
+                "%s: %d inducing inputs asked for, %d distinct inputs there are; %d are used",
+                data.rows.source,
+                count,
+                len(X),
+                len(X),
+            )
+        return X
+    start = X[np.sort(rng.choice(len(X), count, replace=False))]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
+        centres, label = kmeans2(X, start, iter=10, minit="matrix", missing="warn")
+    # A cluster that lost all its rows is where one of them began.
+    empty = np.bincount(label, minlength=count) == 0
+    return np.where(empty[:, None], start, centres)

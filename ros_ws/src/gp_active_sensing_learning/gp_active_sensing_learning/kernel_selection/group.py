@@ -1,0 +1,182 @@
+"""Kernels that are optimised together, what comes of them, and its checkpoint (no pickle)."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Sum, parse
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing_learning.kernel_selection.data import Data
+
+__all__ = [
+    "FinishedGroup",
+    "KernelGroup",
+    "memory_of",
+    "order_by_shape",
+    "read_checkpoint",
+    "shape_of",
+    "write_checkpoint",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelGroup:
+    """Kernels that are optimised together.
+
+    Args:
+        names: of the kernels.
+        data: what from.
+        earlier: fits to begin with, by name.
+        checkpoint: file, None = none is written.
+        resume: go on from it, where it is there.
+    """
+
+    names: tuple[str, ...]
+    data: Data
+    earlier: Mapping[str, KernelFit]
+    checkpoint: Path | None = None
+    resume: bool = False
+
+
+@dataclass
+class FinishedGroup:
+    """What came of a group.
+
+    Args:
+        fits: by name.
+        dropped: why, by name.
+        bounds: (stages,) local ELBOs of each kernel, by name; NaN once it is dropped.
+    """
+
+    fits: dict[str, KernelFit] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    bounds: dict[str, list[float]] = field(default_factory=dict)
+
+
+def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> float:
+    """Return about how many bytes the optimisation of kernels needs at once."""
+    leaves = sum(len(c.leaves) for c in composites)
+    blocks = inducing**2 + inducing * min(batch, 100_000)
+    return 8.0 * (8.0 * leaves + 14.0 * len(composites)) * blocks
+
+
+def shape_of(expression: Expression) -> str:
+    """Return the expression without names: kernels of one shape are joined by one operation."""
+    if isinstance(expression, BaseKernel):
+        return "k"
+    inside = [shape_of(part) for part in expression.parts]
+    if isinstance(expression, Sum):
+        return "+".join(inside)
+    return "".join(f"({s})" if "+" in s else s for s in inside)
+
+
+def order_by_shape(composites: Sequence[Composite]) -> list[int]:
+    """Return an order of kernels in which those of one shape follow one another."""
+    return sorted(range(len(composites)), key=lambda k: shape_of(composites[k].expression))
+
+
+_VERSION = 1
+_ARRAYS = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
+
+
+def write_checkpoint(
+    path: Path, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray], finished: FinishedGroup
+) -> None:
+    """Write a checkpoint whole, or leave the one that is there.
+
+    Args:
+        path: of the file.
+        facts: plain data.
+        arrays: of the state.
+        finished: what has come of the group so far.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    head = {
+        "version": _VERSION,
+        "facts": dict(facts),
+        "dropped": finished.dropped,
+        "bounds": finished.bounds,
+        "fits": {
+            name: {
+                "dimensions": fit.composite.dimensions,
+                "bound": fit.bound,
+                "whitened": fit.whitened,
+                "noise_floor": fit.noise_floor,
+                "iterations": fit.iterations,
+                "outcome": fit.outcome,
+            }
+            for name, fit in finished.fits.items()
+        },
+    }
+    kept = dict(arrays)
+    for name, fit in finished.fits.items():
+        kept |= {f"fit.{name}.{part}": getattr(fit, part) for part in _ARRAYS}
+    # NaN and infinity stand for bounds that there are none of: Python's own reader takes them.
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    whole = io.BytesIO()
+    np.savez(whole, head=text, **kept)  # type: ignore[arg-type]
+    write_whole(path, whole.getvalue())
+
+
+def read_checkpoint(
+    path: Path, names: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, FloatArray], FinishedGroup]:
+    """Return what `write_checkpoint` was given.
+
+    Raises:
+        ConfigError: not such a file, or one of other kernels.
+    """
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        head = json.loads(arrays.pop("head").tobytes().decode())
+        facts = dict(head["facts"])
+        if head["version"] != _VERSION or facts["names"] != list(names):
+            msg = "it is of other kernels or another version"
+            raise ValueError(msg)
+        fits = {}
+        for name, said in head["fits"].items():
+            parts = {part: arrays.pop(f"fit.{name}.{part}") for part in _ARRAYS}
+            composite = Composite(parse(name), said.pop("dimensions"))
+            fits[name] = KernelFit(composite=composite, **said, **parts)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise no_checkpoint(path, error) from error
+    return facts, arrays, FinishedGroup(fits, dict(head["dropped"]), dict(head["bounds"]))
+
+
+def write_finished(path: Path, names: Sequence[str], stages: int, finished: FinishedGroup) -> None:
+    """Write the checkpoint of a group that was optimised elsewhere."""
+    write_checkpoint(path, {"names": list(names), "stage": stages}, {}, finished)
+
+
+def finished_in(path: Path, names: Sequence[str], stages: int) -> FinishedGroup | None:
+    """Return what came of a group, where its checkpoint is of its end.
+
+    Raises:
+        ConfigError: a file that is no checkpoint of it.
+    """
+    if not path.exists():
+        return None
+    facts, _, finished = read_checkpoint(path, names)
+    return finished if facts["stage"] == stages else None
+
+
+def no_checkpoint(path: Path, error: Exception) -> ConfigError:
+    """Return the error for a file that cannot be resumed from."""
+    return ConfigError(
+        f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin again"
+    )

@@ -1,0 +1,265 @@
+r"""The local ELBO of each kernel, [Teng2020, Eq. 9], for many kernels at once.
+
+.. math:: L_i = E_q\Big[\sum_x \log N(y; \mu_x, \sigma_n^2) -
+    \frac{k(x,x) - A_x^T A_x}{2\sigma_n^2}\Big]
+    - KL[q(u_i)q(\theta_i) \| p(u_i|\theta_i)p(\theta_i)]
+
+with ``A_x = chol(K_UU)⁻¹ k_U(x)``, that is with the trace kept [Teng2020, App. C.1]. Whitened, the
+inducing variables are ``v = chol(K_UU)⁻¹ u`` with ``q(v)q(θ)`` and prior ``N(0, I)``, so that the
+divergence of v does not depend on θ; else they are u with the paper's ``q(u)q(θ)``.
+
+Gaussian noise makes the best q(u) given q(θ) a Gaussian with natural parameters linear in sums over
+the rows, `Sums`; a part of the rows gives its natural gradient [Hensman2013, Sec. 3].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gp_active_sensing.kernel_model.model import JITTER
+from gp_active_sensing_learning.kernel_selection.covariances import Covariances
+
+__all__ = ["Inducing", "Sums", "batch_bound", "collapsed", "divergence", "log_density", "sums"]
+
+_TABLE = 4_000_000
+"""Covariances of leaves that are held at once in a pass over many rows."""
+
+
+@dataclass
+class Inducing:
+    """q(v), or q(u) where not whitened, by natural parameters.
+
+    Args:
+        precision: (K, M, M).
+        linear: (K, M), precision times mean.
+    """
+
+    precision: Any
+    linear: Any
+
+    def moments(self) -> tuple[Any, Any]:
+        """Return mean (K, M), and the Cholesky factor C of the precision (K, M, M).
+
+        NaN where the precision is not positive definite.
+        """
+        C = factor(self.precision)
+        mean = torch.cholesky_solve(self.linear.unsqueeze(2), C).squeeze(2)
+        return mean, C
+
+
+@dataclass
+class Sums:
+    """What rows tell about q(u) under one θ: natural parameters, and what does not depend on it.
+
+    Args:
+        precision: (K, M, M) prior precision, and ``Σ_x B_x B_xᵀ / σ_n²``.
+        linear: (K, M) ``Σ_x B_x y_x / σ_n²``.
+        rest: (K,) the bound's part without q(u), the prior's normalisation among it.
+    """
+
+    precision: Any
+    linear: Any
+    rest: Any
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over the rows of both; one of them has the prior."""
+        return Sums(
+            self.precision + other.precision, self.linear + other.linear, self.rest + other.rest
+        )
+
+    def mixed(self, other: Sums, share: float) -> Sums:
+        """Return ``(1 - share) self + share other``."""
+        return Sums(
+            torch.lerp(self.precision, other.precision, share),
+            torch.lerp(self.linear, other.linear, share),
+            torch.lerp(self.rest, other.rest, share),
+        )
+
+
+def factor(K: Any) -> Any:
+    """Return lower Cholesky factors (K, M, M), NaN for a matrix that has none; never raises."""
+    L, failed = torch.linalg.cholesky_ex(K)
+    return torch.where((failed != 0)[:, None, None], torch.full_like(L, math.nan), L)
+
+
+def prior_factor(covariances: Covariances, theta: Any, Z: Any) -> Any:
+    """Return chol(K_UU) (K, M, M), with the jitter that makes inducing variables a little noisy."""
+    K = covariances.between(theta, Z, Z)
+    size = JITTER * torch.diagonal(K, dim1=1, dim2=2).mean(1)
+    return factor(K + torch.diag_embed(size[:, None].expand(-1, K.shape[1])))
+
+
+def noise_variance(theta: Any, floor: float) -> Any:
+    """Return σ_n² (K,)."""
+    return floor**2 + torch.exp(2.0 * theta[:, 0])
+
+
+def sums(
+    covariances: Covariances,
+    theta: Any,
+    Z: Any,
+    X: Any,
+    y: Any,
+    *,
+    weight: float,
+    floor: float,
+    whitened: bool,
+    prior: bool = True,
+    chunk: int | None = None,
+) -> Sums:
+    """Return the sums over rows under one θ. O(K b M²).
+
+    Args:
+        covariances: of K kernels.
+        theta: (K, P).
+        Z: (K, M, d) inducing inputs.
+        X: (b, d) inputs of the rows.
+        y: (b,) outputs.
+        weight: how many rows each one stands for.
+        floor: of the noise.
+        whitened: see the module.
+        prior: with the prior's part, which is wanted once.
+        chunk: rows at a time; None = as many as fit into the cache, about.
+    """
+    L = prior_factor(covariances, theta, Z)
+    noise = noise_variance(theta, floor)
+    M = Z.shape[1]
+    AA = torch.zeros_like(L)
+    Ay = L.new_zeros((len(L), M))
+    trace = L.new_zeros(len(L))
+    chunk = chunk or max(64, _TABLE // (covariances.leaves * M))
+    for first in range(0, len(y), chunk):
+        part = X[first : first + chunk][None]
+        A = torch.linalg.solve_triangular(L, covariances.between(theta, Z, part), upper=False)
+        AA += A @ A.transpose(1, 2)
+        Ay += A @ y[first : first + chunk]
+        trace += covariances.variance(theta, part).sum(1)
+    trace = trace - torch.diagonal(AA, dim1=1, dim2=2).sum(1)
+    rows = weight * len(y)
+    rest = -0.5 * (
+        rows * torch.log(2.0 * math.pi * noise) + weight * ((y * y).sum() + trace) / noise
+    )
+    AA, Ay = weight * AA / noise[:, None, None], weight * Ay / noise[:, None]
+    eye = torch.eye(M, dtype=AA.dtype, device=AA.device)
+    if prior:
+        AA = AA + eye
+    if whitened:
+        return Sums(AA, Ay, rest)
+    # u = L v: the same sums seen from u.
+    inverse = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
+    if prior:
+        rest = rest - torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum(1)
+    linear = (inverse.transpose(1, 2) @ Ay.unsqueeze(2)).squeeze(2)
+    return Sums(inverse.transpose(1, 2) @ AA @ inverse, linear, rest)
+
+
+def collapsed(total: Sums) -> Any:
+    """Return the bound (K,) at the best q(u), without the divergence of q(θ). [Titsias2009].
+
+    ``total`` are the sums over all rows, averaged over samples of θ where there are several.
+    """
+    C = factor(total.precision)
+    half = torch.linalg.solve_triangular(C, total.linear.unsqueeze(2), upper=False).squeeze(2)
+    log_root = torch.log(torch.diagonal(C, dim1=1, dim2=2)).sum(1)
+    return total.rest + 0.5 * (half * half).sum(1) - log_root
+
+
+def batch_bound(
+    covariances: Covariances,
+    theta: Any,
+    Z: Any,
+    X: Any,
+    y: Any,
+    q: Inducing | None,
+    *,
+    weight: float,
+    floor: float,
+    whitened: bool,
+) -> tuple[Any, Sums]:
+    """Return an unbiased estimate (K,) of what of the bound depends on θ and Z, and its sums.
+
+    Args:
+        covariances: of K kernels.
+        theta: (K, P), a sample of q(θ).
+        Z: (K, M, d) inducing inputs.
+        X: (b, d) inputs of the rows.
+        y: (b,) outputs.
+        q: q(u), taken as constant; None = the best one for these rows.
+        weight: how many rows each one stands for.
+        floor: of the noise.
+        whitened: see the module.
+
+    The divergence of q(θ) is not in it; the constant entropy of q(u) neither.
+    """
+    L = prior_factor(covariances, theta, Z)
+    noise = noise_variance(theta, floor)
+    A = torch.linalg.solve_triangular(L, covariances.between(theta, Z, X[None]), upper=False)
+    own = covariances.variance(theta, X[None]) - (A * A).sum(1)
+    B = A if whitened else torch.linalg.solve_triangular(L.transpose(1, 2), A, upper=True)
+    natural = _natural(L.detach(), B.detach(), y, noise.detach(), weight, whitened=whitened)
+    if q is None:
+        q = Inducing(natural.precision, natural.linear)
+    mean, C = q.moments()
+    spread = torch.linalg.solve_triangular(C, B, upper=False)
+    error = y - (mean.unsqueeze(1) @ B).squeeze(1)
+    data = -0.5 * (
+        len(y) * torch.log(2.0 * math.pi * noise)
+        + ((error * error) + own + (spread * spread).sum(1)).sum(1) / noise
+    )
+    bound = weight * data
+    if not whitened:
+        bound = bound + _prior(L, mean, C)
+    return bound, natural
+
+
+def _prior(L: Any, mean: Any, C: Any) -> Any:
+    """Return E_q(u)[log p(u|θ)] (K,) but for a constant."""
+    size = torch.linalg.solve_triangular(L, mean.unsqueeze(2), upper=False)
+    # tr(K⁻¹ S), with S = C⁻ᵀ C⁻¹: the squares of L⁻¹ C⁻ᵀ.
+    spread = torch.linalg.solve_triangular(C, _eye(C), upper=False).transpose(1, 2)
+    spread = torch.linalg.solve_triangular(L, spread, upper=False)
+    log_root = torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum(1)
+    return -log_root - 0.5 * ((size * size).sum((1, 2)) + (spread * spread).sum((1, 2)))
+
+
+def _natural(L: Any, B: Any, y: Any, noise: Any, weight: float, *, whitened: bool) -> Sums:
+    """Return the natural parameters that a mini-batch, taken for all rows, asks for."""
+    scale = weight / noise
+    precision = scale[:, None, None] * (B @ B.transpose(1, 2))
+    if whitened:
+        precision = precision + _eye(L)
+    else:
+        precision = precision + torch.cholesky_inverse(L)
+    return Sums(precision, scale[:, None] * (B @ y), torch.zeros_like(noise))
+
+
+def _eye(like: Any) -> Any:
+    return torch.eye(like.shape[1], dtype=like.dtype, device=like.device).expand_as(like)
+
+
+def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
+    """Return KL[q(θ)‖p(θ)] (K,), for q = N(mean, root rootᵀ) and independent normals p.
+
+    Args:
+        mean: (K, P).
+        root: (K, P, P) lower triangular.
+        prior_mean: (K, P).
+        prior_std: (K, P).
+        used: (K, P) False where θ is padding.
+    """
+    scaled = root / prior_std.unsqueeze(2)
+    away = (mean - prior_mean) / prior_std
+    log_root = torch.log(torch.diagonal(scaled, dim1=1, dim2=2).abs().clamp_min(1e-300))
+    each = 0.5 * ((scaled * scaled).sum(2) + away * away - 1.0) - log_root
+    return torch.where(used, each, torch.zeros_like(each)).sum(1)
+
+
+def log_density(theta: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
+    """Return log p(θ) (K,), which a point estimate has in place of the divergence."""
+    away = (theta - prior_mean) / prior_std
+    each = -0.5 * (away * away + math.log(2.0 * math.pi)) - torch.log(prior_std)
+    return torch.where(used, each, torch.zeros_like(each)).sum(1)

@@ -1,0 +1,375 @@
+"""The starts of a group's kernels that are being optimised, and those that wait for the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing_learning.kernel_selection.config import VbksConfig
+from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
+from gp_active_sensing_learning.kernel_selection.state import Draws, State, begin, best_starts
+
+__all__ = [
+    "CUTS",
+    "CUTS_OF_FULL",
+    "FAULTS",
+    "Restart",
+    "Restarts",
+    "begin_phase",
+    "judge",
+    "leaving",
+    "restore",
+]
+
+CUTS = 3
+"""Plateaus after which a kernel has converged; after each the step is divided."""
+CUTS_OF_FULL = 1
+"""The same where q(θ) is a Gaussian: it begins at an optimum, with a small step."""
+FAULTS = 3
+"""Bounds that are not finite after which a start is given up."""
+_DIVISOR = 4.0
+
+
+def begin_phase(state: State, rate: float) -> None:
+    """Forget what was the best, which was another bound, and take steps of another size."""
+    state.stale.zero_()
+    state.cuts.zero_()
+    state.faults.zero_()
+    state.best.fill_(-math.inf)
+    state.rate.fill_(rate)
+
+
+def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: bool) -> None:
+    """Keep what is better, put back what is not finite, and shorten steps on a plateau.
+
+    Args:
+        state: changed in place.
+        bound: (K,) estimates of the local ELBOs.
+        config: what a gain is, and patience.
+        rows: that the bounds are of.
+        first: of a phase, when there is nothing to compare with.
+    """
+    gained = bound > state.best + config.tolerance * rows
+    better = bound > state.best
+    for variable, kept in zip(state.variables, state.kept, strict=True):
+        kept[better] = variable[better]
+    state.best = torch.where(better, bound, state.best)
+    state.stale = torch.where(gained, torch.zeros_like(state.stale), state.stale + 1)
+    finite = torch.isfinite(bound)
+    if not bool(finite.all()):
+        _put_back(state, ~finite)
+    if not first:
+        flat = finite & (state.stale >= config.patience)
+        state.rate[flat] /= _DIVISOR
+        state.cuts[flat] += 1
+        state.stale[flat] = 0
+
+
+def _put_back(state: State, bad: Any) -> None:
+    """Put kernels back to where their bound was best, with a smaller step."""
+    for variable, kept in zip(state.variables, state.kept, strict=True):
+        variable[bad] = kept[bad]
+    for moment in state.moments:
+        moment[bad] = 0.0
+    M = state.precision.shape[1]
+    eye = torch.eye(M, dtype=state.precision.dtype, device=state.precision.device)
+    state.precision[bad] = eye
+    state.linear[bad] = 0.0
+    state.rate[bad] /= _DIVISOR
+    state.faults[bad] += 1
+
+
+def restore(state: State) -> None:
+    """Put all kernels to where their bound was best."""
+    for variable, kept in zip(state.variables, state.kept, strict=True):
+        variable.copy_(kept)
+
+
+def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
+    """Return which kernels (K,) have converged, and which are given up.
+
+    Args:
+        state: after `judge`.
+        bound: (K,) estimates of the local ELBOs.
+        first: of a phase.
+        full: q(θ) is a Gaussian, not a point.
+    """
+    given_up = state.faults >= FAULTS
+    if first:
+        given_up = given_up & ~torch.isfinite(bound)
+    return (state.cuts >= (CUTS_OF_FULL if full else CUTS)) & ~given_up, given_up
+
+
+@dataclass
+class Restart:
+    """What is told of one start of a kernel.
+
+    Args:
+        kernel: its index in the group.
+        start: 0, 1, … of that kernel.
+        iterations: steps taken.
+        outcome: why it has left, "" as long as it goes on.
+        trace: of iterations, rows and bound [nat].
+    """
+
+    kernel: int
+    start: int
+    iterations: int = 0
+    outcome: str = ""
+    trace: list[list[float]] = field(default_factory=list)
+
+
+class Restarts:
+    """Starts of kernels: row i of `state` is the start `member(i)`.
+
+    Args:
+        composites: the kernels, those of like shape together.
+        config: how they are optimised.
+        device: of torch.
+    """
+
+    def __init__(self, composites: Sequence[Composite], config: VbksConfig, device: Any) -> None:
+        self.composites, self.config, self.device = list(composites), config, device
+        self.dtype = torch.float64 if config.dtype == "float64" else torch.float32
+        self.names = [c.name for c in self.composites]
+        self.members: list[Restart] = []
+        self.full = False
+        """q(θ) is a Gaussian, not a point."""
+        self.optimiser: Optimiser
+        self.draws: Draws
+        self.state: State
+        self._size = max(c.size for c in self.composites)
+        self._waiting: list[State] = []
+        """Those that have converged or were given up in this part of a stage."""
+
+    def begin(
+        self,
+        Z: FloatArray,
+        sample: tuple[FloatArray, FloatArray],
+        known: Mapping[str, KernelFit],
+    ) -> None:
+        """Start every kernel, at the best of some draws or where an earlier model ended.
+
+        Args:
+            Z: (M, d) inducing inputs.
+            sample: rows that the draws are judged by.
+            known: of the earlier model, by name.
+        """
+        config = self.config
+        self.members = [
+            Restart(k, number)
+            for k, composite in enumerate(self.composites)
+            for number in (
+                [0]
+                if composite.name in known
+                else best_starts(composite, sample, Z, config, self.device, self.dtype)
+            )
+        ]
+        starts = [(member.kernel, member.start) for member in self.members]
+        self.state = begin(self.composites, starts, Z, config, self.device, self.dtype, known)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make what computes with the rows of the state as they are now."""
+        members = [self.member(i) for i in range(self.going)]
+        if not members:
+            return
+        chosen = [self.composites[member.kernel] for member in members]
+        self.optimiser = Optimiser(chosen, self.config, self.device, self.dtype, width=self._size)
+        self.optimiser.full = self.full
+        starts = [member.start for member in members]
+        self.draws = Draws(chosen, starts, self.config.seed, self._size)
+
+    def set_full(self, full: bool) -> None:
+        """Let q(θ) be a Gaussian, or a point."""
+        self.full = full
+        if self.going:
+            self.optimiser.full = full
+
+    # -- who is there --------------------------------------------------------------------------
+
+    @property
+    def going(self) -> int:
+        """Starts that are being optimised."""
+        return len(self.state.number)
+
+    @property
+    def alive(self) -> bool:
+        """There are starts that go on, or such that wait."""
+        return self.going > 0 or bool(self._waiting)
+
+    @property
+    def several(self) -> bool:
+        """A kernel had more than one start."""
+        return len(self.members) > len(self.names)
+
+    def member(self, i: int) -> Restart:
+        """Return what is told of row i of the state."""
+        return self.members[int(self.state.number[i])]
+
+    def name(self, i: int) -> str:
+        """Return the kernel of row i."""
+        return self.names[self.member(i).kernel]
+
+    def best(self, bound: Any) -> dict[str, float]:
+        """Return each kernel's largest bound: of those given (K,) and of its starts that wait."""
+        found = {name: math.nan for name in self.names}
+        numbers, values = self.state.number.tolist(), bound.tolist()
+        for part in self._waiting:
+            numbers, values = numbers + part.number.tolist(), values + part.best.tolist()
+        for number, value in zip(numbers, values, strict=True):
+            name = self.names[self.members[number].kernel]
+            found[name] = value if not found[name] >= value else found[name]
+        return found
+
+    # -- leaving, and coming back --------------------------------------------------------------
+
+    def set_aside(self, bound: Any, *, first: bool) -> bool:
+        """Let those wait that have converged or were given up; return whether any did."""
+        state, config = self.state, self.config
+        converged, given_up = leaving(state, bound, first=first, full=self.full)
+        going = converged | given_up
+        if not bool(going.any()):
+            return False
+        for i in torch.nonzero(going).flatten().tolist():
+            member = self.member(i)
+            if bool(given_up[i]):
+                member.outcome = (
+                    f"dropped: its bound was not finite {FAULTS} times, "
+                    f"last at step {member.iterations}"
+                )
+                state.best[i] = -math.inf
+            else:
+                member.outcome = (
+                    f"converged: the bound rose by less than {config.tolerance:g} nat a row "
+                    f"in {config.patience} estimates"
+                    + ("" if self.full else f", with {CUTS} sizes of the step")
+                )
+        self._waiting.append(state.cut(going))
+        self.keep(~going)
+        return True
+
+    def keep(self, these: Any) -> None:
+        """Go on with some rows of the state (K,) alone."""
+        self.state = self.state.cut(these)
+        self.prepare()
+
+    def race(self, share: float) -> bool:
+        """Drop starts that are behind others of their kernel; return whether there were any.
+
+        Successive halving [Jamieson2016]: of S starts of a kernel ``ceil(S / 2^h)`` stay once h of
+        the shares in `VbksConfig.race` have passed. One that has converged keeps its place.
+
+        Args:
+            share: of the steps of the starts that have been taken.
+        """
+        halvings = sum(share >= at for at in self.config.race)
+        placed: dict[int, list[tuple[float, int]]] = {}
+        for part in (*self._waiting, self.state):
+            for number, best in zip(part.number.tolist(), part.best.tolist(), strict=True):
+                placed.setdefault(self.members[number].kernel, []).append((-best, number))
+        staying: set[int] = set()
+        for kernel, order in placed.items():
+            begun = sum(member.kernel == kernel for member in self.members)
+            left = math.ceil(begun / 2**halvings)
+            staying |= {number for _, number in sorted(order)[:left]}
+        stays = [number in staying for number in self.state.number.tolist()]
+        if all(stays):
+            return False
+        self.keep(torch.tensor(stays, device=self.device))
+        return True
+
+    def gather(self) -> None:
+        """Bring those that wait back, in their order, each where its bound was best."""
+        parts = [*self._waiting, self.state]
+        values: dict[str, Any] = {}
+        for item in dataclasses.fields(State):
+            several = [getattr(part, item.name) for part in parts]
+            if isinstance(several[0], tuple):
+                values[item.name] = tuple(torch.cat(v) for v in zip(*several, strict=True))
+            else:
+                values[item.name] = torch.cat(several)
+        whole = State(**values)
+        self.state = whole.cut(torch.argsort(whole.number))
+        self._waiting = []
+        restore(self.state)
+        self.prepare()
+
+    def choose(self) -> None:
+        """Go on with the best start of each kernel."""
+        best: dict[int, int] = {}
+        bounds = self.state.best.tolist()
+        for i, bound in enumerate(bounds):
+            k = self.member(i).kernel
+            if k not in best or bound > bounds[best[k]]:
+                best[k] = i
+        self.keep(torch.tensor(sorted(best.values()), device=self.device))
+
+    def forget_outcomes(self) -> None:
+        """What converged, or was given up, in one part of a stage is judged again in the next."""
+        for member in self.members:
+            member.outcome = ""
+
+    # -- results, and checkpoints --------------------------------------------------------------
+
+    def fit(self, i: int, bound: float, mean: Any, root: Any) -> KernelFit:
+        """Return what was learned of row i, q(u) having this mean (M,) and root (M, M)."""
+        member = self.member(i)
+        composite = self.composites[member.kernel]
+        size = composite.size
+
+        def array(tensor: Any) -> FloatArray:
+            return np.array(tensor.detach().cpu().numpy(), dtype=np.float64)
+
+        return KernelFit(
+            composite,
+            bound,
+            array(self.state.mean[i])[:size],
+            array(self.optimiser.root(self.state)[i])[:size, :size],
+            array(self.state.inducing[i]),
+            array(mean),
+            array(root),
+            self.optimiser.whitened,
+            self.config.noise_floor,
+            member.iterations,
+            member.outcome or f"stopped at the limit of {self.config.iterations} steps",
+            np.array(member.trace),
+        )
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """Return plain facts and arrays, from which `restored` makes it again."""
+        arrays = {f"state.{k}": v for k, v in self.state.arrays().items()}
+        for n, part in enumerate(self._waiting):
+            arrays |= {f"done{n}.{k}": v for k, v in part.arrays().items()}
+        facts = {
+            "rows": [dataclasses.asdict(member) for member in self.members],
+            "done": len(self._waiting),
+            "full": self.full,
+        }
+        return facts, arrays
+
+    def restored(self, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
+        """Take up what `stored` said.
+
+        Raises:
+            LookupError, TypeError, ValueError: it is something else.
+        """
+
+        def part(prefix: str) -> State:
+            own = {k[len(prefix) + 1 :]: v for k, v in arrays.items() if k.startswith(prefix + ".")}
+            return State.from_arrays(own, self.device)
+
+        self.members = [Restart(**row) for row in facts["rows"]]
+        self.full = bool(facts["full"])
+        self.state = part("state")
+        self._waiting = [part(f"done{n}") for n in range(facts["done"])]
+        self.prepare()

@@ -1,0 +1,370 @@
+"""VBKS: optimise each kernel alone, then the belief over them; if asked for, the best again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import History
+from gp_active_sensing.kernel_model.posterior import kernel_belief
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import Expression
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import cannot, write_whole
+from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_selection.config import TrainingProgress, VbksConfig
+from gp_active_sensing_learning.kernel_selection.data import Data, scaling_of
+
+if TYPE_CHECKING:
+    from gp_active_sensing_learning.kernel_selection.group import FinishedGroup
+
+__all__ = ["REFITTED", "TwoStageSettings", "learn_model", "select_kernels"]
+
+
+_CLUSTER = 16
+"""Groups of kernels that a cluster gets, at least."""
+
+logger = logging.getLogger(__name__)
+
+
+def select_kernels(
+    rows: Dataset,
+    expressions: Sequence[Expression],
+    config: VbksConfig = VbksConfig(),
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    earlier: KernelModel | None = None,
+) -> KernelModel:
+    """Learn a belief over kernels, and a sparse Gaussian process under each. [Teng2020, Sec. 4].
+
+    Args:
+        rows: what from; on disk they are never read whole.
+        expressions: the kernels.
+        config: how.
+        jobs: processes.
+        cluster: address of a dask scheduler, in place of them; its workers must see the rows.
+        progress: told now and then; after every group where there are several processes.
+        checkpoint: directory for where the optimisation is.
+        resume: go on from there.
+        earlier: a model of some of these rows: its scaling is kept, and the optimisation of its
+            kernels begins where it ended.
+
+    Raises:
+        ConfigError: no kernels, a model of other inputs, a checkpoint of something else, or no
+            kernel whose optimisation succeeded.
+        ReadingError: outputs that do not vary.
+        MissingDependencyError: joblib or dask is wanted and not installed.
+    """
+    from gp_active_sensing_learning.kernel_selection.kernel_groups import (
+        group_of,
+        partition,
+        train_all,
+    )
+
+    names = list(dict.fromkeys(str(e) for e in expressions))
+    if not names:
+        msg = "kernels: expected at least one, got none"
+        raise ConfigError(msg)
+    scaling = scaling_of(rows, config)
+    if earlier is not None:
+        _check_inputs(rows, earlier)
+        scaling = earlier.scaling
+    data = Data.of(rows, scaling, config)
+    inducing = len(data.inducing)
+    dimensions = rows.inputs.shape[1]
+    composites = [Composite(e, dimensions) for e in dict.fromkeys(expressions)]
+    known = {} if earlier is None else {fit.composite.name: fit for fit in earlier.fits}
+    others = {len(known[name].inducing) for name in names if name in known} - {inducing}
+    if others:
+        logger.warning(
+            "the earlier model has %s inducing inputs, now there are %d: they begin again, the "
+            "hyper-parameters go on",
+            " or ".join(map(str, sorted(others))),
+            inducing,
+        )
+    # On a cluster nobody knows yet how many workers there are.
+    groups = partition(composites, data, known, jobs if cluster is None else _CLUSTER)
+    if checkpoint is not None:
+        signature = _signature(rows, names, config, earlier)
+        begun = _prepare(checkpoint, signature, [g.names for g in groups], resume=resume)
+        files = [checkpoint / f"group-{k:03d}.npz" for k in range(len(begun))]
+        groups = [
+            dataclasses.replace(group_of(some, data, known), checkpoint=file, resume=resume)
+            for some, file in zip(begun, files, strict=True)
+        ]
+    finished = train_all(groups, jobs=jobs, cluster=cluster, progress=progress)
+    return _model(names, finished, data, earlier)
+
+
+def _prepare(
+    directory: Path, signature: str, groups: Sequence[Sequence[str]], *, resume: bool
+) -> Sequence[Sequence[str]]:
+    """Make the directory of a checkpoint, or see that it is of the same optimisation.
+
+    Returns:
+        The groups of kernels: those that it was begun with, with however many processes.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(directory, "make the folder", error) from error
+    said = directory / "signature.json"
+    there = sorted(directory.glob("group-*.npz"))
+    if there and not resume:
+        msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin again"
+        raise ConfigError(msg)
+    if there and not said.exists():
+        msg = f"{directory}: has a checkpoint without signature.json; remove it to begin again"
+        raise ConfigError(msg)
+    if resume and said.exists():
+        try:
+            begun = json.loads(said.read_text(encoding="utf-8"))
+            same = begun["signature"] == signature
+            found = [[str(name) for name in group] for group in begun["groups"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            msg = f"{said}: cannot be read ({error}); remove {directory} to begin again"
+            raise ConfigError(msg) from error
+        if not same:
+            msg = (
+                f"{directory}: its checkpoint is of other rows, kernels or settings; give the same "
+                "ones, or remove it to begin again"
+            )
+            raise ConfigError(msg)
+        return found
+    write_whole(said, json.dumps({"signature": signature, "groups": [*map(list, groups)]}))
+    return groups
+
+
+def _signature(
+    rows: Dataset, names: Sequence[str], config: VbksConfig, earlier: KernelModel | None
+) -> str:
+    """Return what tells whether a checkpoint is of the same optimisation.
+
+    The belief over the kernels comes after it: what only concerns that may be another.
+    """
+    settings = to_mapping(config)
+    for key in ("prior_std", "samples"):
+        del settings[key]
+    said = {
+        "rows": rows.digest(),
+        "names": list(names),
+        "config": settings,
+        "earlier": None if earlier is None else [float(fit.bound) for fit in earlier.fits],
+    }
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _model(
+    names: Sequence[str], finished: FinishedGroup, data: Data, earlier: KernelModel | None
+) -> KernelModel:
+    config = data.config
+    if not finished.fits:
+        why = "; ".join(f"{name}: {text}" for name, text in list(finished.dropped.items())[:3])
+        msg = f"no kernel could be learned from {data.rows.source} ({why})"
+        raise ConfigError(msg)
+    for name, why in finished.dropped.items():
+        logger.warning("kernel %s %s; the others are not affected", name, why)
+    history = _history(names, finished, data, earlier)
+    left = [name for name in names if name in finished.fits]
+    bounds = np.array([finished.fits[name].bound for name in left])
+    order = np.argsort(-bounds, kind="stable")
+    belief = kernel_belief(
+        bounds[order], prior_std=config.prior_std, samples=config.samples, seed=config.seed
+    )
+    model = KernelModel(
+        fits=tuple(finished.fits[left[k]] for k in order),
+        belief=belief,
+        dropped=tuple(finished.dropped.items()),
+        scaling=data.scaling,
+        input_names=data.rows.input_names,
+        output_name=data.rows.output_name,
+        rows=data.rows_of(len(config.stages) - 1),
+        source=data.rows.source,
+        history=history,
+        settings={"vbks": to_mapping(config)},
+    )
+    return model.ordered()
+
+
+def _history(
+    names: Sequence[str], finished: FinishedGroup, data: Data, earlier: KernelModel | None
+) -> History:
+    """Return the belief after every stage; that of the earlier model comes first."""
+    config = data.config
+    rows: list[float] = []
+    bounds: list[list[float]] = []
+    chances: list[list[float]] = []
+    soft: list[list[float]] = []
+    if earlier is not None:
+        where = {name: k for k, name in enumerate(earlier.history.names)}
+        for t, used in enumerate(earlier.history.rows):
+            rows.append(float(used))
+            for kept, of in (
+                (bounds, earlier.history.bounds),
+                (chances, earlier.history.probabilities),
+                (soft, earlier.history.softmax),
+            ):
+                missing = math.nan if kept is bounds else 0.0
+                kept.append([of[t, where[n]] if n in where else missing for n in names])
+    for stage in range(len(config.stages)):
+        found = np.array([finished.bounds[name][stage] for name in names])
+        there = np.isfinite(found)
+        chance, share = np.zeros((2, len(names)))
+        if there.any():
+            belief = kernel_belief(
+                found[there], prior_std=config.prior_std, samples=config.samples, seed=config.seed
+            )
+            chance[there], share[there] = belief.probabilities, belief.softmax
+        rows.append(float(data.rows_of(stage)))
+        bounds.append(found.tolist())
+        chances.append(chance.tolist())
+        soft.append(share.tolist())
+
+    def table(values: list[list[float]]) -> FloatArray:
+        return np.array(values, dtype=np.float64)
+
+    return History(np.array(rows), tuple(names), table(bounds), table(chances), table(soft))
+
+
+REFITTED = 10
+"""Kernels that are fitted again, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class TwoStageSettings:
+    """How kernels are learned, besides `VbksConfig`.
+
+    Args:
+        top: kernels that the model keeps; None = all, or `REFITTED` where they are fitted again.
+        refit: inducing points with which those are fitted again; None = they are not.
+        jobs: processes.
+        cluster: address of a dask scheduler.
+        checkpoint: folder.
+        resume: go on with what it holds.
+    """
+
+    top: int | None = None
+    refit: int | None = None
+    jobs: int = 1
+    cluster: str | None = None
+    checkpoint: Path | None = None
+    resume: bool = False
+
+
+def learn_model(
+    rows: Dataset,
+    expressions: Sequence[Expression],
+    config: VbksConfig,
+    way: TwoStageSettings,
+    *,
+    progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
+    earlier: KernelModel | None = None,
+) -> KernelModel:
+    """Return the belief over kernels, screened and fitted again where that is asked for.
+
+    The model of a refit keeps the history of the screening, which is of all kernels, and has what
+    the screening found in ``settings["screening"]``.
+
+    Args:
+        rows: to learn from.
+        expressions: kernels.
+        config: of VBKS; its inducing points are those of the screening.
+        way: what else was said.
+        progress: told which part it is (learning, screening, refit) and where it is.
+        earlier: a model that the optimisation goes on from.
+
+    Raises:
+        ConfigError: `earlier` has other inputs, or cannot be had together with a refit; or there
+            is no GPU.
+        ActiveSensingError: as `select_kernels`.
+    """
+    if earlier is not None:
+        if way.refit is not None:
+            msg = "a model that is continued keeps its inducing points: leave --refit out"
+            raise ConfigError(msg)
+        _check_inputs(rows, earlier)
+    if config.device == "cuda" and way.cluster is None:
+        _check_gpu()
+
+    def learned(part: str, kernels: Sequence[Expression], settings: VbksConfig) -> KernelModel:
+        folder = way.checkpoint
+        if folder is not None and part != "learning":
+            folder = folder / part
+            folder.mkdir(exist_ok=True)
+        return select_kernels(
+            rows,
+            kernels,
+            settings,
+            jobs=way.jobs,
+            cluster=way.cluster,
+            progress=lambda now: progress(part, now),
+            checkpoint=folder,
+            resume=way.resume,
+            earlier=earlier,
+        )
+
+    if way.refit is None:
+        model = learned("learning", expressions, config)
+        if way.top is None:
+            return model
+        return model.prune(way.top, samples=config.samples, seed=config.seed)
+    screened = learned("screening", expressions, config)
+    top = way.top or REFITTED
+    chosen = [fit.composite.expression for fit in screened.fits[:top]]
+    again = dataclasses.replace(config, inducing=way.refit, stages=(1.0,))
+    model = learned("refit", chosen, again)
+    why = f"screened out: not among the {top} most probable with {config.inducing} inducing points"
+    gone = tuple((fit.name, why) for fit in screened.fits[top:])
+    return dataclasses.replace(
+        model,
+        dropped=(*screened.dropped, *gone, *model.dropped),
+        history=screened.history,
+        settings=model.settings | {"screening": _summary(screened, config)},
+    )
+
+
+def _summary(screened: KernelModel, config: VbksConfig) -> dict[str, Any]:
+    belief = screened.belief
+    return {
+        "inducing": config.inducing,
+        "kernels": list(screened.names),
+        "bounds": [float(fit.bound) for fit in screened.fits],
+        "probabilities": [float(q) for q in belief.probabilities],
+        "softmax": [float(q) for q in belief.softmax],
+    }
+
+
+def _check_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        msg = (
+            f"device: cuda is asked for, and PyTorch {torch.__version__} sees no GPU; give cpu, or "
+            "auto, which takes a GPU where there is one"
+        )
+        raise ConfigError(msg)
+
+
+def _check_inputs(rows: Dataset, earlier: KernelModel) -> None:
+    if rows.input_names != earlier.input_names:
+        msg = (
+            f"the model to be continued has the inputs {', '.join(earlier.input_names)}, the rows "
+            f"of {rows.source} have {', '.join(rows.input_names)}; give the same, in that order"
+        )
+        raise ConfigError(msg)

@@ -1,0 +1,322 @@
+"""State of the optimisation of a group of kernels, as tensors that can be split by kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing_learning.kernel_selection.config import VbksConfig
+from gp_active_sensing_learning.kernel_selection.covariances import Covariances
+from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, sums
+
+__all__ = ["Draws", "State", "begin", "best_starts", "scaled_root", "theta_root"]
+
+
+_BEGIN = 0.1
+"""Standard deviation of the logarithms of θ that q(θ) begins with."""
+_NOISE = math.log(0.3)
+"""Logarithm of the noise that a kernel begins with: large, so that nothing is fitted too early."""
+
+
+@dataclass
+class State:
+    """The variables of K kernels; every tensor's first axis is the kernel.
+
+    Args:
+        number: (K,) which start of which kernel: index into the group's list of starts.
+        mean: (K, P) of q(θ).
+        raw: (K, P, P) lower triangle of C_θ with the logarithm of its diagonal.
+        inducing: (K, M, d).
+        precision, linear: (K, M, M), (K, M) natural parameters of q(u).
+        moments: first and second moments of Adam for each of mean, raw and inducing.
+        steps: (K,) steps of Adam taken.
+        rate: (K,) its step.
+        best: (K,) best bound so far; stale: (K,) estimates since; cuts: (K,) divisions of the rate;
+            faults: (K,) how often it was not finite.
+        kept: mean, raw and inducing at the best bound.
+    """
+
+    number: Any
+    mean: Any
+    raw: Any
+    inducing: Any
+    precision: Any
+    linear: Any
+    moments: tuple[Any, ...]
+    steps: Any
+    rate: Any
+    best: Any
+    stale: Any
+    cuts: Any
+    faults: Any
+    kept: tuple[Any, ...]
+
+    def cut(self, rows: Any) -> State:
+        """Return the state of some of the kernels (indices or a mask)."""
+        parts = {}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            parts[item.name] = (
+                tuple(v[rows] for v in value) if isinstance(value, tuple) else value[rows]
+            )
+        return State(**parts)
+
+    @property
+    def variables(self) -> tuple[Any, Any, Any]:
+        """What Adam moves."""
+        return self.mean, self.raw, self.inducing
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return plain arrays, for a checkpoint."""
+        found = {}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            several = value if isinstance(value, tuple) else (value,)
+            for k, tensor in enumerate(several):
+                found[f"{item.name}.{k}"] = tensor.detach().cpu().numpy()
+        return found
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, FloatArray], device: Any) -> State:
+        """Return the state that `arrays` was made of."""
+        parts: dict[str, Any] = {}
+        for item in dataclasses.fields(State):
+            names = sorted(
+                (name for name in arrays if name.rpartition(".")[0] == item.name),
+                key=lambda name: int(name.rpartition(".")[2]),
+            )
+            tensors = tuple(torch.from_numpy(np.array(arrays[name])).to(device) for name in names)
+            parts[item.name] = tensors if item.name in ("moments", "kept") else tensors[0]
+        return State(**parts)
+
+
+def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
+    """Return C_θ (K, P, P) of its raw form; zeros where θ is padding, or a point."""
+    if point:
+        return torch.zeros_like(raw)
+    diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))
+    root = torch.tril(raw, -1) + torch.diag_embed(diagonal)
+    return root * (used[:, :, None] & used[:, None, :])
+
+
+def scaled_root(raw: Any, factor: float) -> Any:
+    """Return the raw form of C_θ times a factor."""
+    diagonal = torch.diagonal(raw, dim1=1, dim2=2) + math.log(factor)
+    return factor * torch.tril(raw, -1) + torch.diag_embed(diagonal)
+
+
+def begin(
+    composites: Sequence[Composite],
+    starts: Sequence[tuple[int, int]],
+    inducing: FloatArray,
+    config: VbksConfig,
+    device: Any,
+    dtype: Any,
+    earlier: Mapping[str, KernelFit],
+) -> State:
+    """Return the state at the start.
+
+    Args:
+        composites: of the group.
+        starts: (kernel, number of the start) of each row.
+        inducing: (M, d) where nothing else is known.
+        config: seed and rate.
+        device: of torch.
+        dtype: of torch.
+        earlier: fits of kernels by name, which go on from there.
+    """
+    size = max(c.size for c in composites)
+    K, M = len(starts), len(inducing)
+    mean = np.zeros((K, size))
+    raw = np.zeros((K, size, size))
+    raw[:, np.arange(size), np.arange(size)] = math.log(_BEGIN)
+    Z = np.repeat(inducing[None], K, axis=0)
+    for row, (k, number) in enumerate(starts):
+        c = composites[k]
+        known = earlier.get(c.name)
+        if known is not None:
+            mean[row, : c.size] = known.theta_mean
+            raw[row, : c.size, : c.size] = _raw(known.theta_root)
+            # With another number of inducing inputs the new ones stand: the old are no subset.
+            Z[row] = known.inducing if known.inducing.shape == inducing.shape else inducing
+        else:
+            mean[row, : c.size] = start_of(c, number, config.seed)
+
+    def tensor(values: Any, kind: Any = dtype) -> Any:
+        return torch.as_tensor(np.asarray(values), dtype=kind, device=device)
+
+    variables = (tensor(mean), tensor(raw), tensor(Z))
+    eye = torch.eye(M, dtype=dtype, device=device).expand(K, M, M)
+    counts = [torch.zeros(K, dtype=torch.int64, device=device) for _ in range(4)]
+    return State(
+        number=torch.arange(K, device=device),
+        mean=variables[0],
+        raw=variables[1],
+        inducing=variables[2],
+        precision=eye.clone(),
+        linear=torch.zeros((K, M), dtype=dtype, device=device),
+        moments=tuple(torch.zeros_like(v) for v in (*variables, *variables)),
+        steps=counts[0],
+        rate=tensor(np.full(K, config.rate)),
+        best=tensor(np.full(K, -math.inf), torch.float64),
+        stale=counts[1],
+        cuts=counts[2],
+        faults=counts[3],
+        kept=tuple(v.clone() for v in variables),
+    )
+
+
+def start_of(composite: Composite, number: int, seed: int) -> FloatArray:
+    """Return where a start of a kernel begins, (P,): about the prior's mean, then drawn from it."""
+    rng = np.random.default_rng([seed, zlib.crc32(composite.name.encode()), number])
+    mean, std = composite.prior
+    # A little apart in any case: two leaves of one kind that are alike would stay so for ever.
+    theta = mean + (0.2 if number == 0 else 0.8) * std * rng.standard_normal(composite.size)
+    theta[composite.where("noise")] = _NOISE
+    return np.asarray(theta)
+
+
+def _raw(root: FloatArray) -> FloatArray:
+    raw = np.tril(root, -1)
+    diagonal = np.maximum(np.abs(root.diagonal()), 1e-6)
+    np.fill_diagonal(raw, np.log(np.where(root.any(), diagonal, _BEGIN)))
+    return raw
+
+
+_BLOCK = 64
+"""Steps whose numbers are drawn together; a resumed run draws the same."""
+_SPREAD = 0xE7A
+
+
+class Draws:
+    """Numbers for the rows of a state.
+
+    Args:
+        kernels: (K,) the kernel of each row.
+        starts: (K,) the number of its start.
+        seed: of all.
+        width: P, of θ with its padding, which gets zeros.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Composite], starts: Sequence[int], seed: int, width: int
+    ) -> None:
+        self._rows = list(zip(kernels, starts, strict=True))
+        self._seed, self._width = seed, width
+
+    def zeros(self) -> FloatArray:
+        """Return (1, K, P) zeros, the one sample of a point."""
+        return np.zeros((1, len(self._rows), self._width))
+
+    def steps(self, stage: int, step: int) -> Iterator[FloatArray]:
+        """Yield (K, P) for one step after the other, from number `step` of a stage on."""
+        while True:
+            block = np.zeros((_BLOCK, len(self._rows), self._width))
+            for i, (kernel, start) in enumerate(self._rows):
+                rng = self._rng(kernel, start, stage, step // _BLOCK)
+                block[:, i, : kernel.size] = rng.standard_normal((_BLOCK, kernel.size))
+            yield from block[step % _BLOCK :]
+            step += _BLOCK - step % _BLOCK
+
+    def spread(self, count: int) -> FloatArray:
+        """Return (S, K, P) that cover the normal distribution evenly, always the same.
+
+        A scrambled Sobol sequence [Owen1998]; S is a power of two.
+        """
+        from scipy.special import ndtri
+        from scipy.stats.qmc import Sobol
+
+        found = np.zeros((count, len(self._rows), self._width))
+        for i, (kernel, start) in enumerate(self._rows):
+            points = Sobol(kernel.size, seed=self._rng(kernel, start, _SPREAD)).random(count)
+            found[:, i, : kernel.size] = ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
+        return found
+
+    def _rng(self, kernel: Composite, start: int, *more: int) -> np.random.Generator:
+        name = zlib.crc32(kernel.name.encode())
+        return np.random.default_rng([self._seed, name, start, *more])
+
+
+_DRAWS = 64
+"""Draws of each kernel's prior that are looked at; the first is near its mean."""
+_NOISES = (0.05, 0.3)
+"""Each is looked at with these, as shares of the outputs' standard deviation."""
+_ROWS, _INDUCING = 192, 24
+"""Rows and inducing inputs that this is done with, at most."""
+_APART = 0.3
+"""Least root mean square difference of θ between two starts of a kernel, in prior deviations."""
+
+
+def best_starts(
+    composite: Composite,
+    rows: tuple[FloatArray, FloatArray],
+    inducing: FloatArray,
+    config: VbksConfig,
+    device: Any,
+    dtype: Any,
+) -> list[int]:
+    """Return the numbers (see `start_of`) of the starts with the largest bounds, best first.
+
+    The bound is the collapsed one at θ, a point.
+
+    Args:
+        composite: the kernel.
+        rows: inputs (b, d) and outputs (b,).
+        inducing: (M, d) inducing inputs.
+        config: restarts, seed and noise_floor.
+        device: of torch.
+        dtype: of torch.
+    """
+    rng = np.random.default_rng([config.seed, 0x57A7])
+    few = np.sort(rng.permutation(len(rows[1]))[:_ROWS])
+    some = np.sort(rng.permutation(len(inducing))[:_INDUCING])
+    thetas = np.array([start_of(composite, number, config.seed) for number in range(_DRAWS)])
+
+    def tensor(values: FloatArray) -> Any:
+        return torch.as_tensor(values, dtype=dtype, device=device)
+
+    X, y, Z = tensor(rows[0][few]), tensor(rows[1][few]), tensor(inducing[some])
+    covariances = Covariances([composite] * _DRAWS, device)
+    best = np.full(_DRAWS, -np.inf)
+    for noise in _NOISES:
+        tried = thetas.copy()
+        tried[:, composite.where("noise")] = np.log(noise)
+        with torch.no_grad():
+            # The rows count as they are, not as what they stand for: far from the best θ the few
+            # dimensions that the inducing inputs can explain would decide alone.
+            found = sums(
+                covariances,
+                tensor(tried),
+                Z[None].expand(_DRAWS, -1, -1),
+                X,
+                y,
+                weight=1.0,
+                floor=config.noise_floor,
+                whitened=True,
+            )
+            bound = collapsed(found).double().cpu().numpy()
+        best = np.maximum(best, np.where(np.isfinite(bound), bound, -np.inf))
+    order = np.argsort(-best, kind="stable").astype(np.int64)
+    return _apart(thetas / composite.prior[1], order, config.restarts)
+
+
+def _apart(thetas: FloatArray, order: IntArray, count: int) -> list[int]:
+    """Return the first of an order that differ from those before, `count` at most."""
+    chosen: list[int] = []
+    for number in order.tolist():
+        away = [float(np.sqrt(np.mean((thetas[number] - thetas[c]) ** 2))) for c in chosen]
+        if not away or min(away) > _APART:
+            chosen.append(number)
+        if len(chosen) == count:
+            break
+    return chosen

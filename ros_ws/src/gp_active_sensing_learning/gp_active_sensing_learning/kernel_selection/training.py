@@ -1,0 +1,321 @@
+"""The optimisation of a group of kernels: starts, stages, plateaus, faults; it can be resumed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
+from gp_active_sensing_learning.kernel_selection.group import (
+    FinishedGroup,
+    KernelGroup,
+    no_checkpoint,
+    order_by_shape,
+    read_checkpoint,
+    write_checkpoint,
+)
+from gp_active_sensing_learning.kernel_selection.restarts import (
+    FAULTS,
+    Restarts,
+    begin_phase,
+    judge,
+)
+from gp_active_sensing_learning.kernel_selection.state import scaled_root
+
+__all__ = ["Training"]
+
+_SOME = 0.3
+"""Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
+_WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
+"""Factors on the width that curvature gives q(θ)."""
+_RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
+"""Factors of the step: large where gradients are exact, small near the best and in mini-batches."""
+_POINT = 0.7
+"""Share of the steps until which q(θ) is a point."""
+_BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
+"""Mini-batches that a bound is estimated from; at least so many rows an inducing variable, and
+so many."""
+_CURVED = 256
+"""Rows that curvature is seen from, or four an inducing variable."""
+_ESTIMATES = 8
+"""Samples of θ in such an estimate."""
+_PASSED = 1_000_000
+"""Rows times samples of θ of the last, exact bound, about."""
+_FEW, _MOST = 20_000, 256
+"""With few rows there are as many samples as make so many rows, up to so many."""
+
+
+class Training:
+    """Optimises a group.
+
+    Args:
+        group: what.
+        device: of torch.
+        progress: told now and then.
+    """
+
+    def __init__(
+        self,
+        group: KernelGroup,
+        device: Any,
+        progress: Callable[[TrainingProgress], None] | None = None,
+    ) -> None:
+        config = group.data.config
+        self.group, self.config, self.data = group, config, group.data
+        self._progress = progress
+        dimensions = group.data.rows.inputs.shape[1]
+        made = [Composite(parse(name), dimensions) for name in group.names]
+        self.population = Restarts([made[k] for k in order_by_shape(made)], config, device)
+        self._entered = False
+        self._stage = self._phase = self._step = 0
+        self._finished = FinishedGroup(bounds={name: [] for name in self.population.names})
+
+    def run(self) -> FinishedGroup:
+        """Return what came of it."""
+        population = self.population
+        if not self._resumed():
+            sample = self.data.sample(0, _SAMPLE)
+            population.begin(self.data.inducing, sample, self.group.earlier)
+        while self._stage < len(self.config.stages) and population.alive:
+            phases = self._phases()
+            while self._phase < len(phases):
+                phase, limit = phases[self._phase]
+                self._optimise(limit, phase)
+                population.gather()
+                if phase == "starts":
+                    population.choose()
+                self._phase += 1
+                self._entered = False
+                if self._phase < len(phases):
+                    self._step = limit
+                    population.forget_outcomes()
+            self._conclude()
+        self._pad(len(self.config.stages))
+        return self._finished
+
+    def _pad(self, stages: int) -> None:
+        """Give kernels that were dropped a bound for every stage: none."""
+        for name in self._finished.dropped:
+            found = self._finished.bounds[name]
+            found.extend([math.nan] * (stages - len(found)))
+
+    def _phases(self) -> list[tuple[str, int]]:
+        """Return what a stage consists of, and the number of the step that each part ends with.
+
+        First some rows stand for all, q(u) always at its best for them: that is the shortest way
+        from a start to the neighbourhood of an optimum. Then mini-batches of all rows. q(θ) is a
+        point while it is far from its best: samples of it only add noise there.
+        """
+        steps = self.config.iterations
+        several = self._stage == 0 and self.population.several
+        phases = [("starts" if several else "some", max(1, round(_SOME * steps)))]
+        if self.config.hyperparameters == "point":
+            return [*phases, ("point", steps)]
+        return [*phases, ("point", max(1, round(_POINT * steps))), ("full", steps)]
+
+    # -- the steps -----------------------------------------------------------------------------
+
+    def _optimise(self, limit: int, phase: str) -> None:
+        """Take steps up to number `limit` of the stage, or until all kernels have converged."""
+        population = self.population
+        population.set_full(phase == "full")
+        if not population.going:
+            return  # all had converged when a checkpoint was written
+        stage, every = self._stage, self.config.evaluate_every
+        rows = self.data.rows_of(stage)
+        few = phase in ("starts", "some")
+        whole = few or self.data.whole(stage)
+        M = population.state.inducing.shape[1]
+        size = max(_SAMPLE, _PER_INDUCING * M, _BATCHES * min(self.config.batch, rows))
+        sample = self.data.sample(stage, size)
+        if not self._entered:
+            if population.full:
+                self._widen(sample)
+            self._estimate(sample, first=True)
+            self._entered = True
+        batches: Iterator[tuple[FloatArray, FloatArray]]
+        if few:
+            size = max(_SAMPLE, _PER_INDUCING * M)
+            batches = itertools.repeat(self.data.sample(stage, size))
+        else:
+            batches = self.data.batches(stage, self._step)
+        etas = self._etas()
+        while self._step < limit and population.going:
+            X, y = next(batches)
+            optimiser = population.optimiser
+            eta = optimiser.tensor(next(etas))
+            pace = _pace(self._step / limit) if few else 1.0
+            optimiser.step(population.state, X, y, eta, rows, whole=whole, pace=pace)
+            self._step += 1
+            for i in range(population.going):
+                population.member(i).iterations += 1
+            if self._step % every == 0 or self._step == limit:
+                left = self._estimate(sample)
+                if phase == "starts":
+                    left = population.race(self._step / limit) or left
+                if left:
+                    etas = self._etas()
+                self._checkpoint()
+
+    def _etas(self) -> Iterator[FloatArray]:
+        """Yield a sample of η (K, P) for every step; zeros of a point."""
+        draws = self.population.draws
+        if self.population.full:
+            return draws.steps(self._stage, self._step)
+        return itertools.repeat(draws.zeros()[0])
+
+    def _spread(self, count: int) -> Any:
+        """Return samples of η (S, K, P) for an expectation; one of zeros for a point."""
+        draws = self.population.draws
+        found = draws.spread(count) if self.population.full else draws.zeros()
+        return self.population.optimiser.tensor(found)
+
+    def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
+        """Turn the point q(θ) into a Gaussian that fits the bound's curvature."""
+        state, optimiser = self.population.state, self.population.optimiser
+        rows = self.data.rows_of(self._stage)
+        weight = rows / len(sample[1])
+        few = max(_CURVED, 4 * state.inducing.shape[1])
+        X, y = (part[:: max(1, len(sample[1]) // few)] for part in sample)
+        zeros = optimiser.tensor(self.population.draws.zeros())
+        for etas in (zeros, self._spread(_ESTIMATES)):
+            total = optimiser.total(state, [sample], weight, etas)
+            optimiser.settle(state, X, y, rows / len(y), total)
+        self._narrow(sample, weight)
+
+    def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
+        """Take of several widths of q(θ) the best: curvature at one point may say too little."""
+        state, optimiser = self.population.state, self.population.optimiser
+        etas = self._spread(_ESTIMATES)
+        given = state.raw
+        best = torch.full_like(state.best, -math.inf)
+        chosen = given.clone()
+        for factor in _WIDTHS:
+            state.raw = scaled_root(given, factor)
+            total = optimiser.total(state, [sample], weight, etas)
+            bound = optimiser.bound(state, total)
+            better = bound > best
+            chosen[better] = state.raw[better]
+            best = torch.where(better, bound, best)
+        state.raw = chosen
+
+    # -- estimates -----------------------------------------------------------------------------
+
+    def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
+        """Estimate the bounds, and see what follows; return whether kernels have left."""
+        population, config = self.population, self.config
+        state, optimiser = population.state, population.optimiser
+        rows = self.data.rows_of(self._stage)
+        total = optimiser.total(state, [sample], rows / len(sample[1]), self._spread(_ESTIMATES))
+        bound = optimiser.bound(state, total)
+        if first:
+            # The best q(u) for what the sample says: mini-batches take over from there.
+            state.precision, state.linear = total.precision, total.linear
+            begin_phase(state, config.rate * _RATES[self._phases()[self._phase][0]])
+        judge(state, bound, config, rows, first=first)
+        for i, value in enumerate(bound.tolist()):
+            member = population.member(i)
+            if math.isfinite(value):
+                member.trace.append([float(member.iterations), float(rows), value])
+        self._tell(bound)
+        return population.set_aside(bound, first=first)
+
+    # -- the end of a stage --------------------------------------------------------------------
+
+    def _conclude(self) -> None:
+        """Compute the bounds of all rows of the stage exactly, and q(u) with them."""
+        population, config, finished = self.population, self.config, self._finished
+        state, optimiser = population.state, population.optimiser
+        rows = self.data.rows_of(self._stage)
+        wanted = max(config.theta_samples, min(_MOST, _FEW // rows))
+        count = 1 << (max(2, min(wanted, _PASSED // rows)).bit_length() - 1)
+        everything = self.data.everything(self._stage)
+        total = optimiser.total(state, everything, 1.0, self._spread(count))
+        bound = optimiser.bound(state, total)
+        state.precision, state.linear = total.precision, total.linear
+        last = self._stage + 1 == len(config.stages)
+        mean, root = optimiser.moments(total)
+        alive = torch.isfinite(bound) & (state.faults < FAULTS)
+        for i, value in enumerate(bound.tolist()):
+            member, name = population.member(i), population.name(i)
+            if not bool(alive[i]):
+                why = f"dropped: its bound was not finite, last at step {member.iterations}"
+                given_up = member.outcome.startswith("dropped")
+                finished.dropped[name] = member.outcome if given_up else why
+                continue
+            finished.bounds[name].append(value)
+            member.trace.append([float(member.iterations), float(rows), value])
+            if last:
+                finished.fits[name] = population.fit(i, value, mean[i], root[i])
+            member.outcome = ""
+        population.keep(alive)
+        self._stage += 1
+        self._pad(self._stage)
+        self._phase = self._step = 0
+        self._entered = False
+        self._checkpoint()
+
+    # -- telling, and going on -----------------------------------------------------------------
+
+    def _tell(self, bound: Any) -> None:
+        if self._progress is None:
+            return
+        names = self.population.names
+        self._progress(
+            TrainingProgress(
+                tuple(names),
+                0,
+                len(names),
+                self._stage + 1,
+                len(self.config.stages),
+                self._step,
+                self.config.iterations,
+                self.data.rows_of(self._stage),
+                tuple(self.population.best(bound).values()),
+            )
+        )
+
+    def _checkpoint(self) -> None:
+        if self.group.checkpoint is None:
+            return
+        facts, arrays = self.population.stored()
+        facts |= {
+            "names": list(self.population.names),
+            "stage": self._stage,
+            "step": self._step,
+            "phase": self._phase,
+            "entered": self._entered,
+        }
+        write_checkpoint(self.group.checkpoint, facts, arrays, self._finished)
+
+    def _resumed(self) -> bool:
+        """Take up where a checkpoint is; return whether there is one."""
+        path = self.group.checkpoint
+        if path is None or not self.group.resume or not path.exists():
+            return False
+        facts, arrays, self._finished = read_checkpoint(path, self.population.names)
+        self._stage = facts["stage"]
+        if self._stage == len(self.config.stages):
+            return True
+        try:
+            self._step, self._phase = facts["step"], facts["phase"]
+            self._entered = facts["entered"]
+            self.population.restored(facts, arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise no_checkpoint(path, error) from error
+        return True
+
+
+def _pace(share: float) -> float:
+    """Return the factor of a step after so much of a part of a stage: half a cosine, 1 … 0.05.
+
+    Large steps first, which leave poor maxima, and small ones in the end. [Loshchilov2017]
+    """
+    return 0.05 + 0.475 * (1.0 + math.cos(math.pi * share))

@@ -1,0 +1,201 @@
+"""Prior readings from tables, scenarios and runs, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import Topology, build_topology, make_grid
+from gp_active_sensing_learning import RowRequest, load_readings, read_csv, read_scenario
+
+
+@pytest.fixture(scope="module")
+def grid() -> Topology:
+    return make_grid(4, 3, 10.0)
+
+
+def table(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "speeds.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(grid: Topology, count: int = 10) -> str:
+    return "".join(f"{name},{3 * k}.5\n" for k, name in enumerate(grid.names[:count]))
+
+
+def test_by_the_names_of_places(tmp_path: Path, grid: Topology) -> None:
+    path = table(tmp_path, f"\ufeffid, value\n{rows(grid)}")
+    found = read_csv(path, grid, scale=2.0)
+    assert found.places.tolist() == list(range(10))
+    assert found.values.tolist() == [6.0 * k + 1.0 for k in range(10)]
+    assert found.source == str(path)
+
+
+def test_by_positions(tmp_path: Path, grid: Topology) -> None:
+    lines = [f"{x + 1.0},{y - 2.0},{k}" for k, (x, y) in enumerate(grid.positions[:9].tolist())]
+    path = table(tmp_path, "\n".join(["x,y,speed", *lines, "500,500,1", "0,0,"]))
+    found = read_csv(path, grid, snap=5.0)
+    assert found.places.tolist() == list(range(9))
+    assert found.snap == 5.0
+    assert found.notes == (
+        "1 of 11 rows lack a number and are left out: speed in line 12",
+        "1 of 11 rows are more than 5 m from any place and are left out",
+    )
+    assert read_csv(path, grid).snap == 50.0
+    assert len(read_csv(path, grid, usual_snap=1e4).places) == 10
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -> None:
+    lines = [f"{x},{y},{k}" for k, (x, y) in enumerate(grid.positions.tolist())]
+    lines += ["0,0,NA", ",0,1", "0,nan,1", "0,0,null", "0,0"]
+    text = "\n".join(["x,y,value", *lines]).replace(",", mark)
+    found = read_csv(table(tmp_path, text), grid)
+    assert found.places.tolist() == list(range(12))
+    lines = "x in line 15; y in line 16; value in lines 14, 17, 18 …"
+    assert found.notes == (f"5 of 17 rows lack a number and are left out: {lines}",)
+    lines = [f"{name},{k}" for k, name in enumerate(grid.names)] + [",1", "NA,2", "c0r0,none"]
+    named = read_csv(table(tmp_path, "\n".join(["id,value", *lines]).replace(",", mark)), grid)
+    assert named.places.tolist() == list(range(12))
+    assert named.notes == (
+        "1 of 15 rows lack a number and are left out: value in line 16",
+        "2 of 15 rows have no id and are left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("x,y,value,value", "2 columns have the name 'value'; rename all but one"),
+        ("x,x,y,value", "2 columns have the name 'x'; rename all but one"),
+        ("id,id,n,value", "2 columns have the name 'id'; rename all but one"),
+        ("a,y,id,time", r"line 2, column 'time': expected a finite .* got '2024-03-01T00:00:00Z'"),
+    ],
+)
+def test_columns_of_which_it_is_not_clear_which(
+    tmp_path: Path, grid: Topology, header: str, message: str
+) -> None:
+    lines = [f"1,1,{name},2024-03-01T0{k % 10}:00:00Z" for k, name in enumerate(grid.names)]
+    if header.endswith("value"):
+        lines = ["1,2,3,4"] * 12
+    path = table(tmp_path, "\n".join([header, *lines]))
+    with pytest.raises(ReadingError, match=message):
+        read_csv(path, grid, value="time" if "time" in header else "")
+    with pytest.raises(ConfigError, match=r"--snap is for positions.*in column 'id'; leave it out"):
+        read_csv(table(tmp_path, f"id,value\n{rows(grid)}"), grid, snap=5.0)
+
+
+def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
+    text = "where,morning,evening\n" + "".join(
+        f"{name},{k},{-k}\n" for k, name in enumerate(grid.names)
+    )
+    path = table(tmp_path, text)
+    found = read_csv(path, grid, place="where", value="evening")
+    assert found.values[:3].tolist() == [0.0, -1.0, -2.0]
+    with pytest.raises(ReadingError, match=r"expected a column with the names .* --place"):
+        read_csv(path, grid, value="evening")
+    with pytest.raises(ReadingError, match=r"which column has the values.*got morning, evening"):
+        read_csv(path, grid, place="where")
+    with pytest.raises(ReadingError, match=r"expected a column 'evning'\. Did you mean 'evening'"):
+        read_csv(path, grid, place="where", value="evning")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a column with the names of places .* got none"),
+        ("id,value\nc0r0,NA\n", "column 'value' has no number in any of its 1 rows"),
+        ("id,value\n", r"expected rows below the header \(id, value\), found none"),
+        (
+            "id,value\nc0r0,high\n",
+            r"line 2, column 'value': expected a finite number or nothing, got 'high'",
+        ),
+        (
+            "id,value\nc0r0,1\nc1r0,inf\n",
+            r"line 3, column 'value': expected a finite number or nothing, got 'inf'",
+        ),
+        ("id,value\nc0r0,1\nc9r9,2\nq,3\n", r"has 2 names that are no places .*line 3: 'c9r9'"),
+        (
+            "x,y,value\n0,east,1\n",
+            r"line 2, column 'y': expected a finite number or nothing, got 'east'",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_used(
+    tmp_path: Path, grid: Topology, text: str, message: str
+) -> None:
+    with pytest.raises(ReadingError, match=message) as caught:
+        read_csv(table(tmp_path, text), grid)
+    assert "speeds.csv" in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, grid: Topology) -> None:
+    with pytest.raises(ReadingError, match="cannot be read"):
+        read_csv(tmp_path / "nothing.csv", grid)
+    (tmp_path / "bytes.csv").write_bytes(b"id,value\n\xff\xfe,1\n")
+    with pytest.raises(ReadingError, match="cannot be read"):
+        read_csv(tmp_path / "bytes.csv", grid)
+
+
+def test_a_scenario_s_own_field() -> None:
+    scenario = load_scenario("town", overrides=["sensor.noise_std=0", "sensor.dropout=0"])
+    topology = build_topology(scenario.map)
+    found = read_scenario(scenario, topology)
+    assert len(found.places) == topology.n
+    assert found.source == "scenario 'town'"
+    assert 20.0 < found.values.mean() < 60.0
+
+
+def test_a_run(tmp_path: Path) -> None:
+    scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "run")
+    job = load_readings(RowRequest(str(tmp_path / "run")))
+    assert len(np.unique(job.readings.places)) == 12
+    assert job.config == scenario.belief
+    assert job.readings.notes == ()
+    (journal,) = (tmp_path / "run").rglob("journal*.jsonl")
+    events = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    read = next(event for event in events if event["event"] == "reading")
+    events.append({**read, "location": None})
+    for event in events:  # as before the lines were numbered
+        del event["n"], event["crc"]
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
+    again = load_readings(RowRequest(str(tmp_path / "run"))).readings
+    assert len(again.places) == len(job.readings.places)
+    (note,) = again.notes
+    assert note.startswith("1 of ")
+    assert note.endswith("readings have no place of the map, or no finite value, and are left out")
+
+
+def test_places_without_a_reading_are_said() -> None:
+    scenario = load_scenario("line", overrides=["sensor.dropout=0.3"])
+    topology = build_topology(scenario.map)
+    found = read_scenario(scenario, topology)
+    lost = topology.n - len(found.places)
+    assert lost > 0
+    assert found.notes == (f"{lost} of {topology.n} places gave no reading: the sensor drops some",)
+
+
+def test_what_is_asked_for(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    lines = "".join(f"{name},{k % 7}\n" for k, name in enumerate(town.names[:20]))
+    path = str(table(tmp_path, f"id,value\n{lines}"))
+    job = load_readings(
+        RowRequest(path, scenario="town", overrides=("belief.kernel=graph_matern",))
+    )
+    assert (job.config.kernel, len(job.readings.places)) == ("graph_matern", 20)
+    job = load_readings(RowRequest(path, map_file="town", overrides=("map.features=[relational]",)))
+    assert (job.config.kernel, job.topology.feature_names[0]) == ("matern32", "mds_1")
+    assert load_readings(RowRequest("town")).topology.n == town.n
+    with pytest.raises(ConfigError, match="say whose map its places are of"):
+        load_readings(RowRequest(path))
+    with pytest.raises(ConfigError, match="not both"):
+        load_readings(RowRequest(path, scenario="town", map_file="town"))
+    with pytest.raises(ConfigError, match="field: unknown section"):
+        load_readings(RowRequest(path, map_file="town", overrides=("field.mean=3",)))

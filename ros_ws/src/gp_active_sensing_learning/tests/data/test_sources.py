@@ -1,0 +1,405 @@
+"""From what a user names to rows: tables, scenarios, runs and bags."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
+from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import build_topology
+from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.data.request import RowRequest
+from gp_active_sensing_learning.data.sources import as_before, asked_as_before, asked_of, load_rows
+from tests.kernel_models import make_model, rows
+
+
+def table(tmp_path: Path, header: str, lines: list[str]) -> str:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *lines]), encoding="utf-8")
+    return str(path)
+
+
+def test_columns_of_a_table(tmp_path: Path) -> None:
+    log = table(tmp_path, "x,hours,temp", [f"{k},{k / 2},{10 + k % 4}" for k in range(12)])
+    found = load_rows(RowRequest(log, inputs=("x", "hours"), value="temp"))
+    assert found.input_names == ("x", "hours")
+    logged = load_rows(
+        RowRequest(log, inputs=("x",), overrides=("belief.transform=log",), value="temp")
+    )
+    assert logged.outputs == pytest.approx(np.log(found.outputs))
+
+
+def test_places_of_a_map(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    log = table(tmp_path, "id,speed", [f"{name},{k % 7}" for k, name in enumerate(town.names[:30])])
+    found = load_rows(RowRequest(log, map_file="town", scale=3.6))
+    assert found.input_names == ("x", "y")
+    assert (found.inputs == town.features[:30]).all()
+    assert found.outputs[:3] == pytest.approx([0.0, 3.6, 7.2])
+    assert found.recipe["map"] == "town"
+    assert found.recipe["scale"] == 3.6
+    embedded = load_rows(RowRequest(log, map_file="town", overrides=("map.features=[relational]",)))
+    assert embedded.input_names[0] == "mds_1"
+    assert len(load_rows(RowRequest("town"))) == town.n
+
+
+def test_a_transform_of_the_scenario() -> None:
+    plain = load_rows(RowRequest("town", overrides=("sensor.noise_std=0", "sensor.dropout=0")))
+    logged = load_rows(
+        RowRequest(
+            "town",
+            overrides=("sensor.noise_std=0", "sensor.dropout=0", "belief.transform=log"),
+        )
+    )
+    assert logged.recipe["transform"] == "log"
+    assert np.exp(logged.outputs) == pytest.approx(plain.outputs)
+
+
+def test_a_run(tmp_path: Path) -> None:
+    scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "run")
+    found = load_rows(RowRequest(str(tmp_path / "run")))
+    assert len(np.unique(found.inputs, axis=0)) == 12
+
+
+def test_a_run_has_its_unit(tmp_path: Path) -> None:
+    for data in ("town", str(tmp_path)):
+        with pytest.raises(ConfigError, match="--scale is for a table or a bag"):
+            load_rows(RowRequest(data, scale=3.6))
+
+
+@pytest.mark.parametrize(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
+def test_what_only_a_table_has(
+    wide: tuple[str, Any], tmp_path: Path, option: str, word: Any
+) -> None:
+    asked: dict[str, Any] = {option: word}
+    for data in ("town", str(tmp_path)):
+        with pytest.raises(ConfigError, match=f"--{option} is for a table, and .* a run: leave it"):
+            load_rows(RowRequest(data, **asked))
+    if option != "place":
+        with pytest.raises(ConfigError, match=f"--{option} is for .* a column for each place: l"):
+            load_rows(RowRequest(wide[0], map_file="town", **asked))
+
+
+def test_rows_that_are_left_out_are_said(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x};{y};{k % 7}" for k, (x, y) in enumerate(town.positions[:30].tolist())]
+    log = table(tmp_path, "x;y;speed", [*lines, "0;0;NA", "1e6;1e6;3"])
+    found = load_rows(RowRequest(log, map_file="town", snap=20.0))
+    assert len(found) == 30
+    assert found.notes[:2] == (
+        "1 of 32 rows lack a number and are left out: speed in line 32",
+        "1 of 32 rows are more than 20 m from any place and are left out",
+    )
+    assert found.recipe["snap"] == 20.0
+    named = table(tmp_path, "id,speed", [f"{name},{k}" for k, name in enumerate(town.names[:9])])
+    assert "snap" not in load_rows(RowRequest(named, map_file="town")).recipe
+
+
+# -- a column for each place ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> tuple[str, Any]:
+    """Six places of a town at four times; one cell is empty, a column is no place."""
+    town = build_topology(load_scenario("town").map)
+    names = [town.names[k] for k in (7, 3, 40, 41, 2, 9)]
+    lines = []
+    for t in range(4):
+        cells = [f"{10 * t + k}" for k in range(6)]
+        if t == 2:
+            cells[1] = ""
+        lines.append(f"2024-03-01T{6 + t:02}:30:00Z,{','.join(cells)},cloudy")
+    return table(tmp_path, f"time,{','.join(names)},sky", lines), town
+
+
+def test_a_wide_table(wide: tuple[str, Any]) -> None:
+    log, town = wide
+    found = load_rows(RowRequest(log, map_file="town", scale=2.0))
+    places = [7, 3, 40, 41, 2, 9]
+    cells = [(t, k) for t in range(4) for k in range(6) if (t, k) != (2, 1)]
+    assert found.input_names == ("x", "y")
+    assert (found.inputs == town.features[[places[k] for _, k in cells]]).all()
+    assert found.outputs.tolist() == [2.0 * (10 * t + k) for t, k in cells]
+    assert found.notes[:3] == (
+        "a wide table: 4 times of 6 places",
+        "1 of 24 cells are empty and are left out",
+        "1 column is no place of map 'town' and is left out: sky.",
+    )
+    assert (found.recipe["kind"], found.recipe["scale"]) == ("map", 2.0)
+
+
+def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
+    log, _ = wide
+    found = load_rows(RowRequest(log, scenario="town", inputs=("hours", "y")))
+    assert found.input_names == ("hours", "y")
+    assert found.inputs[:, 0].tolist() == [0.0] * 6 + [1.0] * 6 + [2.0] * 5 + [3.0] * 6
+    origin = "2024-03-01T06:30:00+00:00"
+    assert found.recipe["times"] == {"hours": origin}
+    later = {"hours": "2024-03-01T00:00:00+00:00"}
+    again = load_rows(RowRequest(log, scenario="town", inputs=("hours",)), None, later)
+    assert again.inputs[0, 0] == 6.5
+    text = Path(log).read_text(encoding="utf-8")
+    for head, first, hours in (("time", "7200", 2.0), ("hours", "7", 7.0)):
+        lines = [f"{first},{','.join(line.split(',')[1:])}" for line in text.splitlines()[1:]]
+        plain = table(tmp_path, text.splitlines()[0].replace("time", head), lines)
+        assert (
+            load_rows(RowRequest(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
+        )
+
+
+def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) -> None:
+    """Misspelt places are named; a line without a time is not a line of empty cells."""
+    town = wide[1]
+    names = [town.names[k] for k in (50, 60, 70)]
+    header = ",".join(["hours", *names, f"{town.names[80]}_", "rain", ""])
+    log = table(tmp_path, header, [f"{'' if t in (2, 5) else t},1,{t},,4,5," for t in range(9)])
+    found = load_rows(RowRequest(log, map_file="town", inputs=("x", "hours")))
+    assert len(found) == 14
+    assert found.notes[:3] == (
+        "a wide table: 9 times of 3 places",
+        "2 of 9 lines have no hours and are left out",
+        "7 of 21 cells are empty and are left out",
+    )
+    assert "3 columns are no places of map 'town' and are left out: " in found.notes[3]
+    assert f"{town.names[80]}_, rain, (no name)." in found.notes[3]
+    assert f"{town.names[80]}_: Did you mean '" in found.notes[3]
+    timeless = table(tmp_path, header, [f",1,{t},3,4,5," for t in range(9)])
+    with pytest.raises(ReadingError, match="column 'hours' has no number in any of its 9 rows"):
+        load_rows(RowRequest(timeless, map_file="town", inputs=("x", "hours")))
+
+
+def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
+    log, town = wide
+    with pytest.raises(ConfigError, match=r"have x, y, hours, not 'hour'\. Did you mean 'hours'"):
+        load_rows(RowRequest(log, map_file="town", inputs=("hour",)))
+    with pytest.raises(ConfigError, match="each once; got 'x,x'"):
+        load_rows(RowRequest(log, map_file="town", inputs=("x", "x")))
+    timeless = table(tmp_path, ",".join(town.names[:8]), [",".join("12345678")])
+    with pytest.raises(ReadingError, match="expected a column hours or time"):
+        load_rows(RowRequest(timeless, map_file="town", inputs=("hours",)))
+    assert len(load_rows(RowRequest(timeless, map_file="town"))) == 8
+    bad = table(tmp_path, ",".join(town.names[:3]), ["1,2,x"])
+    with pytest.raises(ReadingError, match=r"line 2, column .*: expected a finite number"):
+        load_rows(RowRequest(bad, map_file="town"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "say which columns are the inputs, such as --inputs x,y,hours, or whose map"),
+        ({"inputs": ("x",), "map_file": "town"}, "give one or the other"),
+        ({"inputs": ("x",), "place": "id"}, "--place is for a map"),
+        ({"inputs": ("x",), "snap": 5.0}, "--snap is for a map"),
+        ({"inputs": ("x",), "overrides": ("map.anchor=1",)}, r"map.anchor: without a map only"),
+        ({"inputs": ("x",), "overrides": ("belief.transform=lg",)}, "Did you mean 'log'"),
+        ({"inputs": ("x",), "reading_topic": "/t"}, r"--reading-topic is for a bag, and .*log"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], message: str) -> None:
+    log = table(tmp_path, "x,temp", [f"{k},{k % 4}" for k in range(12)])
+    with pytest.raises(ConfigError, match=message):
+        load_rows(RowRequest(log, **asked))
+
+
+def test_inputs_of_what_is_no_table() -> None:
+    with pytest.raises(ConfigError, match="--inputs are columns of a CSV file or a bag, and town"):
+        load_rows(RowRequest("town", inputs=("x",)))
+
+
+# -- bags ----------------------------------------------------------------------------------------
+
+START = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def boat(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A boat that goes east at 1 m/s and reads once a second; its last reading has no pose."""
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    from tests.replay.bags import write_bag
+    from tests.replay.missions import odometry, temperature
+
+    messages: list[tuple[str, int, Any]] = []
+    for step in range(20):
+        stamp = START + step * SECOND
+        messages.append(("/boat/odom", stamp, odometry(stamp, float(step), 2.0)))
+        value = math.nan if step == 7 else 10.0 + step % 5
+        later = stamp + SECOND // 4 + 7  # a stamp of a recipe is in microseconds
+        messages.append(("/boat/temp", later, temperature(later, value)))
+    later = START + 60 * SECOND
+    messages.append(("/boat/temp", later, temperature(later, 3.0)))
+    return str(write_bag(tmp_path_factory.mktemp("boat") / "bag", messages))
+
+
+TOPICS = {"reading_topic": "/boat/temp", "pose_topic": "/boat/odom"}
+
+
+def test_a_bag_without_a_map(boat: str) -> None:
+    found = load_rows(RowRequest(boat, inputs=("x", "hours"), scale=2.0, **TOPICS))
+    assert found.input_names == ("x", "hours")
+    # Between two poses, at the reading's own time; the first hour begins with the first reading.
+    assert found.inputs[:3, 0] == pytest.approx([0.25, 1.25, 2.25])
+    assert found.inputs[:3, 1] == pytest.approx([0.0, 1 / 3600, 2 / 3600], abs=1e-9)
+    assert found.outputs[:3] == pytest.approx([20.0, 22.0, 24.0])
+    assert len(found) == 19
+    assert found.notes[0] == "1 left out: readings that are no finite number"
+    assert found.notes[1] == "1 left out: readings without a pose within 1 s (pose.max_age)"
+    assert found.notes[2] == "hours are counted since 2023-11-14T22:13:20.250000+00:00"
+    later = load_rows(RowRequest(boat, inputs=("hours",), **TOPICS), None, found.recipe["times"])
+    assert later.inputs[:, 0].tolist() == found.inputs[:, 1].tolist()
+
+
+def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
+    grid = ("map.kind=grid", "map.columns=20", "map.rows=3", "map.spacing=1")
+    found = load_rows(RowRequest(boat, overrides=grid, **TOPICS), tmp_path)
+    assert found.input_names == ("x", "y")
+    # Places, not positions: the reading at 0.25 m belongs to the place at 0 m.
+    assert set(found.inputs[:, 0].tolist()) <= {float(k) for k in range(20)}
+    assert set(found.inputs[:, 1].tolist()) == {2.0}
+    assert found.source == f"bag {boat} on map 'grid'"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shipped_bag() -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    found = load_rows(RowRequest("town_sample"))
+    assert found.input_names == ("x", "y")
+    raw = load_rows(RowRequest("town_sample", inputs=("x", "y")))
+    assert len(raw) == len(found) == 12
+    assert sorted(raw.outputs) == pytest.approx(sorted(found.outputs))
+
+
+def test_bags_that_cannot_be_used(boat: str) -> None:
+    with pytest.raises(ConfigError, match=r"a bag has x, y, hours, not 'hour'\. Did you mean"):
+        load_rows(RowRequest(boat, inputs=("hour",), **TOPICS))
+    with pytest.raises(ConfigError, match=r"each once; got 'x,x'"):
+        load_rows(RowRequest(boat, inputs=("x", "x"), **TOPICS))
+    with pytest.raises(ReplayError, match=r"has no topic /reading \(reading\).*--reading-topic"):
+        load_rows(RowRequest(boat, inputs=("x",)))
+    with pytest.raises(ConfigError, match=r"no map: .*--scenario"):
+        load_rows(RowRequest(boat, **TOPICS))
+    with pytest.raises(ConfigError, match=r"--value is for a table"):
+        load_rows(RowRequest(boat, inputs=("x",), value="temp", **TOPICS))
+    with pytest.raises(ConfigError, match=r"--snap is for a table, and .* is a bag"):
+        load_rows(RowRequest(boat, inputs=("x",), snap=5.0, **TOPICS))
+    with pytest.raises(ConfigError, match=r"pose.type: tf cannot be read"):
+        load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
+    with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 0"):
+        load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))
+
+
+def model(kind: str = "table", **more: Any) -> KernelModel:
+    recipe = {"kind": kind, "scale": 3.6, "transform": "log", "times": {}} | more
+    X, y = rows()
+    settings = {"recipe": recipe, "transform": recipe["transform"]}
+    return make_model(["SE"], X, y, input_names=("x", "y"), settings=settings)
+
+
+def test_what_is_not_said_is_as_before(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    lines = [f"{k},{k % 3},{1 + k % 5},0" for k in range(12)]
+    log.write_text("\n".join(["x,y,value,other", *lines]), encoding="utf-8")
+    earlier = model()
+    asked = asked_as_before(RowRequest(str(log)), earlier, scale_given=False)
+    assert asked.inputs == ("x", "y")
+    found = as_before(load_rows(asked), earlier)
+    assert found.outputs == pytest.approx([np.log(3.6 * (1 + k % 5)) for k in range(12)])
+    assert found.output_name == earlier.output_name
+    assert {"kind": "table", "scale": 3.6, "transform": "log"}.items() <= found.recipe.items()
+
+
+def test_a_scenario_takes_the_transform_of_the_model() -> None:
+    earlier = model("map", scale=1.0)
+    asked = asked_as_before(RowRequest("town"), earlier, scale_given=False)
+    plain, found = load_rows(RowRequest("town")), load_rows(asked)
+    assert plain.recipe["transform"] == "identity"
+    assert np.exp(found.outputs) == pytest.approx(plain.outputs)
+    assert as_before(found, earlier).recipe["transform"] == "log"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"overrides": ("belief.transform=identity",)}, "belief.transform: .*log, .* identity"),
+        ({"overrides": ("belief={transform: identity}",)}, "belief.transform: .*log, .* identity"),
+        ({"scale": 1.0}, "--scale: the model to be continued has 3.6, this says 1;"),
+        ({"value": "other"}, "--value: the model to be continued has value, this says other;"),
+    ],
+)
+def test_differences_are_refused(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        asked_as_before(RowRequest("log.csv", **said), model(), scale_given="scale" in said)
+    same = {"overrides": ("belief.transform=log",), "scale": 3.6, "value": "value"}
+    found = asked_as_before(RowRequest("log.csv", **same), model(), scale_given=True)  # type: ignore[arg-type]
+    assert (found.transform, found.scale, found.value) == ("log", 3.6, "value")
+
+
+def test_rows_of_another_kind_are_refused() -> None:
+    X, y = rows()
+    found = Dataset(X, y, ("x", "y"), "value", "a test", recipe={"kind": "map"})
+    with pytest.raises(ConfigError, match="learned from columns of a table, a test gives places"):
+        as_before(found, model())
+    bag = Dataset(X, y, ("x", "y"), "temperature", "a test", recipe={"kind": "bag"})
+    with pytest.raises(ConfigError, match="has value, this says temperature"):
+        as_before(bag, model("bag"))
+
+
+def test_stamps_go_on_only_where_there_were_stamps() -> None:
+    X, y = rows()
+    recipe = {"kind": "table", "times": {"y": "2024-03-01T00:00:00+00:00"}}
+    found = Dataset(X, y, ("x", "y"), "value", "log.csv", recipe=recipe)
+    with pytest.raises(ReadingError, match="y is given by time stamps, and the model was"):
+        as_before(found, model())
+    known = as_before(found, model(times={"y": "2024-02-01T00:00:00+00:00"}))
+    assert known.notes == ()
+    older = make_model(["SE"], X, y)
+    assert "since 2024-03-01T00:00:00+00:00, the first stamp" in as_before(found, older).notes[0]
+
+
+def test_how_rows_are_read_that_a_model_is_held_against(tmp_path: Path) -> None:
+    log = str(tmp_path / "log.csv")
+    found = asked_of(model(), log, {})
+    assert (found.inputs, found.value, found.scale) == (("x", "y"), "value", 3.6)
+    assert (found.transform, found.held_out) == ("log", True)
+    of_map = asked_of(model("map"), log, {"map_file": "town", "scale": 2.0})
+    assert (of_map.inputs, of_map.value, of_map.scale) == ((), "", 2.0)
+    run = asked_of(model(), str(tmp_path), {})
+    assert (run.inputs, run.scale, run.transform) == ((), 1.0, "log")
+    assert asked_of(model("bag"), "town_sample", {}).inputs == ("x", "y")
+    assert asked_of(model("map"), "town_sample", {}).inputs == ()
+    of_scenario = asked_of(model(), str(Path(log).with_suffix(".yaml")), {})
+    assert (of_scenario.inputs, of_scenario.value, of_scenario.scale) == ((), "", 1.0)
+    wide = asked_of(model("wide"), log, {"scenario": "town"})
+    assert (wide.inputs, wide.value) == (("x", "y"), "")
+
+
+def test_how_far_positions_are_from_their_places_is_kept(tmp_path: Path) -> None:
+    """What a model was learned from is found again: the same rows, not those within 50 m."""
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x},{y},{1 + k % 7}" for k, (x, y) in enumerate(town.positions[:20].tolist())]
+    west = float(town.positions[:, 0].min()) - 300.0
+    lines += [f"{west},{town.positions[town.positions[:, 0].argmin(), 1]},{k}" for k in (2, 3)]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["x,y,value", *lines]), encoding="utf-8")
+    given: dict[str, Any] = {"map_file": "town"}
+    first = load_rows(RowRequest(str(log), snap=400.0, **given))
+    earlier = model(**{**first.recipe, "kind": "map"})
+    older = model("map", transform="identity")
+    assert (len(first), first.recipe["snap"]) == (22, 400.0)
+    for known, count in ((earlier, 22), (older, 20)):
+        again = load_rows(asked_as_before(RowRequest(str(log), **given), known, scale_given=False))
+        assert len(as_before(again, known)) == count
+        assert len(load_rows(asked_of(known, str(log), given))) == count
+        said = asked_of(known, str(log), {**given, "snap": 1.0})
+        assert len(load_rows(said)) == 20
+    run = as_before(
+        load_rows(asked_as_before(RowRequest("town"), earlier, scale_given=False)), earlier
+    )
+    assert run.recipe["snap"] == 400.0

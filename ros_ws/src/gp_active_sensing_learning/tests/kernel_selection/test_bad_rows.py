@@ -1,0 +1,116 @@
+"""Rows that are awkward: the right answer, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+
+pytestmark = pytest.mark.heavy("learn")
+
+SMALL = VbksConfig(
+    inducing=6, batch=16, iterations=20, restarts=1, evaluate_every=10, theta_samples=4
+)
+KERNELS = (parse("SE"), parse("LIN×PER"))
+
+
+def made(X: np.ndarray, y: np.ndarray) -> Dataset:
+    return Dataset(X, y, tuple("xyzuvw"[: X.shape[1]]), "speed", "some rows")
+
+
+def noisy(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    return np.sin(X[:, 0]) + 0.1 * np.random.default_rng(seed).normal(size=len(X))
+
+
+def test_constant_outputs() -> None:
+    X = np.linspace(0.0, 9.0, 30)[:, None]
+    for value in (0.0, 3.5, -1e9):
+        with pytest.raises(ReadingError, match=r"some rows: .*speed.*a field that does not vary"):
+            select_kernels(made(X, np.full(30, value)), KERNELS, SMALL)
+
+
+def test_outputs_that_vary_a_little_about_a_large_value() -> None:
+    X = np.linspace(0.0, 9.0, 40)[:, None]
+    model = select_kernels(made(X, 1e6 + noisy(X)), KERNELS, SMALL)
+    mean, variance = model.predict(X)
+    assert np.sqrt(np.mean((mean - 1e6 - np.sin(X[:, 0])) ** 2)) < 0.5
+    assert (variance > 0.0).all()
+
+
+@pytest.mark.parametrize("distinct", [1, 5])
+def test_duplicated_inputs_and_fewer_than_inducing_inputs(
+    distinct: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    X = np.repeat(np.linspace(0.0, 4.0, distinct)[:, None], 8, axis=0)
+    y = noisy(X)
+    several = dataclasses.replace(SMALL, memory=1e-6)  # as many groups as kernels
+    with caplog.at_level(logging.WARNING):
+        model = select_kernels(made(X, y), KERNELS, several)
+    assert caplog.text.count("6 inducing inputs asked for") == 1
+    assert model.fits[0].inducing.shape == (distinct, 1)
+    mean, variance = model.predict(X)
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+    assert model.rows == 8 * distinct
+
+
+def test_an_input_that_never_changes() -> None:
+    X = np.column_stack([np.linspace(0.0, 9.0, 40), np.full(40, 7.0)])
+    model = select_kernels(made(X, noisy(X)), KERNELS, SMALL)
+    mean, variance = model.predict(X)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(variance).all()
+    assert np.corrcoef(mean, np.sin(X[:, 0]))[0, 1] > 0.8
+
+
+def test_wildly_different_scales() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.uniform(0.0, 9.0, size=(50, 3))
+    y = noisy(base)
+    plain = select_kernels(made(base, y), KERNELS, SMALL)
+    wild = select_kernels(made(base * [1e-9, 1.0, 1e12] + [0.0, 0.0, 5e12], y), KERNELS, SMALL)
+    for fit in plain.fits:
+        (other,) = (f for f in wild.fits if f.name == fit.name)
+        assert other.bound == pytest.approx(fit.bound, abs=1e-3)
+
+
+def test_an_outlier_does_not_stop_it() -> None:
+    X = np.linspace(0.0, 9.0, 60)[:, None]
+    y = noisy(X)
+    y[17] = 1e5
+    model = select_kernels(made(X, y), KERNELS, SMALL)
+    assert np.isfinite(model.fits[0].bound)
+    assert np.isfinite(model.predict(X)[0]).all()
+
+
+def test_single_precision_rows_on_disk_are_not_changed(tmp_path: Path) -> None:
+    X = np.linspace(0.0, 9.0, 60, dtype=np.float32)[:, None]
+    y = noisy(X).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    on_disk = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy"]
+    one = select_kernels(made(*on_disk), KERNELS, SMALL)
+    other = select_kernels(made(X.astype(float), y.astype(float)), KERNELS, SMALL)
+    assert [fit.bound for fit in one.fits] == [fit.bound for fit in other.fits]
+
+
+def test_a_field_through_the_origin() -> None:
+    """With `centre: false` nothing is shifted: a line through 0 is 0 at 0, whatever was seen."""
+    X = np.linspace(5.0, 9.0, 40)[:, None]
+    y = 2.0 * X[:, 0] + 0.05 * np.random.default_rng(0).normal(size=40)
+    config = dataclasses.replace(SMALL, centre=False, iterations=200)
+    model = select_kernels(made(X, y), [parse("LIN")], config)
+    assert model.scaling.output_shift == 0.0
+    np.testing.assert_array_equal(model.scaling.input_shift, 0.0)
+    mean, variance = model.predict(np.array([[0.0], [-3.0]]))
+    assert mean[0] == pytest.approx(0.0, abs=1e-9)
+    assert variance[0] == pytest.approx(0.0, abs=1e-9)
+    assert mean[1] == pytest.approx(-6.0, abs=0.2)

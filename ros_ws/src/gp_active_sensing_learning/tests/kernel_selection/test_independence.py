@@ -1,0 +1,229 @@
+"""Kernels are optimised each alone: what others there are, how, and where does not matter."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
+from gp_active_sensing.kernels.grammar import Expression, parse
+from gp_active_sensing_learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
+from learning_support.small import KERNELS, SMALL, rows, same
+
+pytestmark = pytest.mark.heavy("learn")
+
+
+def learned(expressions: Any, config: VbksConfig = SMALL, **options: Any) -> dict[str, KernelFit]:
+    model = select_kernels(rows(), expressions, config, **options)
+    return {fit.name: fit for fit in model.fits}
+
+
+@pytest.fixture(scope="module")
+def together() -> dict[str, KernelFit]:
+    return learned(KERNELS)
+
+
+def test_the_same_again(together: dict[str, KernelFit]) -> None:
+    again = learned(KERNELS)
+    for name, fit in together.items():
+        same(fit, again[name])
+
+
+def test_the_order_of_the_kernels_does_not_matter(together: dict[str, KernelFit]) -> None:
+    for order in ([4, 2, 0, 3, 1], [1, 0, 3, 4, 2]):
+        found = learned([KERNELS[k] for k in order])
+        for name, fit in together.items():
+            same(fit, found[name], tolerance=1e-6)
+
+
+def test_a_kernel_twice_is_there_once() -> None:
+    assert set(learned([KERNELS[0], KERNELS[1], KERNELS[0]])) == {"SE", "RQ"}
+
+
+def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
+    """Batched matrices may be multiplied in another order: equal but for rounding that grew."""
+    for expression in (KERNELS[0], KERNELS[3]):
+        alone = learned([expression])[str(expression)]
+        same(alone, together[str(expression)], tolerance=1e-5)
+
+
+def test_groups_that_fit_the_memory(together: dict[str, KernelFit]) -> None:
+    found = learned(KERNELS, dataclasses.replace(SMALL, memory=1e-9))
+    for name, fit in together.items():
+        same(fit, found[name], tolerance=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> None:
+    pytest.importorskip("joblib")
+    found = learned(KERNELS, jobs=2)
+    assert list(found) == list(together)
+    for name, fit in together.items():
+        same(fit, found[name], tolerance=1e-5)
+
+
+@pytest.fixture
+def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """RQ has a covariance that is no number, from some evaluation on."""
+    from gp_active_sensing_learning.kernel_selection import covariances
+
+    right = covariances._correlation
+    after = [0]
+    count = [0]
+
+    def wrong(base: str, square: Any, alpha: Any) -> Any:
+        found = right(base, square, alpha)
+        if base == "RQ":
+            count[0] += 1
+            if count[0] > after[0]:
+                return found * float("nan")
+        return found
+
+    monkeypatch.setattr(covariances, "_correlation", wrong)
+    return after
+
+
+@pytest.mark.parametrize("after", [0, 30, 100])
+def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
+    after: int,
+    together: dict[str, KernelFit],
+    broken_rq: list[int],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken_rq[0] = after
+    with caplog.at_level(logging.WARNING):
+        model = select_kernels(rows(), KERNELS, SMALL)
+    assert set(model.names) == set(together) - {"RQ"}
+    ((name, why),) = model.dropped
+    assert name == "RQ"
+    assert "not finite" in why
+    assert "RQ" in caplog.text
+    for fit in model.fits:
+        same(fit, together[fit.name])
+    k = model.history.names.index("RQ")
+    assert np.isnan(model.history.bounds[-1, k])
+    assert model.history.probabilities[-1, k] == 0.0
+    np.testing.assert_allclose(model.belief.probabilities.sum(), 1.0)
+    mean, variance = model.predict(rows().inputs)
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+
+
+def test_a_kernel_that_recovers_is_kept(
+    together: dict[str, KernelFit], broken_rq: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a number once, in the middle: the others as they were, and RQ not lost."""
+    from gp_active_sensing_learning.kernel_selection import covariances
+
+    broken = covariances._correlation
+    broken_rq[0] = 10**9
+    seen = [0]
+
+    def once(base: str, square: Any, alpha: Any) -> Any:
+        found = broken(base, square, alpha)
+        if base == "RQ":
+            seen[0] += 1
+            if seen[0] == 40:
+                return found * float("nan")
+        return found
+
+    monkeypatch.setattr(covariances, "_correlation", once)
+    found = learned(KERNELS)
+    assert set(found) == set(together)
+    assert np.isfinite(found["RQ"].bound)
+    for name, fit in together.items():
+        if name != "RQ":
+            same(fit, found[name])
+
+
+def test_a_group_that_is_dropped_whole(broken_rq: list[int]) -> None:
+    """Each kernel in a group of its own: that of RQ ends with nothing, the others go on."""
+    config = dataclasses.replace(SMALL, memory=1e-9, stages=(0.5, 1.0))
+    model = select_kernels(rows(), KERNELS[:3], config)
+    assert set(model.names) == {"SE", "PER"}
+    assert [name for name, _ in model.dropped] == ["RQ"]
+    k = model.history.names.index("RQ")
+    assert np.isnan(model.history.bounds[:, k]).all()
+
+
+def test_all_kernels_dropped_is_an_error(broken_rq: list[int]) -> None:
+    with pytest.raises(ConfigError, match="no kernel could be learned from made rows"):
+        select_kernels(rows(), [parse("RQ")], SMALL)
+
+
+def test_no_kernels_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        select_kernels(rows(), [], SMALL)
+
+
+def test_one_kernel_only() -> None:
+    model = select_kernels(rows(), [parse("SE")], SMALL)
+    assert model.names == ("SE",)
+    np.testing.assert_allclose(model.belief.probabilities, [1.0])
+    np.testing.assert_allclose(model.belief.softmax, [1.0])
+
+
+def test_single_precision_is_near_double() -> None:
+    """Of a point; a full q(θ) needs more digits than there are."""
+    kernels: list[Expression] = [parse("SE"), parse("LIN+SE")]
+    point = dataclasses.replace(SMALL, batch=64, iterations=80, restarts=1, hyperparameters="point")
+    double = learned(kernels, point)
+    model = select_kernels(rows(), kernels, dataclasses.replace(point, dtype="float32"))
+    for fit in model.fits:
+        assert fit.bound == pytest.approx(double[fit.name].bound, abs=0.05)
+        assert fit.theta_mean.dtype == fit.root.dtype == np.float64
+    mean, variance = model.predict(rows().inputs)
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+
+
+def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Converged as a point, at the fourth estimate; then there are three before the limit."""
+    from gp_active_sensing_learning.kernel_selection import restarts as plateau
+
+    monkeypatch.setattr(plateau, "CUTS", 1)
+    config = dataclasses.replace(
+        SMALL, iterations=100, evaluate_every=13, patience=4, tolerance=1e9, restarts=1
+    )
+    (fit,) = learned([parse("SE")], config).values()
+    assert fit.iterations == 100
+    assert fit.outcome.startswith("stopped at the limit of 100 steps"), fit.outcome
+    (fit,) = learned([parse("SE")], dataclasses.replace(config, evaluate_every=2)).values()
+    assert fit.iterations < 100
+    assert fit.outcome.startswith("converged"), fit.outcome
+
+
+def test_progress_is_told() -> None:
+    told: list[TrainingProgress] = []
+    select_kernels(rows(), KERNELS[:2], SMALL, progress=told.append)
+    assert {t.total for t in told} == {2}
+    assert told[-1].iteration <= SMALL.iterations
+    assert all(t.stages == 1 and t.stage == 1 and t.rows == 48 for t in told)
+    assert all(set(t.kernels) <= {"SE", "RQ"} for t in told)
+    steps = [t.iteration for t in told]
+    assert steps == sorted(steps)
+
+
+def test_the_belief_and_the_history_are_of_all_kernels() -> None:
+    config = dataclasses.replace(SMALL, stages=(0.25, 0.5, 1.0), iterations=20)
+    model: KernelModel = select_kernels(rows(), KERNELS, config)
+    history = model.history
+    assert history.rows.tolist() == [12.0, 24.0, 48.0]
+    assert set(history.names) == set(map(str, KERNELS))
+    np.testing.assert_allclose(history.probabilities.sum(axis=1), 1.0)
+    np.testing.assert_allclose(history.softmax.sum(axis=1), 1.0)
+    for fit, q, soft in zip(
+        model.fits, model.belief.probabilities, model.belief.softmax, strict=True
+    ):
+        k = history.names.index(fit.name)
+        assert history.bounds[-1, k] == fit.bound
+        assert history.softmax[-1, k] == pytest.approx(soft)
+        assert history.probabilities[-1, k] == pytest.approx(q, abs=0.01)
+    bounds = [fit.bound for fit in model.fits]
+    assert bounds == sorted(bounds, reverse=True)
+    assert model.rows == 48

@@ -1,0 +1,189 @@
+"""Starts that are behind are dropped, half of them at a time: many starts, and the price of few."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+
+pytestmark = pytest.mark.heavy("learn")
+
+CONFIG = VbksConfig(
+    inducing=10, batch=80, iterations=200, restarts=8, evaluate_every=5, tolerance=0.0,
+    hyperparameters="point",
+)  # fmt: skip
+STARTS = 60  # steps with all starts: 30 % of the iterations
+
+
+def rows() -> Dataset:
+    rng = np.random.default_rng(12)
+    X = rng.uniform(-5.0, 5.0, size=(80, 1))
+    y = np.sin(2.2 * X[:, 0]) + 0.3 * X[:, 0] + 0.1 * rng.normal(size=80)
+    return Dataset(X, y, ("x",), "v", "made rows")
+
+
+def population(names: tuple[str, ...], config: VbksConfig) -> Any:
+    """Return starts of these kernels, before their first step."""
+    import torch
+
+    from gp_active_sensing_learning.kernel_selection.restarts import Restarts
+
+    made = Restarts([Composite(parse(n), 1) for n in names], config, torch.device("cpu"))
+    given = rows()
+    made.begin(np.linspace(-2.0, 2.0, 6)[:, None], (given.inputs, given.outputs), {})
+    return made
+
+
+def left(made: Any) -> list[tuple[int, float]]:
+    """Return kernel and best bound of the starts that go on."""
+    numbers, best = made.state.number.tolist(), made.state.best.tolist()
+    return [(made.members[n].kernel, b) for n, b in zip(numbers, best, strict=True)]
+
+
+def steps_of_starts(config: VbksConfig) -> list[int]:
+    """Return how many steps each start of a kernel took before one was chosen."""
+    import torch
+
+    from gp_active_sensing_learning.kernel_selection.data import Data, scaling_of
+    from gp_active_sensing_learning.kernel_selection.kernel_groups import group_of
+    from gp_active_sensing_learning.kernel_selection.training import Training
+
+    given = rows()
+    data = Data.of(given, scaling_of(given, config), config)
+    training = Training(group_of(["PER+SE"], data, {}), torch.device("cpu"))
+    training.population.begin(data.inducing, data.sample(0, 512), {})
+    training._optimise(STARTS, "starts")
+    return sorted(member.iterations for member in training.population.members)
+
+
+def test_half_is_dropped_after_an_eighth_a_quarter_and_a_half() -> None:
+    # Estimates are every 5 steps: the first ones after 7.5, 15 and 30.
+    assert steps_of_starts(CONFIG) == [10, 10, 10, 10, 15, 15, 30, 60]
+
+
+def test_it_costs_what_a_third_of_the_starts_does() -> None:
+    raced = sum(steps_of_starts(CONFIG))
+    assert raced < 0.35 * sum(steps_of_starts(dataclasses.replace(CONFIG, race=())))
+
+
+def test_without_shares_all_are_optimised_to_the_end() -> None:
+    assert steps_of_starts(dataclasses.replace(CONFIG, race=())) == [STARTS] * 8
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.1, 5), (0.125, 3), (0.3, 2), (0.5, 1), (1.0, 1)])
+def test_the_best_ones_stay(share: float, wanted: int) -> None:
+    import torch
+
+    made = population(("PER+SE", "RQ"), dataclasses.replace(CONFIG, restarts=5))
+    bounds = torch.arange(10, dtype=torch.float64) * torch.tensor([3.0, -2.0]).repeat(5)
+    made.state.best = bounds.clone()
+    before = left(made)
+    assert made.race(share) == (wanted < 5)
+    for kernel in (0, 1):
+        best = sorted((b for k, b in before if k == kernel), reverse=True)[:wanted]
+        assert sorted((b for k, b in left(made) if k == kernel), reverse=True) == best
+
+
+def test_twice_at_the_same_share_drops_no_more() -> None:
+    import torch
+
+    made = population(("PER+SE",), CONFIG)
+    made.state.best = torch.arange(8, dtype=torch.float64)
+    assert made.race(0.25)
+    assert len(left(made)) == 2
+    assert not made.race(0.3)
+
+
+def test_one_that_has_converged_keeps_its_place() -> None:
+    """It is no longer optimised, and others must beat it all the same."""
+    import torch
+
+    from gp_active_sensing_learning.kernel_selection.restarts import CUTS
+
+    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=4))
+    made.state.best = torch.tensor([5.0, 9.0, 7.0, 8.0], dtype=torch.float64)
+    made.state.cuts[1] = CUTS
+    assert made.set_aside(made.state.best, first=False)
+    assert made.race(0.125)
+    assert left(made) == [(0, 8.0)]
+    made.gather()
+    made.choose()
+    assert left(made) == [(0, 9.0)]
+
+
+def test_one_that_was_given_up_does_not_hold_a_place() -> None:
+    import torch
+
+    from gp_active_sensing_learning.kernel_selection.restarts import FAULTS
+
+    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=2))
+    made.state.best = torch.tensor([5.0, 4.0], dtype=torch.float64)
+    made.state.faults[0] = FAULTS
+    assert made.set_aside(torch.tensor([-math.inf, 4.0]), first=False)
+    assert not made.race(0.6)
+    assert left(made) == [(0, 4.0)]
+
+
+def test_all_may_be_waiting() -> None:
+    import torch
+
+    from gp_active_sensing_learning.kernel_selection.restarts import CUTS
+
+    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=4))
+    made.state.best = torch.tensor([5.0, 9.0, 7.0, 8.0], dtype=torch.float64)
+    made.state.cuts[[1, 3]] = CUTS
+    assert made.set_aside(made.state.best, first=False)
+    assert made.race(0.5)
+    assert made.going == 0
+    assert made.alive
+
+
+def test_the_race_loses_next_to_nothing() -> None:
+    """The largest bound of eight that race, and of eight that are all optimised to the end."""
+    kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]
+    config = dataclasses.replace(CONFIG, tolerance=1e-3)
+    raced = select_kernels(rows(), kernels, config)
+    whole = select_kernels(rows(), kernels, dataclasses.replace(config, race=()))
+    for fit in raced.fits:
+        (other,) = (f for f in whole.fits if f.name == fit.name)
+        assert fit.bound > other.bound - 1.0, fit.name
+
+
+def test_kernels_race_among_their_own_starts_only() -> None:
+    """One kernel is the same whether others, better or worse, are raced beside it or not."""
+    (alone,) = select_kernels(rows(), [parse("LIN")], CONFIG).fits
+    beside = select_kernels(rows(), [parse("LIN"), parse("PER+SE")], CONFIG).fits
+    (found,) = (fit for fit in beside if fit.name == "LIN")
+    assert found.bound == pytest.approx(alone.bound, abs=1e-6)
+    assert Counter(fit.name for fit in beside) == {"LIN": 1, "PER+SE": 1}
+
+
+@pytest.mark.parametrize(
+    ("race", "said"),
+    [
+        ([0.5, 0.25], "race: expected ascending shares, got [0.5, 0.25]"),
+        ([0.25, 0.25], "race: expected ascending shares, got [0.25, 0.25]"),
+        ([0.0, 0.5], "race"),
+        ([0.5, 1.5], "race"),
+        (["half"], "race"),
+    ],
+)
+def test_shares_that_make_no_race_are_refused(race: list[Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_mapping(VbksConfig, {"race": race}, path="vbks")
+    assert said in str(caught.value)
+
+
+def test_no_shares_are_a_setting() -> None:
+    assert from_mapping(VbksConfig, {"race": []}, path="vbks").race == ()

@@ -1,0 +1,127 @@
+"""Models of a belief over kernels for tests of their page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from gp_active_sensing.kernel_model import History, KernelFit, KernelModel, KernelPosterior
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing_learning.data.dataset import Dataset
+from tests.kernel_models import make_model
+
+NAMES = ("x", "y", "hours", "depth")
+
+
+def field_rows(
+    dimensions: int = 1, count: int = 300, names: Sequence[str] = NAMES, seed: int = 0
+) -> Dataset:
+    """Noisy readings of a smooth field with a wave in it."""
+    rng = np.random.default_rng([seed, dimensions])
+    X = rng.uniform(0.0, 20.0, (count, dimensions))
+    truth = 18.0 + np.sin(0.9 * X[:, 0]) + 0.1 * X.sum(axis=1)
+    y = truth + 0.2 * rng.standard_normal(count)
+    return Dataset(X, y, tuple(names[:dimensions]), "temperature", "yesterday.csv")
+
+
+def made_model(
+    kernels: Sequence[str] = ("SE", "PER+SE"),
+    rows: Dataset | None = None,
+    *,
+    stages: int = 4,
+    dropped: Sequence[tuple[str, str]] = (),
+    settings: dict[str, Any] | None = None,
+    **changes: Any,
+) -> KernelModel:
+    """A model of some kernels, learned from rows in as far as closed forms do that."""
+    rows = field_rows() if rows is None else rows
+    X, y = rows.take(slice(None))
+    thetas = {}
+    for k, name in enumerate(kernels):
+        composite = Composite(parse(name), rows.dimensions)
+        theta = 0.3 * np.random.default_rng([7, k]).standard_normal(composite.size)
+        theta[0] = np.log(0.2)
+        thetas[name] = theta
+    told = {"vbks": {"seed": 3, "inducing": 12}, "seconds": 12.5, "versions": {"numpy": "1"}}
+    model = make_model(
+        kernels,
+        X,
+        y,
+        input_names=rows.input_names,
+        thetas=thetas,
+        theta_std=0.05,
+        settings={**told, **(settings or {})},
+    )
+    made = {
+        "fits": tuple(_with_trace(fit, len(y)) for fit in model.fits),
+        "dropped": tuple(dropped),
+        "output_name": rows.output_name,
+        "source": rows.source,
+        "history": _history(model, [name for name, _ in dropped], stages),
+    }
+    return dataclasses.replace(model, **{**made, **changes})
+
+
+def _with_trace(fit: KernelFit, rows: int) -> KernelFit:
+    steps = np.arange(0.0, 1001.0, 50.0)
+    trace = fit.bound - 900.0 * np.exp(-steps / 120.0)
+    return dataclasses.replace(
+        fit,
+        iterations=1000,
+        outcome="converged: the bound rose by less than 0.001 nat a row in 3 estimates",
+        trace=np.column_stack([steps, np.full(len(steps), float(rows)), trace]),
+    )
+
+
+def _history(model: KernelModel, gone: Sequence[str], stages: int) -> History:
+    """Bounds that grow with the rows, and q* made of them; that of the last stage is the model's.
+
+    Kernels that are gone have no bound.
+    """
+    bounds = np.array([fit.bound for fit in model.fits])
+    rows, tables = [], []
+    for stage in range(1, stages + 1):
+        share = stage / stages
+        last = stage == stages
+        q = model.belief.probabilities if last else softmax(0.02 * share * bounds)
+        nothing = [0.0] * len(gone)
+        rows.append(round(share * model.rows))
+        tables.append(
+            (
+                [*(share * bounds), *([np.nan] * len(gone))],
+                [*q, *nothing],
+                [*softmax(share * bounds), *nothing],
+            )
+        )
+    columns = [np.array(table, dtype=np.float64) for table in zip(*tables, strict=True)]
+    return History(np.array(rows, dtype=np.float64), (*model.names, *gone), *columns)
+
+
+def hand_belief(probabilities: Sequence[float]) -> KernelPosterior:
+    """A belief with given probabilities, and correlations that are easy to tell."""
+    q = np.array(probabilities)
+    K = len(q)
+    root = np.eye(K) + 0.2 * np.tril(np.ones((K, K)), -1)
+    return KernelPosterior(np.log(q), root, 1.0, q, 0.01 * q, q, -12.0)
+
+
+def copies(count: int, stages: int = 3) -> KernelModel:
+    """A model of many kernels, all with the fit of one: quick to make."""
+    model = made_model(["SE"])
+    fits = tuple(dataclasses.replace(model.fits[0]) for _ in range(count))
+    names = tuple(f"K{k}" for k in range(count))
+    q = np.arange(count, 0, -1.0)
+    q /= q.sum()
+    history = History(
+        np.arange(1.0, stages + 1.0),
+        names,
+        np.zeros((stages, count)),
+        np.tile(q, (stages, 1)),
+        np.tile(q, (stages, 1)),
+    )
+    return dataclasses.replace(model, fits=fits, belief=hand_belief(q.tolist()), history=history)

@@ -1,0 +1,437 @@
+"""The local ELBO of VBKS and its gradient, against brute force on problems with ten readings."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.kernel_model.model import JITTER as PRODUCT_JITTER
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import K12, parse, sentences
+from gp_active_sensing.types import FloatArray
+from learning_support import direct_vbks as direct
+from learning_support.direct_vbks import Q, Task
+
+pytestmark = pytest.mark.heavy("learn")
+
+N, M = 10, 4
+WAYS = pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])
+
+
+def task(
+    name: str = "SE", *, d: int = 1, seed: int = 0, inducing: int = M, noise: float = 0.3
+) -> Task:
+    """Return ten readings of a draw from the kernel's own prior, noise added."""
+    rng = np.random.default_rng([41, seed])
+    composite = Composite(parse(name), d)
+    X = rng.uniform(-1.7, 1.7, size=(N, d))
+    mean, std = composite.prior
+    K = composite.covariance(mean + 0.5 * std * rng.normal(size=composite.size), X, X)
+    y = np.linalg.cholesky(K + 1e-9 * K.diagonal().mean() * np.eye(N)) @ rng.normal(size=N)
+    y = y / max(1e-3, float(y.std())) + noise * rng.normal(size=N)
+    Z = X[rng.permutation(N)[:inducing]] + (
+        0.1 * rng.normal(size=(inducing, d)) if inducing < N else 0
+    )
+    return Task(composite, X, y, Z, floor=0.05)
+
+
+def q_theta(
+    of: Task, *, full: bool, seed: int = 0, size: float = 0.25
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and lower factor of some q(θ)."""
+    rng = np.random.default_rng([42, seed])
+    P = of.composite.size
+    mean, std = of.composite.prior
+    centre = mean + 0.4 * std * rng.normal(size=P)
+    root = np.zeros((P, P))
+    if full:
+        root = np.tril(0.5 * size * rng.normal(size=(P, P)), -1) + np.diag(
+            size * rng.uniform(0.5, 1, P)
+        )
+    return centre, root
+
+
+def q_u(of: Task, theta: FloatArray, *, whitened: bool, seed: int = 0) -> tuple[Any, Any]:
+    """Return mean and covariance of some q(v), or of the q(u) that it is at θ."""
+    rng = np.random.default_rng([43, seed])
+    size = len(of.Z)
+    root = np.tril(0.3 * rng.normal(size=(size, size)), -1) + np.diag(rng.uniform(0.2, 0.8, size))
+    L = np.eye(size) if whitened else np.linalg.cholesky(of.of_inducing(theta))
+    return L @ rng.normal(size=size), L @ root @ root.T @ L.T
+
+
+class Engine:
+    """The package's functions for one kernel, with numbers in and out."""
+
+    def __init__(self, of: Task, *, whitened: bool) -> None:
+        import torch
+
+        from gp_active_sensing_learning.kernel_selection import local_elbo
+        from gp_active_sensing_learning.kernel_selection.covariances import Covariances
+
+        self.torch, self.elbo, self.task, self.whitened = torch, local_elbo, of, whitened
+        self.covariances = Covariances([of.composite], torch.device("cpu"))
+        self.options = {"floor": of.floor, "whitened": whitened}
+
+    def tensor(self, values: Any) -> Any:
+        return self.torch.as_tensor(np.asarray(values, dtype=np.float64))
+
+    def total(self, mean: FloatArray, root: FloatArray, nodes: int, chunk: int = 4096) -> Any:
+        """Return the sums over all rows, averaged over quadrature nodes of q(θ)."""
+        of, found, weight = self.task, None, 0.0
+        for w, theta in direct.cube(mean, root, nodes):
+            more = self.elbo.sums(
+                self.covariances,
+                self.tensor(theta)[None],
+                self.tensor(of.Z)[None],
+                self.tensor(of.X),
+                self.tensor(of.y),
+                weight=1.0,
+                chunk=chunk,
+                **self.options,
+            )
+            weight += w
+            found = more if found is None else found.mixed(more, w / weight)
+        return found
+
+    def price(self, mean: FloatArray, root: FloatArray) -> float:
+        """Return what q(θ) costs."""
+        prior = [self.tensor(v)[None] for v in self.task.composite.prior]
+        used = self.torch.ones(1, len(mean), dtype=self.torch.bool)
+        if root.any():
+            return self.elbo.divergence(
+                self.tensor(mean)[None], self.tensor(root)[None], *prior, used
+            ).item()
+        return -self.elbo.log_density(self.tensor(mean)[None], *prior, used).item()
+
+    def collapsed(self, mean: FloatArray, root: FloatArray, nodes: int) -> tuple[float, Q]:
+        """Return the local ELBO at the best q(v), and this q."""
+        total = self.total(mean, root, nodes)
+        centre, C = self.elbo.Inducing(total.precision, total.linear).moments()
+        inverse = np.linalg.inv(C[0].numpy())
+        bound = self.elbo.collapsed(total).item() - self.price(mean, root)
+        return bound, Q(mean, root, centre[0].numpy(), inverse.T @ inverse, self.whitened)
+
+    def batch(
+        self,
+        theta: Any,
+        Z: Any,
+        q: Q | None,
+        rows: Any = slice(None),
+        weight: float = 1.0,
+    ) -> Any:
+        """Return the estimate from a mini-batch, a tensor; θ (P,) and Z (M, d) may be tensors."""
+        inducing = None
+        if q is not None:
+            precision = np.linalg.inv(q.spread)
+            inducing = self.elbo.Inducing(
+                self.tensor(precision)[None], self.tensor(precision @ q.centre)[None]
+            )
+        X, y = self.task.X[rows], self.task.y[rows]
+        value, natural = self.elbo.batch_bound(
+            self.covariances,
+            theta[None],
+            Z[None],
+            self.tensor(X),
+            self.tensor(y),
+            inducing,
+            weight=weight,
+            **self.options,
+        )
+        return value[0], natural
+
+
+def constant(of: Task, q: Q) -> float:
+    """Return what `batch_bound` leaves out: the entropy of q(u), or the divergence of q(v)."""
+    if q.whitened:
+        return -direct.kl(q.centre, q.spread, np.zeros(len(of.Z)), np.eye(len(of.Z)))
+    entropy = 0.5 * np.linalg.slogdet(2.0 * math.pi * math.e * q.spread)[1]
+    return float(entropy - 0.5 * len(of.Z) * math.log(2.0 * math.pi))
+
+
+def test_the_jitter_is_the_one_stated() -> None:
+    assert direct.JITTER == PRODUCT_JITTER
+
+
+# -- the bound ----------------------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("full", [True, False], ids=["full", "point"])
+@pytest.mark.parametrize(("name", "d"), [("SE", 1), ("LIN", 1), ("MAT32", 1), ("SE", 2)])
+def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whitened: bool) -> None:
+    """θ by quadrature in all its components, every f(x) by quadrature, the rest by matrices."""
+    of = task(name, d=d, seed=d)
+    mean, root = q_theta(of, full=full)
+    nodes = 5
+    bound, q = Engine(of, whitened=whitened).collapsed(mean, root, nodes)
+    assert bound == pytest.approx(direct.local_elbo(of, q, nodes), abs=1e-6)
+
+
+@WAYS
+@pytest.mark.parametrize("name", ["PER", "RQ", "PER×LIN×SE", "(PER+RQ)×LIN"])
+def test_the_bound_where_two_parameters_are_uncertain(name: str, *, whitened: bool) -> None:
+    of = task(name, seed=5)
+    mean, root = q_theta(of, full=True)
+    some = np.zeros_like(root)
+    some[:2, :2] = root[:2, :2]  # noise and scale; the others are known
+    engine = Engine(of, whitened=whitened)
+    total = engine.total(mean, some, 9)
+    centre, C = engine.elbo.Inducing(total.precision, total.linear).moments()
+    inverse = np.linalg.inv(C[0].numpy())
+    q = Q(mean, some, centre[0].numpy(), inverse.T @ inverse, whitened)
+    stated = sum(
+        w * (direct.data_term(of, theta, q) - direct.price_of_u(of, theta, q))
+        for w, theta in direct.cube(mean, some, 9)
+    )
+    assert engine.elbo.collapsed(total).item() == pytest.approx(stated, abs=1e-6)
+
+
+@WAYS
+def test_no_other_gaussian_over_the_inducing_variables_is_better(*, whitened: bool) -> None:
+    of = task("RQ", seed=2)
+    mean, root = q_theta(of, full=True)
+    root[:, 2:] = 0.0
+    best, q = Engine(of, whitened=whitened).collapsed(mean, root, 5)
+
+    def value(q: Q) -> float:
+        inner = direct.cube(mean, root, 5)
+        return sum(
+            w * (direct.data_term(of, t, q, 6) - direct.price_of_u(of, t, q)) for w, t in inner
+        )
+
+    here = value(q)
+    rng = np.random.default_rng(0)
+    size = math.sqrt(np.trace(q.spread) / M)
+    for _ in range(20):
+        for step in (1e-3, 0.1):
+            away = step * size * rng.normal(size=M)
+            E = np.eye(M) + step * rng.normal(size=(M, M))
+            assert value(dataclasses.replace(q, centre=q.centre + away)) < here
+            assert value(dataclasses.replace(q, spread=E @ q.spread @ E.T)) < here
+    assert math.isfinite(best)
+
+
+@WAYS
+def test_rows_in_pieces_give_the_same_sums(*, whitened: bool) -> None:
+    of = task("PER×RQ+SE", d=2, seed=3)
+    mean, root = q_theta(of, full=False)
+    engine = Engine(of, whitened=whitened)
+    whole, pieces = (engine.total(mean, root, 1, chunk=chunk) for chunk in (4096, 3))
+    for found, wanted in zip(dataclasses.astuple(pieces), dataclasses.astuple(whole), strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_whitened_or_not_a_point_has_the_same_bound() -> None:
+    """u = chol(K) v is one to one once θ is known."""
+    for seed, name in enumerate(("SE", "LIN×RQ+PER", "(PER+RQ)×LIN")):
+        of = task(name, seed=seed)
+        mean, root = q_theta(of, full=False, seed=seed)
+        one, other = (Engine(of, whitened=w).collapsed(mean, root, 1)[0] for w in (True, False))
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+# -- against the exact log marginal likelihood --------------------------------------------------
+
+
+@pytest.mark.parametrize("expression", K12, ids=str)
+def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -> None:
+    """θ known. With U = D the bound is tight but for the jitter, whose cost is bounded."""
+    for seed in range(6):
+        of = task(str(expression), seed=seed, d=1 + seed % 2)
+        mean, root = q_theta(of, full=False, seed=seed)
+        prior = direct.log_prior(of.composite, mean)
+        exact = direct.log_marginal(of, mean)
+        for count in (1, 3, 6, N):
+            some = dataclasses.replace(of, Z=of.X[:count])
+            bound = Engine(some, whitened=True).collapsed(mean, root, 1)[0] - prior
+            stated, lost = direct.collapsed_bound(some, mean)
+            assert bound == pytest.approx(stated, abs=1e-5)
+            assert bound < exact
+            # What a bound may be short of, in terms of the trace. [Burt2020]
+            noise = of.noise(mean)
+            assert exact - bound <= 0.5 * lost * (1.0 + (of.y @ of.y) / noise / (1.0 + lost))
+        assert exact - bound < 0.15
+
+
+def test_it_is_below_for_all_kernels_of_the_paper() -> None:
+    for seed, expression in enumerate(sentences(3)):
+        of = task(str(expression), seed=seed, d=1 + seed % 3)
+        for whitened in (True, False):
+            mean, root = q_theta(of, full=False, seed=seed)
+            exact = direct.log_marginal(of, mean) + direct.log_prior(of.composite, mean)
+            bound, _ = Engine(of, whitened=whitened).collapsed(mean, root, 1)
+            assert bound <= exact + 1e-9, expression
+
+
+@WAYS
+@pytest.mark.parametrize("name", ["SE", "LIN", "MAT12"])
+def test_it_is_below_the_evidence_with_theta_integrated_out(name: str, *, whitened: bool) -> None:
+    """log p(y) = log ∫ p(y|θ) p(θ) dθ by quadrature over all of θ."""
+    for seed in range(2):
+        of = task(name, seed=seed)
+        exact = direct.log_evidence(of, 41)
+        assert exact == pytest.approx(direct.log_evidence(of, 61), abs=5e-3), "fine enough"
+        for size in (0.1, 0.3, 0.6):
+            mean, root = q_theta(of, full=True, seed=seed, size=size)
+            bound, _ = Engine(of, whitened=whitened).collapsed(mean, root, 8)
+            assert bound < exact
+
+
+# -- mini-batches -------------------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("full", [True, False], ids=["full", "point"])
+def test_the_estimate_of_all_rows_is_the_bound(*, full: bool, whitened: bool) -> None:
+    """At any q(u), not only the best one."""
+    of = task("SE", seed=4)
+    mean, root = q_theta(of, full=full)
+    q = Q(mean, root, *q_u(of, mean, whitened=whitened), whitened=whitened)
+    engine = Engine(of, whitened=whitened)
+    found = sum(
+        w * engine.batch(engine.tensor(t), engine.tensor(of.Z), q)[0].item()
+        for w, t in direct.cube(mean, root, 7)
+    )
+    found += constant(of, q) - engine.price(mean, root)
+    assert found == pytest.approx(direct.local_elbo(of, q, 7), rel=1e-8)
+
+
+@WAYS
+def test_mini_batches_are_unbiased(*, whitened: bool) -> None:
+    """The mean over all batches of two is the value, the gradient and the natural parameters."""
+    of = task("RQ", seed=6)
+    theta, root = q_theta(of, full=False)
+    q = Q(theta, root, *q_u(of, theta, whitened=whitened), whitened=whitened)
+    engine = Engine(of, whitened=whitened)
+
+    def of_rows(rows: Any, weight: float) -> list[FloatArray]:
+        t, Z = engine.tensor(theta).requires_grad_(), engine.tensor(of.Z).requires_grad_()
+        value, natural = engine.batch(t, Z, q, rows, weight)
+        value.backward()
+        found = [value.detach(), t.grad, Z.grad, natural.precision, natural.linear]
+        return [f.numpy() for f in found]
+
+    pairs = [list(pair) for pair in itertools.combinations(range(N), 2)]
+    several = [of_rows(pair, N / 2) for pair in pairs]
+    for k, whole in enumerate(of_rows(slice(None), 1.0)):
+        average = np.mean([found[k] for found in several], axis=0)
+        np.testing.assert_allclose(average, whole, rtol=1e-9, atol=1e-9)
+
+
+def test_natural_parameters_of_all_rows_are_the_best() -> None:
+    for whitened in (True, False):
+        of = task("PER", seed=8)
+        theta, root = q_theta(of, full=False)
+        engine = Engine(of, whitened=whitened)
+        _, natural = engine.batch(engine.tensor(theta), engine.tensor(of.Z), None)
+        total = engine.total(theta, root, 1)
+        np.testing.assert_allclose(natural.precision, total.precision, rtol=1e-6)
+        np.testing.assert_allclose(natural.linear, total.linear, rtol=1e-6, atol=1e-9)
+
+
+# -- the gradient -------------------------------------------------------------------------------
+
+
+def difference(
+    value: Callable[[FloatArray], float], at: FloatArray, step: float = 1e-4
+) -> FloatArray:
+    """Return the gradient by central differences of fourth order."""
+    found = np.zeros_like(at)
+    for i in np.ndindex(at.shape):
+        e = np.zeros_like(at)
+        e[i] = step
+        found[i] = (
+            8.0 * (value(at + e) - value(at - e)) - (value(at + 2 * e) - value(at - 2 * e))
+        ) / (12.0 * step)
+    return found
+
+
+@WAYS
+@pytest.mark.parametrize("name", ["SE", "PER", "RQ", "LIN", "MAT52", "(PER+RQ)×LIN"])
+def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
+    """With respect to θ and the inducing inputs, q(u) held fixed, in two dimensions."""
+    of = task(name, d=2, seed=9)
+    theta, root = q_theta(of, full=False)
+    q = Q(theta, root, *q_u(of, theta, whitened=whitened), whitened=whitened)
+    engine = Engine(of, whitened=whitened)
+    t, Z = engine.tensor(theta).requires_grad_(), engine.tensor(of.Z).requires_grad_()
+    engine.batch(t, Z, q)[0].backward()
+
+    def value(theta: FloatArray, Z: FloatArray) -> float:
+        here = dataclasses.replace(of, Z=Z)
+        return direct.data_term(here, theta, q) - direct.price_of_u(here, theta, q)
+
+    # The covariance of LIN has rank 2: what is beyond it is as large as the jitter.
+    near = 1e-4 if name == "LIN" else 1e-6
+    slope = difference(lambda v: value(v, of.Z), theta)
+    assert np.abs(t.grad.numpy() - slope).max() < near * np.abs(slope).max()
+    slope = difference(lambda v: value(theta, v), of.Z)
+    assert np.abs(Z.grad.numpy() - slope).max() < near * np.abs(slope).max()
+
+
+@WAYS
+def test_the_gradient_with_respect_to_q_of_theta(*, whitened: bool) -> None:
+    """E over θ = C η + m of the gradient, less that of KL[q(θ)‖p(θ)], by quadrature over η.
+
+    The same few nodes on both sides: what is compared are slopes, not integrals.
+    """
+    of = task("SE", seed=10)
+    mean, root = q_theta(of, full=True)
+    q = Q(mean, root, *q_u(of, mean, whitened=whitened), whitened=whitened)
+    engine = Engine(of, whitened=whitened)
+    torch = engine.torch
+    m, C = engine.tensor(mean).requires_grad_(), engine.tensor(root).requires_grad_()
+    Z = engine.tensor(of.Z)
+    prior = [engine.tensor(v)[None] for v in of.composite.prior]
+    used = torch.ones(1, len(mean), dtype=torch.bool)
+    total = -engine.elbo.divergence(m[None], C[None], *prior, used)[0]
+    nodes, weights = direct.normal_nodes(4)
+    for chosen in itertools.product(range(4), repeat=len(mean)):
+        theta = m + C @ engine.tensor(nodes[list(chosen)])
+        total = total + math.prod(weights[list(chosen)]) * engine.batch(theta, Z, q)[0]
+    total.backward()
+
+    def at_mean(value: FloatArray) -> float:
+        return direct.local_elbo(of, dataclasses.replace(q, mean=value), 4)
+
+    lower = np.tril_indices(len(mean))
+
+    def at_root(value: FloatArray) -> float:
+        changed = np.zeros_like(root)
+        changed[lower] = value
+        return direct.local_elbo(of, dataclasses.replace(q, root=changed), 4)
+
+    np.testing.assert_allclose(m.grad.numpy(), difference(at_mean, mean), rtol=1e-5, atol=1e-5)
+    slopes = difference(at_root, root[lower])
+    np.testing.assert_allclose(C.grad.numpy()[lower], slopes, rtol=1e-5, atol=1e-5)
+
+
+def test_what_theta_costs() -> None:
+    """KL[q(θ)‖p(θ)] and log p(θ), from their definitions; padding costs nothing."""
+    of = task("PER×SE", seed=1)
+    mean, root = q_theta(of, full=True)
+    engine = Engine(of, whitened=True)
+    prior_mean, prior_std = of.composite.prior
+    stated = direct.kl(mean, root @ root.T, prior_mean, np.diag(prior_std**2))
+    assert engine.price(mean, root) == pytest.approx(stated, rel=1e-10)
+    zeros = np.zeros_like(root)
+    assert engine.price(mean, zeros) == pytest.approx(-direct.log_prior(of.composite, mean))
+    P = of.composite.size
+    wide = [np.full(P + 2, 7.0) for _ in range(3)]
+    for full, part in zip(wide, (mean, prior_mean, prior_std), strict=True):
+        full[:P] = part
+    big = np.zeros((P + 2, P + 2))
+    big[:P, :P] = root
+    used = np.arange(P + 2) < P
+    torch = engine.torch
+    args = [engine.tensor(wide[0])[None], engine.tensor(big)[None]]
+    args += [engine.tensor(v)[None] for v in wide[1:]]
+    found = engine.elbo.divergence(*args, torch.from_numpy(used)[None]).item()
+    assert found == pytest.approx(stated, rel=1e-10)

@@ -1,0 +1,173 @@
+"""Folders of a learning: what is another's stays, two at once have two."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing_learning.checkpoint_directory import NAME, claimed_name, folder_of, workplace
+
+
+def begun(checkpoint: Path, *, done: bool = False) -> None:
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    (checkpoint / "signature.json").write_text("{}", encoding="utf-8")
+    if done:
+        (checkpoint / "group-000.npz").write_bytes(b"")
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def ended_by(
+    error: BaseException, folder: Path, *, keep: bool = False, resume: bool = False
+) -> None:
+    """Begin a learning that ends so after its first group."""
+
+    def learn() -> None:
+        with workplace(folder, keep=keep, resume=resume) as place:
+            begun(place.checkpoint, done=True)
+            raise error
+
+    with pytest.raises(type(error)):
+        learn()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_files_of_a_user_stay(tmp_path: Path, *, keep: bool) -> None:
+    mine = ["rows-inputs.npy", "rows-1/rows-outputs.npy", "signature.json", "group-000.npz"]
+    for name in mine:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    before = listed(tmp_path)
+    with workplace(tmp_path, keep=keep, resume=False) as place:
+        begun(place.checkpoint)
+        (place.rows / "rows-inputs.npy").write_bytes(b"")
+        assert place.checkpoint.parent == tmp_path
+    for name in mine:
+        assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+    left = sorted(set(listed(tmp_path)) - set(before))
+    kept = [NAME, f"{NAME}/finished", f"{NAME}/signature.json"]
+    assert left == (kept if keep else [])
+
+
+def test_a_folder_that_was_made_goes(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    with workplace(deep, keep=False, resume=False):
+        pass
+    assert listed(tmp_path) == []
+    ended_by(ConfigError("no"), deep, keep=True)
+    assert listed(tmp_path) == []
+    (tmp_path / "there").mkdir()
+    with workplace(tmp_path / "there", keep=False, resume=False):
+        pass
+    assert listed(tmp_path) == ["there"]
+
+
+def test_what_is_left_to_do_stays(tmp_path: Path) -> None:
+    ended_by(KeyboardInterrupt(), tmp_path)
+    left = [NAME, f"{NAME}/group-000.npz", f"{NAME}/signature.json"]
+    assert listed(tmp_path) == left
+    with pytest.raises(RunError, match="holds a learning that was begun; go on with --resume"):
+        workplace(tmp_path, keep=False, resume=False).__enter__()
+    ended_by(ConfigError("other rows"), tmp_path, resume=True)
+    assert listed(tmp_path) == left
+    with workplace(tmp_path, keep=False, resume=True):
+        pass
+    assert not tmp_path.exists()
+
+
+def test_what_is_finished_is_said_to_be(tmp_path: Path) -> None:
+    for resume in (False, True):
+        with workplace(tmp_path, keep=True, resume=resume) as place:
+            begun(place.checkpoint, done=True)
+        with pytest.raises(RunError, match="holds a learning that is finished, and its model is"):
+            workplace(tmp_path, keep=True, resume=False).__enter__()
+
+
+def test_another_that_is_going_on(tmp_path: Path) -> None:
+    with workplace(tmp_path, keep=True, resume=False) as place:
+        for _ in range(2):
+            with pytest.raises(RunError, match="another learning is going on in it; wait for"):
+                workplace(tmp_path, keep=True, resume=False).__enter__()
+            begun(place.checkpoint)
+            with pytest.raises(RunError, match="another learning is going on in it; wait for"):
+                workplace(tmp_path, keep=True, resume=True).__enter__()
+            assert place.rows.is_dir()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gp_active_sensing_learning.checkpoint_directory import workplace
+
+with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
+    (place.rows / "rows-inputs.npy").write_bytes(b"rows")
+    if len(sys.argv) > 2:
+        (place.checkpoint / "signature.json").write_text("{}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_rows_of_a_killed_process_go(tmp_path: Path, *, begun: bool) -> None:
+    """Also where it was killed before there was anything to resume: then one begins again."""
+    folder = tmp_path / "kept"
+    more = ["begun"] if begun else []
+    subprocess.run([sys.executable, "-c", KILLED, str(folder), *more], check=False)
+    assert len(list((folder / NAME).glob("rows-*/rows-inputs.npy"))) == 1
+    with workplace(folder, keep=True, resume=begun) as place:
+        assert list((folder / NAME).glob("rows-*")) == [place.rows]
+    assert not list((folder / NAME).glob("rows-*"))
+
+
+def test_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken from a process that may be at work."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with workplace(tmp_path, keep=True, resume=False) as place:
+        with pytest.raises(RunError, match="or a learning has just begun in it"):
+            workplace(tmp_path, keep=True, resume=False).__enter__()
+        assert place.rows.is_dir()
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    (tmp_path / "signature.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match="nothing to resume"):
+        workplace(tmp_path, keep=False, resume=True).__enter__()
+    file = tmp_path / "file"
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        workplace(file, keep=False, resume=False).__enter__()
+    assert file.read_text(encoding="utf-8") == "mine"
+    (tmp_path / NAME).write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        workplace(tmp_path, keep=False, resume=False).__enter__()
+
+
+def test_two_at_once_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log-kernels.npz").write_bytes(b"")
+    with claimed_name("log", resume=False) as one, claimed_name("log", resume=False) as two:
+        assert (str(one), str(two)) == ("log-kernels-2.npz", "log-kernels-3.npz")
+    assert listed(tmp_path) == ["log-kernels.npz"]
+
+
+def test_the_name_of_what_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="nothing to resume"):
+        claimed_name("log", resume=True).__enter__()
+    for name in ("log-kernels.npz", "log-kernels-3.npz"):
+        Path(name).write_bytes(b"")
+    begun(folder_of(Path("log-kernels-2.npz")) / NAME)
+    with claimed_name("log", resume=True) as file:
+        assert str(file) == "log-kernels-2.npz"
+    assert folder_of(file).is_dir()
+    begun(folder_of(Path("log-kernels-4.npz")) / NAME)
+    with pytest.raises(RunError, match=r"say which with --out: log-kernels-2\.npz, log-kernels-4"):
+        claimed_name("log", resume=True).__enter__()

@@ -1,0 +1,120 @@
+"""Λ and the `belief:` section made of an estimate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing_learning import HyperParameterEstimate, belief_section, section_text
+from gp_active_sensing_learning.fit import CANDIDATES, factors
+
+FOUND = HyperParameterEstimate(
+    length_scales=(123.4,),
+    signal_std=9.8765,
+    noise_std=0.45678,
+    errors=(0.5, 0.1, 0.1, math.inf),
+    mean=(52.34,),
+    log_posterior=(0.0, -0.001, -7.0),
+    readings=75,
+    places=70,
+)
+
+
+def test_a_grid_about_the_estimate() -> None:
+    section = belief_section(FOUND, BeliefConfig(kernel="matern32"))
+    scales = section.length_scales
+    assert scales is not None
+    assert len(scales) == CANDIDATES
+    assert scales[CANDIDATES // 2] == 123.0
+    assert np.diff(np.log(np.array(scales))) == pytest.approx(1.0 / 3.0, abs=0.02)
+    assert section.signal_std == (9.88,)
+    assert (section.mean_value, section.mean_std) == (52.3, 9.88)
+    assert len(section.hyperparameters()) == 2 * CANDIDATES
+
+
+def test_a_noise_that_may_have_each_place_s_own_in_it() -> None:
+    """About half of its variance is the places' in every candidate, and all of it in the mean."""
+    section = belief_section(FOUND, BeliefConfig())
+    whole = FOUND.noise_std**2
+    shares = [(h.noise_std**2 / whole, h.place_std**2 / whole) for h in section.hyperparameters()]
+    assert set(np.round(shares, 2).ravel()) == {0.2, 0.5, 0.8}
+    assert np.mean(np.sum(shares, axis=1)) == pytest.approx(1.0, abs=0.01)
+    point = belief_section(FOUND, BeliefConfig(), "point")
+    (one,) = point.hyperparameters()
+    assert one.noise_std**2 + one.place_std**2 == pytest.approx(whole, rel=0.01)
+    assert one.noise_std == one.place_std
+
+
+@pytest.mark.parametrize(
+    ("gain", "way", "expected"),
+    [
+        (9.0, "grid", (1.23,)),
+        (9.0, "point", (1.23,)),
+        (1.0, "grid", (0.0, 1.23)),
+        (1.0, "point", (1.23,)),
+        (-0.5, "paper", (0.0, 1.23)),
+        (-0.5, "point", (0.0,)),
+    ],
+)
+def test_a_place_part_that_was_learned(gain: float, way: str, expected: tuple[float, ...]) -> None:
+    found = replace(FOUND, place_std=1.2345, place_gain=gain)
+    section = belief_section(found, BeliefConfig(place_std=(7.0,), signal_std=(1.0,)), way)
+    assert (section.noise_std, section.place_std) == ((0.457,), expected)
+    assert f"place_std: [{', '.join(f'{v:g}' for v in expected)}]" in section_text(
+        section, {}
+    ).replace("0.0", "0")
+
+
+@pytest.mark.parametrize(("error", "reach"), [(0.01, 2.0), (0.6, math.exp(1.2)), (math.inf, 8.0)])
+def test_how_far_the_grid_reaches(error: float, reach: float) -> None:
+    found = factors(replace(FOUND, errors=(error, 0.1, 0.1, 0.1)), "grid")
+    assert (found[0], found[-1]) == pytest.approx((1.0 / reach, reach))
+
+
+def test_the_paper_s_candidates() -> None:
+    assert factors(FOUND, "paper").tolist() == [1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    assert belief_section(FOUND, BeliefConfig(), "point").length_scales == (123.0,)
+    with pytest.raises(ConfigError, match="expected one of grid, paper, point, got 'all'"):
+        factors(FOUND, "all")
+
+
+def test_one_length_scale_per_feature() -> None:
+    section = belief_section(replace(FOUND, length_scales=(1.0, 20.0)), BeliefConfig(), "paper")
+    assert section.length_scales is not None
+    assert section.length_scales[1] == (4.0, 80.0)
+
+
+def test_a_linear_mean() -> None:
+    config = BeliefConfig(mean="linear", mean_features=("lanes",), weights=None)
+    section = belief_section(replace(FOUND, mean=(50.0, -17.0)), config)
+    assert (section.mean_value, section.mean_std) == (50.0, 17.0)
+
+
+@pytest.mark.parametrize("way", ["grid", "paper", "point"])
+def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
+    config = BeliefConfig(
+        kernel="graph_matern", smoothness=2.5, mean="linear", mean_features=("speed_limit",)
+    )
+    section = belief_section(FOUND, config, way)
+    text = section_text(section, {"learned from": "a table"})
+    assert text.startswith("# learned from: a table\nbelief:\n")
+    assert from_mapping(BeliefConfig, yaml.safe_load(text)["belief"]) == section
+
+
+def test_how_many_starts_agree() -> None:
+    assert FOUND.agreeing == 2
+
+
+def test_what_was_learned_takes_the_place_of_a_model() -> None:
+    """Of a run that began with a belief over kernels, say."""
+    began = BeliefConfig(model="yesterday.npz", kernels=2, scales=3, model_mark="0123456789abcdef")
+    section = belief_section(FOUND, began)
+    assert section == belief_section(FOUND, BeliefConfig())
+    assert "model" not in section_text(section, {})

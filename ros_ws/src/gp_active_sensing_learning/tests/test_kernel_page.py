@@ -1,0 +1,359 @@
+"""The page of a model, as a file and in a browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.kernels.composite import Composite, scales
+from gp_active_sensing.kernels.grammar import parse, sentences
+from gp_active_sensing_learning.report import kernel_page as kernels_module
+from gp_active_sensing_learning.report.kernel_page import numbers, said, terms, write_kernel_page
+from learning_support.models import copies, field_rows, hand_belief, made_model
+from tests.browser import Browser, Page
+from tests.unit.report.runs import HOSTILE, data_of
+from tests.unit.report.test_page import check
+
+READY = "document.documentElement.dataset.ready"
+TITLES = (
+    "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
+)
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def show(browser: Browser) -> Iterator[Open]:
+    """Open a page and check, in the end, that it neither complained nor asked for anything."""
+    opened: list[Page] = []
+
+    def show(path: Path, **looks: Any) -> Page:
+        page = browser.page(**looks)
+        opened.append(page)
+        page.open(path, ready=READY)
+        assert page.evaluate(READY) == "yes", page.complaints
+        return page
+
+    yield show
+    browser.wait(0.05)
+    for page in opened:
+        assert page.complaints == []
+        assert page.requests == []
+        assert page.evaluate("window.bad === undefined")
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three kernels over two inputs, one that failed, one that was pruned, and the rows."""
+    rows = field_rows(2)
+    gone = [
+        ("PER×LIN", "diverged: its bound was not finite at step 12"),
+        ("LIN", "pruned: not among the 3 most probable"),
+    ]
+    model = made_model(
+        ["SE", "RQ", "PER+SE"], rows, dropped=gone, belief=hand_belief([0.5, 0.3, 0.2])
+    )
+    return write_kernel_page(model, tmp_path_factory.mktemp("page") / "model.html", rows)
+
+
+def test_what_the_page_says(whole: Path) -> None:
+    text = check(whole)
+    names = data_of(whole)["belief"]["names"]
+    assert "temperature: belief over 3 kernels" in text
+    assert "Learned from 300 rows of yesterday.csv: temperature by x and y." in text
+    assert f"Most probable is {names[0]}, with" in text
+    assert "1 kernel dropped: PER×LIN; why is below" in text
+    assert "diverged: its bound was not finite at step 12" in text
+    assert "pruned: not among the 3 most probable" in text
+    assert "The model was learned from these rows" in text
+    assert "Averaged over all 3 kernels, each by its probability." in text
+    assert "converged: the bound rose by less than 0.001 nat a row" in text
+    assert "12 s of computing" in text
+    assert "had not converged" not in text
+    assert "inducing: 12" in text, "the settings"
+
+
+def test_the_table_is_that_of_the_model(tmp_path: Path) -> None:
+    model = made_model(["SE", "LIN"])
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    for k, fit in enumerate(model.fits):
+        q, error = model.belief.probabilities[k], model.belief.errors[k]
+        assert f'<td class="text">{fit.name}</td><td>{q:.3f} ± {error:.3f}</td>' in text
+        assert f"<td>{fit.bound:,.1f}</td>".replace("-", "−") in text
+    assert data_of(tmp_path / "page.html")["check"] is None
+    assert "Held against rows" in text, "the heading is there, hidden"
+
+
+def test_the_same_model_gives_the_same_page(tmp_path: Path) -> None:
+    rows = field_rows()
+    model = made_model(rows=rows)
+    one, other = (write_kernel_page(model, tmp_path / f"{k}.html", rows) for k in range(2))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_had_not_converged_is_said(tmp_path: Path) -> None:
+    model = made_model(["SE", "LIN"])
+    slow = dataclasses.replace(model.fits[1], outcome="stopped: 1000 steps were allowed")
+    model = dataclasses.replace(model, fits=(model.fits[0], slow))
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    assert f"1 of 2 kernels had not converged when they ended: {slow.name}" in text
+
+
+def test_notes_on_the_rows_are_said(tmp_path: Path) -> None:
+    model = made_model(["SE"], settings={"notes": ["7 of 307 rows lack a number"]})
+    assert "7 of 307 rows lack a number" in check(write_kernel_page(model, tmp_path / "page.html"))
+
+
+def test_kernels_that_say_the_same_are_said(tmp_path: Path) -> None:
+    model = copies(3)
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    assert "Kernels that say the same" in text
+    assert "its covariance is the same, to less than 0.1 %" in text
+
+
+def test_predictions_are_averaged_over_the_first_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels_module, "AVERAGED", 2)
+    model = made_model(["SE", "RQ", "LIN"])
+    model = dataclasses.replace(model, belief=hand_belief([0.5, 0.3, 0.2]))
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    assert "the 2 most probable kernels, which hold 80 % of the belief" in text
+    curve = data_of(tmp_path / "page.html")["curves"][0]
+    mean, _ = model.predict(
+        np.array(curve["x"])[:, None], samples=kernels_module.SAMPLES, kernels=[0, 1], seed=3
+    )
+    assert curve["mean"] == pytest.approx(mean, rel=1e-5)
+
+
+def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
+    model = made_model(["SE", "RQ", "LIN"])
+    turned = dataclasses.replace(model, belief=hand_belief([0.2, 0.5, 0.3]))
+    write_kernel_page(turned, tmp_path / "page.html")
+    data = data_of(tmp_path / "page.html")
+    names = [model.names[k] for k in (1, 2, 0)]
+    assert data["belief"]["names"] == data["correlations"]["names"] == names
+    assert data["belief"]["q"] == [0.5, 0.3, 0.2]
+    given = turned.belief.correlations[np.ix_([1, 2, 0], [1, 2, 0])]
+    assert np.array(data["correlations"]["values"]) == pytest.approx(given, abs=1e-3)
+    assert f"Most probable is {names[0]}, with 50 %" in check(tmp_path / "page.html")
+
+
+def test_what_is_next_to_impossible_is_not_averaged_over(tmp_path: Path) -> None:
+    model = made_model(["SE", "RQ", "LIN"])
+    model = dataclasses.replace(model, belief=hand_belief([0.998, 0.001, 0.001]))
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    assert "Of the most probable kernel alone, which holds 99.8 % of the belief." in text
+
+
+def test_settings_of_another_program_do_no_harm(tmp_path: Path) -> None:
+    odd = {"vbks": "?", "versions": 3, "seconds": "long", "notes": 1, "screening": [1]}
+    model = dataclasses.replace(made_model(["SE"]), settings=odd)
+    assert "belief over one kernel" in check(write_kernel_page(model, tmp_path / "page.html"))
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="cannot write"):
+        write_kernel_page(made_model(["SE"]), tmp_path / "nowhere" / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.00123456, "0.00123"), (1234.5, "1,230"), (-2.5, "−2.5"), (1e-7, "1.00e-07")],
+)
+def test_numbers_as_people_write_them(value: float, text: str) -> None:
+    assert said(value) == text
+
+
+def test_charts_are_drawn(show: Open, whole: Path) -> None:
+    page = show(whole)
+    assert page.evaluate(TITLES) == [
+        "Belief over kernels",
+        "Correlations between the kernels’ g",
+        "Belief q* against rows used",
+        "Softmax(L) against rows used",
+        "Local ELBO a row, as it rose [nat]",
+        "Mean",
+        "Standard deviation of the noise-free field",
+        "temperature along x",
+        "temperature along y",
+        "Observed against predicted temperature",
+        "Residuals [predicted sd]",
+        "Residuals against those of a normal",
+        "Residuals against x",
+        "Residuals against y",
+        "How often the intervals hold the value",
+    ]
+    data = data_of(whole)
+    bars = "[...document.querySelectorAll('#belief-rows i.first')].map((i) => i.style.width)"
+    widths = [float(width.rstrip("%")) for width in page.evaluate(bars)]
+    assert widths == pytest.approx([100.0 * q for q in data["belief"]["q"]], abs=0.01)
+    assert page.evaluate("document.querySelectorAll('#matrix rect').length") == 9
+    cells = data["map"]["columns"] * data["map"]["rows"]
+    assert page.evaluate("document.querySelectorAll('#field rect').length") == 2 * cells
+    points = len(data["map"]["points"])
+    assert page.evaluate("document.querySelectorAll('#field circle').length") == 2 * points
+    assert page.evaluate("document.querySelectorAll('#history circle').length") == 2 * 3 * 4
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_the_map_lies_as_the_numbers_do(show: Open, whole: Path) -> None:
+    """North is up: the first cell, of the least x and y, is at the lower left."""
+    page = show(whole)
+    corner = page.evaluate(
+        "(() => { const [first, next] = document.querySelectorAll('#field rect');"
+        " const all = [...document.querySelectorAll('#field svg')[0].querySelectorAll('rect')];"
+        " const y = all.map((r) => Number(r.getAttribute('y')));"
+        " return [Number(first.getAttribute('y')) === Math.max(...y),"
+        " Number(next.getAttribute('x')) > Number(first.getAttribute('x'))]; })()"
+    )
+    assert corner == [True, True]
+
+
+def test_the_mouse_asks_a_cell_and_a_pair(show: Open, whole: Path) -> None:
+    page = show(whole)
+    box = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
+    for what in ("#field svg", "#matrix rect[data-pair='0,1']"):
+        page.evaluate(f'document.querySelector("{what}").scrollIntoView({{block: "center"}})')
+        x, y = page.evaluate(
+            "(({x, y, width, height}) => [x + 0.51 * width, y + height / 2])"
+            f'(document.querySelector("{what}").getBoundingClientRect())'
+        )
+        page.mouse(x, y)
+        (shown,) = page.evaluate(box)
+        lines = shown.splitlines()
+        if what == "#field svg":
+            assert lines[0].startswith("x ")
+            assert [line.split()[0] for line in lines[1:]] == ["mean", "standard"]
+        else:
+            names = data_of(whole)["belief"]["names"]
+            assert lines[0] == f"{names[0]} and {names[1]}"
+            assert lines[1].startswith("correlation ")
+        page.mouse(1.0, 1.0)
+
+
+def test_dark_and_narrow(show: Open, whole: Path) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (show(whole, dark=d).evaluate(background) for d in (False, True))
+    assert light != dark
+    page = show(whole, width=390, height=844, dark=True)
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate("document.querySelectorAll('#matrix rect').length") == 9
+
+
+@pytest.mark.parametrize("count", [1, 2, 12, 144])
+def test_few_and_many_kernels(show: Open, tmp_path: Path, count: int) -> None:
+    path = write_kernel_page(copies(count), tmp_path / "page.html")
+    text = check(path)
+    page = show(path, width=390, height=844)
+    assert page.evaluate(OVERFLOW) <= 0
+    shown = page.evaluate("document.querySelectorAll('#belief-rows .name').length")
+    assert shown == min(count, 16) + (count > 16)
+    assert page.evaluate("document.getElementById('correlations').hidden") == (count == 1)
+    assert page.evaluate("document.getElementById('check').hidden")
+    assert text.count("<tr>") > count
+
+
+def test_one_stage_has_no_lines(show: Open, tmp_path: Path) -> None:
+    page = show(write_kernel_page(made_model(stages=1), tmp_path / "page.html"))
+    said = page.evaluate("document.getElementById('history-text').textContent")
+    assert said.startswith("The belief was recorded once, with all rows.")
+    assert "a trace may fall there" in said
+    assert "Belief q* against rows used" not in page.evaluate(TITLES)
+
+
+def test_three_inputs_with_rows(show: Open, tmp_path: Path) -> None:
+    rows = field_rows(3)
+    page = show(write_kernel_page(made_model(["SE"], rows), tmp_path / "page.html", rows))
+    titles = page.evaluate(TITLES)
+    assert [f"temperature along {name}" in titles for name in ("x", "y", "hours")] == [True] * 3
+    assert "Mean" not in titles
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_one_input_shows_the_rows_on_the_curve(show: Open, tmp_path: Path) -> None:
+    rows = field_rows(1)
+    page = show(write_kernel_page(made_model(["SE"], rows), tmp_path / "page.html", rows))
+    assert page.evaluate("document.querySelectorAll('#curves circle').length") == 300
+
+
+def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
+    rows = dataclasses.replace(
+        field_rows(2), input_names=(HOSTILE, "a" * 200), output_name=HOSTILE, source=HOSTILE
+    )
+    long = "+".join(["PER×LIN×SE"] * 12)
+    model = made_model(["SE", long], rows, dropped=[("PER", HOSTILE)])
+    fits = tuple(dataclasses.replace(fit, outcome=HOSTILE) for fit in model.fits)
+    model = dataclasses.replace(model, fits=fits, settings={"notes": [HOSTILE]})
+    path = write_kernel_page(model, tmp_path / "page.html", rows)
+    check(path)
+    page = show(path)
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("SE", ("SE",)),
+        ("PER×SE+LIN", ("PER×SE", "LIN")),
+        ("(PER+RQ)×LIN", ("PER", "RQ")),
+        ("PER×LIN×SE", ("PER×LIN×SE",)),
+    ],
+)
+def test_each_scale_multiplies_a_term(name: str, expected: tuple[str, ...]) -> None:
+    assert terms(parse(name)) == expected
+
+
+def test_there_are_as_many_terms_as_scales() -> None:
+    for expression in sentences(3):
+        assert len(terms(expression)) == scales(expression)
+
+
+def test_units_are_those_of_the_data() -> None:
+    """The kernel of the shown numbers, at given inputs, is the kernel of θ at normalised ones."""
+    model = made_model(["PER×LIN+RQ"], field_rows(2))
+    fit, scaling = model.fits[0], model.scaling
+    shown = {(n.of, n.what, n.along): n.value for n in numbers(fit, model)}
+    x, y = np.array([[3.0, 7.0]]), np.array([[11.0, 2.0]])
+    normal = scaling.output_scale**2 * float(
+        fit.composite.covariance(fit.theta_mean, scaling.inputs(x), scaling.inputs(y))[0, 0]
+    )
+    per = lin = square = 0.0
+    for d, name in enumerate(model.input_names):
+        a, b = x[0, d], y[0, d]
+        angle = math.pi * (a - b) / shown["PER", "period", name]
+        per += math.sin(angle) ** 2 / shown["PER", "roughness within a period", name] ** 2
+        shift = scaling.input_shift[d]
+        lin += (a - shift) * (b - shift) / shown["LIN", "length of the slope", name] ** 2
+        square += ((a - b) / shown["RQ", "length-scale", name]) ** 2
+    alpha = shown["RQ", "mixture of lengths a", ""]
+    by_hand = shown["PER×LIN", "standard deviation", ""] ** 2 * math.exp(-2.0 * per) * lin
+    by_hand += shown["RQ", "standard deviation", ""] ** 2 * (1 + square / (2 * alpha)) ** -alpha
+    assert by_hand == pytest.approx(normal, rel=1e-12)
+    variance = fit.noise_floor**2 + math.exp(2.0 * fit.theta_mean[0])
+    noise = shown["readings", "noise, standard deviation", ""]
+    assert noise == pytest.approx(scaling.output_scale * math.sqrt(variance))
+
+
+def test_intervals_reach_two_deviations_of_the_logarithm() -> None:
+    model = made_model(["SE"])
+    length = list(numbers(model.fits[0], model))[-1]
+    assert length.high / length.value == pytest.approx(math.exp(0.1))
+    assert length.value / length.low == pytest.approx(math.exp(0.1))
+
+
+def test_a_point_has_no_interval() -> None:
+    model = made_model(["SE"])
+    fit = dataclasses.replace(model.fits[0], theta_root=np.zeros((3, 3)))
+    assert all(n.low == n.value == n.high for n in numbers(fit, model))
+    assert len(list(numbers(fit, model))) == Composite(parse("SE"), 1).size

@@ -1,0 +1,200 @@
+"""What the page of a model hands to its scripts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.kernel_model import History, KernelModel
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing_learning.report.kernel_check import (
+    CURVE,
+    ModelCheck,
+    check,
+    domain,
+    significant,
+)
+from gp_active_sensing_learning.report.kernel_payload import BARS, LINES, MATRIX, kernel_payload
+from learning_support.models import copies, field_rows, hand_belief, made_model
+
+
+def payload(model: KernelModel, found: ModelCheck | None = None) -> dict[str, object]:
+    def predict(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, variance = model.predict(X, samples=2)
+        return mean, np.sqrt(variance)
+
+    data = kernel_payload(model, predict, found)
+    json.dumps(data, allow_nan=False)
+    return data
+
+
+@pytest.mark.parametrize("count", [1, 2, 12, 144])
+def test_of_many_kernels_some_are_shown_and_the_others_counted(count: int) -> None:
+    model = copies(count)
+    data = payload(model)
+    belief, matrix = data["belief"], data["correlations"]
+    assert isinstance(belief, dict)
+    assert len(belief["names"]) == min(count, BARS)
+    assert belief["others"] == count - len(belief["names"])
+    assert sum(belief["q"]) + belief["rest"] == pytest.approx(1.0, abs=1e-3)
+    if count == 1:
+        assert matrix is None
+    else:
+        assert isinstance(matrix, dict)
+        assert len(matrix["values"]) == min(count, MATRIX)
+        assert matrix["others"] == max(0, count - MATRIX)
+
+
+def test_bars_are_those_with_most_of_either_belief() -> None:
+    model = copies(40)
+    q = np.full(40, 1e-5)
+    q[0] = 1.0 - q[1:].sum()
+    soft = np.zeros(40)
+    soft[[0, 30]] = 0.6, 0.4
+    belief = dataclasses.replace(hand_belief(q.tolist()), softmax=soft)
+    shown = payload(dataclasses.replace(model, belief=belief))["belief"]
+    assert isinstance(shown, dict)
+    assert shown["softmax"][:1] == [0.6]
+    assert 0.4 in shown["softmax"], "what the local ELBOs believe in is not left out"
+    assert len(shown["names"]) == 6
+
+
+def test_the_history_has_the_kernels_that_ever_were_probable() -> None:
+    model = made_model(["SE", "PER", "LIN"], stages=2)
+    early = np.array([[0.0, 0.9, 0.1], [0.95, 0.0, 0.05]])
+    names = (*model.names[:1], "gone", *model.names[1:2])
+    bounds = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
+    history = History(np.array([30.0, 300.0]), names, bounds, early, early)
+    data = payload(dataclasses.replace(model, history=history))["history"]
+    assert isinstance(data, dict)
+    lines = {line["name"]: line["q"] for line in data["lines"]}
+    assert lines["gone"] == [0.9, 0.0]
+    assert data["rows"] == [30.0, 300.0]
+    assert data["others"] == 0
+
+
+def test_lines_beside_the_others_sum_to_one() -> None:
+    data = payload(copies(30))["history"]
+    assert isinstance(data, dict)
+    assert len(data["lines"]) == LINES
+    assert data["others"] == 30 - LINES
+    total = np.sum([line["q"] for line in data["lines"]], axis=0) + data["rest"]
+    assert total == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_belief_recorded_once_has_no_history() -> None:
+    assert payload(made_model(stages=1))["history"] is None
+
+
+def test_traces_are_a_row_and_end_where_the_kernel_ended() -> None:
+    model = made_model(["SE", "PER"])
+    long, short = model.fits
+    # Two stages, the second with all rows and iterations that begin again.
+    trace = np.array([[0, 100, -500.0], [100, 100, -200.0], [0, 300, -600.0], [100, 300, -300.0]])
+    short = dataclasses.replace(short, trace=trace)
+    data = payload(dataclasses.replace(model, fits=(long, short)))["traces"]
+    assert isinstance(data, dict)
+    x = data["x"]
+    values = {line["name"]: line["values"] for line in data["lines"]}
+    assert x[-1] == 1000
+    assert values[long.name][-1] == pytest.approx(long.trace[-1, 2] / 300, rel=1e-5)
+    known = [v for v in values[short.name] if v is not None]
+    assert known[0] == pytest.approx(-5.0)
+    assert known[-1] == pytest.approx(-1.0, abs=0.05)
+    assert values[short.name][-1] is None
+    after = [v for at, v in zip(x, values[short.name], strict=True) if 210 < at]
+    assert after == [None] * len(after)
+
+
+def test_a_trace_that_is_not_finite_leaves_a_gap() -> None:
+    model = made_model(["SE"])
+    trace = np.array([[0, 300, np.nan], [50, 300, -1e3], [100, 300, np.inf], [150, 300, -9e2]])
+    fit = dataclasses.replace(model.fits[0], trace=trace)
+    assert payload(dataclasses.replace(model, fits=(fit,)))["traces"] is not None
+    fit = dataclasses.replace(model.fits[0], trace=np.full((2, 3), np.nan))
+    assert payload(dataclasses.replace(model, fits=(fit,)))["traces"] is None
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_predictions_over_the_inputs(dimensions: int) -> None:
+    rows = field_rows(dimensions)
+    model = made_model(["SE"], rows)
+    found = check(model, rows, samples=2, seed=0)
+    data = payload(model, found)
+    curves, of_map = data["curves"], data["map"]
+    assert isinstance(curves, list)
+    assert [curve["along"] for curve in curves] == list(rows.input_names)
+    assert all(len(curve["mean"]) == len(curve["x"]) == CURVE for curve in curves)
+    first = curves[0]
+    X = np.tile(np.median(rows.inputs, axis=0), (CURVE, 1))
+    X[:, 0] = first["x"]
+    mean, variance = model.predict(X, samples=2)
+    assert first["mean"] == pytest.approx(mean, rel=1e-4)
+    assert first["std"] == pytest.approx(np.sqrt(variance), rel=1e-3)
+    assert (of_map is None) == (dimensions != 2)
+    if isinstance(of_map, dict):
+        cells = of_map["columns"] * of_map["rows"]
+        assert len(of_map["mean"]) == len(of_map["std"]) == cells
+        # The first cell is the lower left one.
+        corner = np.array([of_map["low"]]) + 0.5 * (
+            np.array([of_map["high"]]) - np.array([of_map["low"]])
+        ) / np.array([[of_map["columns"], of_map["rows"]]])
+        assert of_map["mean"][0] == pytest.approx(model.predict(corner, samples=2)[0][0], rel=1e-4)
+
+
+def test_without_rows_the_inducing_inputs_say_where() -> None:
+    model = made_model(["SE"], field_rows(2))
+    low, high, _ = domain(model, None)
+    U = model.fits[0].inducing * model.scaling.input_scale + model.scaling.input_shift
+    assert np.allclose([low, high], [U.min(axis=0), U.max(axis=0)])
+    assert payload(model)["check"] is None
+
+
+def test_an_input_that_never_changes() -> None:
+    rows = field_rows(2)
+    still = rows.inputs.copy()
+    still[:, 1] = 4.0
+    rows = dataclasses.replace(rows, inputs=still)
+    model = made_model(["SE"], rows)
+    data = payload(model, check(model, rows, samples=2, seed=0))
+    assert isinstance(data["map"], dict)
+    assert data["map"]["low"][1] < 4.0 < data["map"]["high"][1]
+
+
+def test_residuals() -> None:
+    rows = field_rows(2, count=500)
+    model = made_model(["SE"], rows)
+    found = check(model, rows, samples=2, seed=0)
+    data = payload(model, found)["check"]
+    assert isinstance(data, dict)
+    assert sum(data["histogram"]["shares"]) == pytest.approx(1.0, abs=1e-3)
+    assert data["quantiles"]["y"][0] == pytest.approx(found.residuals.min(), rel=1e-4)
+    assert data["quantiles"]["y"] == sorted(data["quantiles"]["y"])
+    assert [a["name"] for a in data["against"]] == ["x", "y"]
+    for against in data["against"]:
+        assert against["x"] == sorted(against["x"])
+        assert len(against["mean"]) == len(against["x"])
+        inside = np.array(against["low"]) <= np.array(against["mean"])
+        assert inside.all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 30])
+def test_few_rows_to_hold_against(count: int) -> None:
+    model = made_model(["SE"], field_rows(2))
+    rows = field_rows(2, count=count, seed=5)
+    assert payload(model, check(model, rows, samples=2, seed=0))["check"] is not None
+
+
+def test_the_name_of_the_outputs_says_their_transform() -> None:
+    assert payload(made_model(["SE"]))["output"] == "temperature"
+    logs = made_model(["SE"], settings={"transform": "log"})
+    assert payload(logs)["output"] == "log temperature"
+
+
+def test_numbers_are_plain_and_short() -> None:
+    values = significant(np.array([1.23456789, np.nan, np.inf]))
+    assert values == [1.2346, None, None]
+    assert significant(2.0) == 2.0

@@ -1,0 +1,469 @@
+"""Hyper-parameters from prior readings: the same optimum as the belief's own evidence has."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from gp_active_sensing.belief import Belief, BeliefConfig, HyperParameters, belief_on
+from gp_active_sensing.belief.build import covariance_family
+from gp_active_sensing.belief.prior import PriorMean
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.truth import build_truth
+from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
+from gp_active_sensing_learning import HyperParameterEstimate, PriorReadings, belief_section, learn
+from gp_active_sensing_learning.problem import (
+    LEARNABLE,
+    NOISE_SHARE,
+    PLACE_SHARE,
+    REPEATS,
+    SPREAD,
+    VAGUE,
+    build_problem,
+)
+
+needs_gpytorch = pytest.mark.heavy("learn")
+SE = BeliefConfig(kernel="se")
+
+
+@pytest.fixture(scope="module")
+def grid() -> Topology:
+    return make_grid(12, 10, 10.0)
+
+
+def drawn(
+    topology: Topology,
+    seed: int,
+    *,
+    count: int = 70,
+    again: int = 5,
+    noise: float = 0.5,
+    own: float = 0.0,
+    **field: Any,
+) -> PriorReadings:
+    """Return readings of a drawn field at some places, a few of them read twice.
+
+    Args:
+        topology: the map.
+        seed: of the field and the readings.
+        count: places.
+        again: so many of them are read twice.
+        noise: standard deviation of that of a reading.
+        own: of what is each place's own, part of the field.
+        field: of the smooth part.
+    """
+    truth = build_truth(
+        FieldConfig(kind="gp", mean=40.0, signal_std=3.0, **field), topology, seed
+    ).at(0.0)
+    rng = np.random.default_rng(seed)
+    places = rng.permutation(topology.n)[:count]
+    places = np.concatenate([places, places[:again]])
+    if own:
+        truth = truth + own * rng.normal(size=topology.n)
+    return PriorReadings(places, truth[places] + noise * rng.normal(size=len(places)), "a draw")
+
+
+def evidence(
+    config: BeliefConfig,
+    topology: Topology,
+    readings: PriorReadings,
+    at: Any,
+    noise: float | None = None,
+) -> float:
+    """Return log p(readings) + log prior by the belief that missions use, up to a constant."""
+    problem = build_problem(config, topology, readings, noise=noise)
+    k = problem.scales
+    scales = problem.median * np.exp(at[:k]) * problem.shape
+    signal, random, own = (problem.unit * std for std in problem.stds(at))
+    family, _ = covariance_family(
+        config, config.kernel, topology.features, topology.feature_names, topology.links
+    )
+    std = VAGUE * problem.unit
+    mean = (
+        PriorMean.linear(topology.columns(config.mean_features)[0], problem.centre, std)
+        if config.mean == "linear"
+        else PriorMean.constant(topology.n, problem.centre, std)
+    )
+    candidate = HyperParameters(tuple(np.atleast_1d(scales).tolist()), signal, random, "", own)
+    belief = Belief(family([candidate]), mean)
+    for place, value in zip(readings.places.tolist(), readings.values.tolist(), strict=True):
+        belief.observe(place, value)
+    prior = -0.5 * (at[:k] ** 2).sum() / problem.spread**2
+    prior -= 0.5 * (at[k] / SPREAD) ** 2
+    if noise is None:
+        prior -= 0.5 * ((at[k + 1] - math.log(NOISE_SHARE)) / SPREAD) ** 2
+    if problem.own:
+        prior -= 0.5 * ((at[-1] - math.log(PLACE_SHARE)) / SPREAD) ** 2
+    return float(belief.log_evidence[0] + prior)
+
+
+CASES = [
+    {"kernel": "se"},
+    {"kernel": "matern12"},
+    {"kernel": "matern32", "mean": "linear"},
+    {"kernel": "matern52"},
+    {"kernel": "graph_matern"},
+    {"kernel": "graph_matern", "smoothness": 0.5, "mean": "linear", "mean_features": ("x",)},
+]
+
+
+@needs_gpytorch
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(str(v) for v in c.values()))
+def test_the_optimum_is_that_of_the_belief_s_evidence(grid: Topology, case: dict[str, Any]) -> None:
+    config = BeliefConfig(**case)
+    readings = drawn(grid, 1, kernel="matern32", length_scale=30.0)
+    found = learn(config, grid, readings)
+    problem = build_problem(config, grid, readings)
+    at = np.log(
+        [
+            found.length_scales[0] / problem.median / problem.shape[0],
+            found.signal_std / problem.unit,
+            found.noise_std / problem.unit,
+        ]
+    )
+    best = minimize(
+        lambda p: -evidence(config, grid, readings, p),
+        at + 0.02,
+        method="Nelder-Mead",
+        options={"xatol": 1e-4, "fatol": 1e-7},
+    )
+    np.testing.assert_allclose(at, best.x, atol=2e-3)
+    assert evidence(config, grid, readings, at) == pytest.approx(-best.fun, abs=1e-5)
+    assert found.agreeing >= 1
+    assert (found.readings, found.places) == (75, 70)
+
+
+@needs_gpytorch
+@pytest.mark.parametrize(("noise", "again"), [(None, 30), (0.5, 0), (0.5, 30)])
+def test_the_optimum_with_a_place_part_is_that_of_the_evidence(
+    grid: Topology, noise: float | None, again: int
+) -> None:
+    config = BeliefConfig(kernel="matern32")
+    readings = drawn(grid, 1, again=again, own=1.5, kernel="matern32", length_scale=30.0)
+    found = learn(config, grid, readings, noise=noise)
+    problem = build_problem(config, grid, readings, noise=noise)
+    parts = [found.signal_std, *([found.noise_std] if noise is None else []), found.place_std]
+    at = np.log([found.length_scales[0] / problem.median, *(np.array(parts) / problem.unit)])
+    best = minimize(
+        lambda p: -evidence(config, grid, readings, p, noise),
+        at + 0.02,
+        method="Nelder-Mead",
+        options={"xatol": 1e-4, "fatol": 1e-7},
+    )
+    np.testing.assert_allclose(at, best.x, atol=2e-3)
+    # What is gained is the difference to the optimum that has no such part.
+    alone = min(
+        minimize(
+            lambda p: (
+                -evidence(config, grid, readings, np.append(p, -16.0), noise)
+                - 0.5 * (-16.0 - math.log(PLACE_SHARE)) ** 2
+            ),
+            start,
+            method="Nelder-Mead",
+        ).fun
+        for start in (at[:-1], at[:-1] - np.eye(len(at) - 1)[0], at[:-1] + 0.5)
+    )
+    own = -0.5 * (at[-1] - math.log(PLACE_SHARE)) ** 2
+    assert found.place_gain == pytest.approx(alone - best.fun - own, abs=2e-3)
+    assert found.errors[2] == 0.0 if noise else found.errors[2] > 0.0
+
+
+@needs_gpytorch
+@pytest.mark.parametrize("noise", [None, 0.4])
+def test_the_density_is_that_of_all_readings(grid: Topology, noise: float | None) -> None:
+    """Against the covariance of every single reading, in NumPy."""
+    from gp_active_sensing_learning.model import Model
+
+    readings = drawn(grid, 3, again=30, own=1.0, kernel="matern32", length_scale=20.0)
+    places = np.concatenate([readings.places, readings.places[:7]])
+    values = np.concatenate([readings.values, readings.values[:7] + 0.3])
+    config = BeliefConfig(kernel="matern32", mean="linear")
+    problem = build_problem(config, grid, PriorReadings(places, values, "more"), noise=noise)
+    at = np.array([0.2, -0.1, *([-1.2] if noise is None else []), -0.8])
+    signal, random, own = problem.stds(at)
+    apart = np.linalg.norm(grid.features[places][:, None] - grid.features[places], axis=2)
+    scaled = math.sqrt(3.0) * apart / (problem.median * math.exp(at[0]))
+    K = signal**2 * (1.0 + scaled) * np.exp(-scaled)
+    K += own**2 * (places[:, None] == places) + random**2 * np.eye(len(places))
+    H = PriorMean.linear(grid.columns(None)[0], 0.0, 1.0).basis[places]
+    K += VAGUE**2 * H @ H.T
+    z = (values - values.mean()) / values.std()
+    direct = -0.5 * (z @ np.linalg.solve(K, z) + np.linalg.slogdet(2.0 * math.pi * K)[1])
+
+    def normal(x: float, mean: float, std: float) -> float:
+        return -0.5 * ((x - mean) / std) ** 2 - math.log(std * math.sqrt(2.0 * math.pi))
+
+    direct += normal(at[0], 0.0, problem.spread) + normal(at[1], 0.0, SPREAD)
+    direct += normal(at[-1], math.log(PLACE_SHARE), SPREAD)
+    if noise is None:
+        direct += normal(at[2], math.log(NOISE_SHARE), SPREAD)
+    assert -Model(problem).negative(at)[0] == pytest.approx(direct, abs=1e-6)
+
+
+@needs_gpytorch
+@pytest.mark.parametrize("kernel", LEARNABLE)
+@pytest.mark.parametrize(("noise", "again"), [(None, 5), (None, 30), (0.5, 5)])
+def test_the_gradient(grid: Topology, kernel: str, noise: float | None, again: int) -> None:
+    from gp_active_sensing_learning.model import Model
+
+    readings = drawn(grid, 2, again=again, kernel="se", length_scale=20.0)
+    model = Model(build_problem(BeliefConfig(kernel=kernel), grid, readings, noise=noise))
+    at = np.array([0.3, -0.2, -1.5, -1.1])[: model.problem.size]
+    value, gradient = model.negative(at)
+    for k in range(len(at)):
+        step = 1e-5 * np.eye(len(at))[k]
+        slope = (model.negative(at + step)[0] - model.negative(at - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, rel=3e-3, abs=1e-3)
+    assert model.negative(at)[0] == pytest.approx(value, abs=1e-9)
+
+
+@needs_gpytorch
+@pytest.mark.parametrize(
+    ("field", "belief"),
+    [
+        ({"kernel": "se"}, {"kernel": "se"}),
+        ({"kernel": "graph_matern"}, {"kernel": "graph_matern"}),
+    ],
+)
+def test_what_the_field_was_drawn_with_is_found(
+    grid: Topology, field: dict[str, Any], belief: dict[str, Any]
+) -> None:
+    """On average over fields, within the standard errors that are reported."""
+    scores = []
+    for seed in range(8):
+        readings = drawn(grid, seed, count=110, noise=0.6, length_scale=25.0, **field)
+        found = learn(BeliefConfig(**belief), grid, readings, starts=2)
+        truth = np.log([25.0, 3.0, 0.6])
+        learned = np.log([found.length_scales[0], found.signal_std, found.noise_std])
+        scores.append((learned - truth) / np.array(found.errors[:3]))
+    assert np.abs(np.mean(scores, axis=0)).max() < 1.2
+    assert 0.3 < np.sqrt(np.mean(np.square(scores))) < 2.0
+
+
+@pytest.fixture(scope="module")
+def town() -> Topology:
+    return build_topology(MapConfig(kind="roads", file="town"))
+
+
+@needs_gpytorch
+@pytest.mark.parametrize("noise", [None, 0.6])
+@pytest.mark.parametrize("kind", ["plane", "roads"])
+def test_what_is_each_place_s_own_is_found(
+    grid: Topology, town: Topology, kind: str, noise: float | None
+) -> None:
+    """On average over fields, within the standard errors that are reported."""
+    kernel, length_scale, topology, count = "matern32", 30.0, grid, 100
+    if kind == "roads":
+        kernel, length_scale, topology, count = "graph_matern", 600.0, town, 160
+    scores, gains = [], []
+    for seed in range(4):
+        readings = drawn(
+            topology,
+            seed,
+            count=count,
+            again=60 if noise is None else 0,
+            noise=0.6,
+            own=2.0,
+            kernel=kernel,
+            length_scale=length_scale,
+        )
+        found = learn(BeliefConfig(kernel=kernel), topology, readings, starts=2, noise=noise)
+        assert found.errors[3] < 1.0
+        scores.append(math.log(found.place_std / 2.0) / found.errors[3])
+        gains.append(found.place_gain)
+        if noise is None:
+            assert abs(math.log(found.noise_std / 0.6)) < 4.0 * found.errors[2]
+        else:
+            assert found.noise_std == pytest.approx(noise)
+    assert abs(np.mean(scores)) < 1.2
+    assert np.sqrt(np.mean(np.square(scores))) < 2.2
+    assert np.median(gains) > 2.0
+
+
+@needs_gpytorch
+def test_where_nothing_is_each_place_s_own_nothing_is_said_to_be(grid: Topology) -> None:
+    gains = []
+    for seed in range(6):
+        readings = drawn(grid, seed, count=100, again=60, kernel="matern32", length_scale=30.0)
+        found = learn(BeliefConfig(kernel="matern32"), grid, readings, starts=2)
+        assert found.place_gain is not None
+        gains.append(found.place_gain)
+        section = belief_section(found, BeliefConfig(kernel="matern32"))
+        assert section.place_std is not None
+        assert (section.place_std[0] == 0.0) == (not found.place_told)
+    assert np.median(gains) < 1.0
+
+
+@needs_gpytorch
+def test_too_few_places_read_again_leave_it_in_the_noise(grid: Topology) -> None:
+    def found(again: int) -> HyperParameterEstimate:
+        readings = drawn(
+            grid, 3, count=100, again=again, noise=0.6, own=2.0, kernel="se", length_scale=30.0
+        )
+        return learn(SE, grid, readings, starts=2)
+
+    few, enough = found(REPEATS - 1), found(REPEATS)
+    assert (few.place_std, few.place_gain, few.errors[3]) == (0.0, None, math.inf)
+    assert few.noise_std == pytest.approx(math.hypot(0.6, 2.0), rel=0.25)
+    assert enough.place_std > 1.0
+    assert enough.noise_std < 1.2
+
+
+@needs_gpytorch
+@pytest.mark.parametrize("own", [0.0, 1.4, 1.9])
+@pytest.mark.parametrize("again", [0, 50])
+def test_intervals_of_the_true_value_hold_on_another_day(
+    grid: Topology, own: float, again: int
+) -> None:
+    """At places that are not read, whatever of the total is noise and each place's own."""
+    noise = math.sqrt(4.0 - own**2)
+    config = BeliefConfig(kernel="matern32")
+    held, alone = [], []
+    for seed in range(6):
+        field = {"kernel": "matern32", "length_scale": 30.0, "noise": noise, "own": own}
+        found = learn(config, grid, drawn(grid, seed, count=100, again=again, **field), starts=2)
+        rng = np.random.default_rng(100 + seed)
+        smooth = FieldConfig(
+            kind="gp", mean=40.0, signal_std=3.0, kernel="matern32", length_scale=30.0
+        )
+        truth = build_truth(smooth, grid, 100 + seed).at(0.0) + own * rng.normal(size=grid.n)
+        places = rng.permutation(grid.n)[:40].tolist()
+        readings = [float(truth[x] + noise * rng.normal()) for x in places]
+        section = belief_section(found, config)
+        sum_ = (math.hypot(found.noise_std, found.place_std),)
+        for made, into in (
+            (section, held),
+            (dataclasses.replace(section, noise_std=sum_, place_std=(0.0,)), alone),
+        ):
+            belief = belief_on(made, grid, quiet=True)
+            for place, value in zip(places, readings, strict=True):
+                belief.observe(place, value)
+            below = belief.mixture().below(truth)[~belief.observed]
+            into.append(np.mean(np.abs(below - 0.5) < 0.45))
+    assert 0.78 < np.mean(held) < 0.99
+    if own:
+        assert np.mean(held) > np.mean(alone) + 0.05
+
+
+def test_a_noise_that_is_no_number_above_0(grid: Topology) -> None:
+    pytest.importorskip("gpytorch")
+    readings = PriorReadings(places_of(9), np.arange(9.0), "table")
+    for noise in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ConfigError, match="noise: expected a finite number above 0, got"):
+            learn(SE, grid, readings, noise=noise)
+
+
+@needs_gpytorch
+def test_a_length_scale_for_each_feature() -> None:
+    town = build_topology(MapConfig(kind="roads", file="town", features=("x", "y", "speed_limit")))
+    rng = np.random.default_rng(3)
+    places = rng.permutation(town.n)[:150]
+    # The field is of x only: the others' length-scales become long.
+    values = np.sin(town.features[places, 0] / 300.0) + 0.1 * rng.normal(size=150)
+    readings = PriorReadings(places, values, "x")
+    found = learn(SE, town, readings, per_feature=True)
+    assert len(found.length_scales) == 3
+    span = np.ptp(town.features, axis=0)
+    shares = np.array(found.length_scales) / span
+    assert shares[1:].min() > 3.0 * shares[0]
+    common = learn(SE, town, readings)
+    np.testing.assert_allclose(
+        np.array(common.length_scales) / span, common.length_scales[0] / span[0]
+    )
+
+
+@needs_gpytorch
+def test_a_subset_is_drawn_by_the_seed(grid: Topology) -> None:
+    readings = drawn(grid, 4, kernel="se", length_scale=25.0)
+    whole = learn(SE, grid, readings, starts=1)
+    first, again, other = (
+        learn(SE, grid, readings, starts=1, subset=40, seed=seed) for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first.places == other.places == 40
+    assert len({whole.signal_std, first.signal_std, other.signal_std}) == 3
+
+
+@needs_gpytorch
+def test_the_scale_of_the_values_does_not_matter(grid: Topology) -> None:
+    readings = drawn(grid, 5, kernel="se", length_scale=25.0)
+    large = PriorReadings(readings.places, 1e5 + 1e3 * readings.values, "large")
+    one, other = (learn(SE, grid, r) for r in (readings, large))
+    assert other.signal_std == pytest.approx(1e3 * one.signal_std, rel=1e-3)
+    assert other.length_scales == pytest.approx(one.length_scales, rel=1e-3)
+    assert other.mean[0] == pytest.approx(1e5 + 1e3 * one.mean[0], rel=1e-6)
+
+
+@needs_gpytorch
+def test_the_mean_s_coefficients(grid: Topology) -> None:
+    rng = np.random.default_rng(6)
+    places = np.arange(grid.n)
+    values = 10.0 + 0.5 * grid.positions[:, 0] + 0.1 * rng.normal(size=grid.n)
+    config = BeliefConfig(kernel="se", mean="linear")
+    found = learn(config, grid, PriorReadings(places, values, "slope"))
+    x = grid.positions[:, 0]
+    assert found.mean == pytest.approx((10.0 + 0.5 * x.mean(), 0.5 * x.std(), 0.0), abs=1.0)
+
+
+@needs_gpytorch
+def test_a_transform_is_applied_first(grid: Topology) -> None:
+    readings = drawn(grid, 7, kernel="se", length_scale=25.0)
+    logs = PriorReadings(readings.places, np.exp(0.1 * readings.values), "exp")
+    config = BeliefConfig(kernel="se", transform="log")
+    found = learn(config, grid, logs)
+    assert found.signal_std == pytest.approx(0.1 * learn(SE, grid, readings).signal_std, rel=1e-3)
+    with pytest.raises(ReadingError, match="expected a value above 0"):
+        learn(config, grid, PriorReadings(places_of(9), -np.arange(9.0), ""))
+
+
+def places_of(count: int) -> np.ndarray:
+    return np.arange(count)
+
+
+def test_readings_that_nothing_can_be_learned_from() -> None:
+    with pytest.raises(
+        ReadingError, match=r"table: expected readings of 8 places or more .* got 7"
+    ):
+        PriorReadings(np.array([0, 0, 1, 2, 3, 4, 5, 6]), np.arange(8.0), "table")
+    with pytest.raises(ReadingError, match="table: all 9 values are 4; a field that does not vary"):
+        PriorReadings(places_of(9), np.full(9, 4.0), "table")
+    with pytest.raises(ReadingError, match="got 0"):
+        PriorReadings(places_of(0), np.zeros(0), "table")
+
+
+def test_kernels_that_cannot_be_learned(grid: Topology, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gp_active_sensing.kernels import Matern12, kernels
+
+    monkeypatch.setitem(kernels._factories, "own", Matern12)
+    readings = PriorReadings(places_of(9), np.arange(9.0), "table")
+    with pytest.raises(
+        ConfigError, match="length-scale of 'own' cannot be learned; expected one of"
+    ):
+        build_problem(BeliefConfig(kernel="own"), grid, readings)
+    with pytest.raises(ConfigError, match="needs a map with moves"):
+        build_problem(
+            BeliefConfig(kernel="graph_matern"), make_grid(3, 3, 1.0, moves="free"), readings
+        )
+    with pytest.raises(ConfigError, match="--per-feature: graph_matern is not a function"):
+        build_problem(BeliefConfig(kernel="graph_matern"), grid, readings, per_feature=True)
+
+
+def test_without_the_extra(grid: Topology, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gp_active_sensing_learning.model", None)
+    readings = PriorReadings(places_of(9), np.arange(9.0), "table")
+    with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[learn\]'"):
+        learn(SE, grid, readings)
+
+
+def test_importing_it_loads_no_torch() -> None:
+    code = "import sys, gp_active_sensing_learning; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,196 @@
+"""`gp-active-sensing learn --kernels`, as a user types it: from a log to a model and its use."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.kernel_model import kernel_belief, read_model
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.topology import build_topology
+from gp_active_sensing_learning.data.dataset import ReadOptions
+from gp_active_sensing_learning.data.table import read_table
+from learning_support.learn_kernels import QUICK, call, drawn, learned, log, log_of
+
+__all__ = ["log"]  # a fixture
+pytestmark = pytest.mark.heavy("learn")
+
+
+def test_from_a_log_to_a_model(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "temp.npz"
+    done = learned(log, out)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"60 rows of {log}: temp of x, hours; 3 kernels"
+    assert any("kernels done" in line and "step 30/30, ELBO" in line for line in lines)
+    head = next(line for line in lines if line.startswith("kernel"))
+    assert head.split() == "kernel q* s.e. softmax(L) L [nat] noise steps ended lengths".split()
+    assert f"  model    {out}" in lines
+    assert f"  predict  gp-active-sensing model predict {out} ROWS.csv --out predicted.csv" in lines
+    model = read_model(out)
+    assert set(model.names) == {"SE", "LIN", "PER"}
+    assert model.rows == 60
+    assert model.input_names == ("x", "hours")
+    assert model.settings["recipe"]["kind"] == "table"
+    assert model.settings["expressions"] == ["SE", "LIN", "PER"]
+    assert model.settings["vbks"]["inducing"] == 8
+    rows = read_table(log, ("x", "hours"), "temp", ReadOptions())
+    assert model.settings["rows_digest"] == rows.digest()
+    # The table has what the model has.
+    row = next(line for line in lines if line.startswith(f"{model.names[0]} "))
+    assert float(row.split()[1]) == pytest.approx(model.belief.probabilities[0], abs=6e-4)
+    assert float(row.split()[4]) == pytest.approx(model.fits[0].bound, abs=0.06)
+    assert not out.with_name("temp.npz.checkpoint").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv", "temp.npz"]
+
+
+def test_as_json(log: Path, tmp_path: Path) -> None:
+    done = learned(log, tmp_path / "m.npz", "--json", "--seed", "3", kernels="SE,LIN")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["model"] == str(tmp_path / "m.npz")
+    assert {k["kernel"] for k in found["kernels"]} == {"SE", "LIN"}
+    assert sum(k["probability"] for k in found["kernels"]) == pytest.approx(1.0)
+    assert found["settings"]["vbks"]["seed"] == 3
+    again = learned(log, tmp_path / "n.npz", "--json", "--seed", "3", kernels="SE,LIN")
+    assert json.loads(again.stdout)["kernels"] == found["kernels"]
+
+
+def test_one_kernel_only(log: Path, tmp_path: Path) -> None:
+    done = learned(log, tmp_path / "m.npz", kernels="SE")
+    assert done.exit_code == 0, done.output
+    assert read_model(tmp_path / "m.npz").belief.probabilities.tolist() == [1.0]
+
+
+def test_stages_and_fewer_kernels(log: Path, tmp_path: Path) -> None:
+    done = learned(log, tmp_path / "m.npz", "--stages", "0.5,1", "--top", "2")
+    assert done.exit_code == 0, done.output
+    assert "[1/2]: 30 rows, step" in done.stdout
+    assert "pruned: not among the 2 most probable" in done.stdout
+    model = read_model(tmp_path / "m.npz")
+    assert len(model.fits) == 2
+    assert model.history.rows.tolist() == [30.0, 60.0]
+    assert len(model.history.names) == 3
+
+
+def test_screened_and_fitted_again(log: Path, tmp_path: Path) -> None:
+    done = learned(log, tmp_path / "m.npz", "--refit", "12", "--top", "2", "--stages", "0.5,1")
+    assert done.exit_code == 0, done.output
+    assert "screened: 3 kernels with 8 inducing points; the 2 most probable" in done.stdout
+    model = read_model(tmp_path / "m.npz")
+    assert [len(fit.inducing) for fit in model.fits] == [12, 12]
+    screening = model.settings["screening"]
+    assert set(model.names) == set(screening["kernels"][:2])
+    ((gone, why),) = model.dropped
+    assert gone == screening["kernels"][2]
+    assert why == "screened out: not among the 2 most probable with 8 inducing points"
+    assert model.history.rows.tolist() == [30.0, 60.0]
+
+
+def test_more_rows_for_a_model(log: Path, tmp_path: Path) -> None:
+    X, y = drawn()
+    half = tmp_path / "half"
+    half.mkdir()
+    assert learned(log_of(half, X[:30], y[:30]), tmp_path / "old.npz").exit_code == 0
+    more = ("--continue", str(tmp_path / "old.npz"))
+    done = call(
+        str(log), *more, "--inputs", "x,hours", "--value", "temp", "--iterations", "30",
+        "--out", str(tmp_path / "new.npz"),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    old, new = read_model(tmp_path / "old.npz"), read_model(tmp_path / "new.npz")
+    assert set(new.names) == set(old.names)  # its kernels, where none are named
+    assert new.history.rows.tolist() == [30.0, 60.0]
+    assert len(new.fits[0].inducing) == 8  # and its settings, where nothing else is said
+    assert new.settings["vbks"]["batch"] == 64
+    assert (new.scaling.input_shift == old.scaling.input_shift).all()
+    wrong = call(str(log), *more, "--inputs", "hours,x", "--value", "temp", *QUICK)
+    assert wrong.exit_code == 1
+    assert "the model to be continued has the inputs x, hours" in wrong.stderr
+
+
+def test_what_is_not_said_when_a_model_is_continued(log: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.npz"
+    given = ("--scale", "2", "--set", "belief.transform=log")
+    assert learned(log, old, *given, kernels="SE").exit_code == 0
+    more = ("--continue", str(old), "--iterations", "10", "--out", str(tmp_path / "new.npz"))
+    done = call(str(log), *more)
+    assert done.exit_code == 0, done.output
+    before, after = read_model(old), read_model(tmp_path / "new.npz")
+    assert after.settings["recipe"] == before.settings["recipe"]
+    assert after.settings["transform"] == "log"
+    assert (after.input_names, after.output_name) == (("x", "hours"), "temp")
+    X, y = drawn()
+    assert np.exp(after.predict(X)[0]).mean() == pytest.approx(2 * y.mean(), rel=0.05)
+    for wrong, message in (
+        (("--scale", "1"), "--scale: the model to be continued has 2, this says 1"),
+        (("--set", "belief.transform=identity"), "has log, this says identity"),
+        (("--value", "hours", "--inputs", "x"), "has temp, this says hours"),
+    ):
+        refused = call(str(log), *more, *wrong)
+        assert refused.exit_code == 1, refused.output
+        assert message in refused.stderr
+    town = call("town", *more)
+    assert town.exit_code == 1
+    assert "was learned from columns of a table, scenario 'town' gives places" in town.stderr
+
+
+def test_a_wide_table(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    wide = tmp_path / "wide.csv"
+    lines = [f"{t}," + ",".join(f"{20 + t + k}" for k in range(10)) for t in range(3)]
+    wide.write_text("\n".join([f"hours,{','.join(town.names[:10])}", *lines]), encoding="utf-8")
+    given = ("--map", "town", "--kernels", "SE", *QUICK)
+    for inputs, names in (((), "x, y"), (("--inputs", "x,y,hours"), "x, y, hours")):
+        out = tmp_path / f"{len(inputs)}.npz"
+        done = call(str(wide), *given, *inputs, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        assert f"30 rows of {wide}: value of {names}; 1 kernel" in done.stdout
+        compared = call(
+            "report", str(out), "--data", str(wide), "--map", "town",
+            "--out", str(tmp_path / "page.html"), command="model",
+        )  # fmt: skip
+        assert compared.exit_code == 0, compared.output
+
+
+def test_pruned_with_the_samples_and_the_seed_of_the_learning(log: Path, tmp_path: Path) -> None:
+    given = ("--top", "2", "--seed", "7", "--set", "vbks.samples=50")
+    assert learned(log, tmp_path / "m.npz", *given).exit_code == 0
+    model = read_model(tmp_path / "m.npz")
+    bounds = [fit.bound for fit in model.fits]
+    expected = kernel_belief(bounds, samples=50, seed=7)
+    assert (model.belief.probabilities == expected.probabilities).all()
+    assert (model.belief.errors == expected.errors).all()
+
+
+def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:
+    out = tmp_path / "town.npz"
+    done = call("town", "--kernels", "SE,MAT32", *QUICK, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert read_model(out).input_names == ("x", "y")
+    (line,) = [text for text in done.stdout.splitlines() if text.startswith("  use ")]
+    words = shlex.split(line)[2:]
+    assert words == ["run", "town", "--set", f"belief={{model: {out}}}"]
+    more = ("--budget", "4", "--policy", "max_entropy", "--out", str(tmp_path / "run"))
+    used = call(*words[1:], *more, "--no-report", command="run")
+    assert used.exit_code == 0, used.output
+
+
+def test_a_bag(tmp_path: Path) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    done = call("town_sample", "--kernels", "SE", *QUICK, "--out", str(tmp_path / "bag.npz"))
+    assert done.exit_code == 0, done.output
+    assert "12 rows of bag town_sample on map 'town'" in done.stdout
+    raw = call(
+        "town_sample", "--kernels", "SE", "--inputs", "x,y,hours", *QUICK,
+        "--out", str(tmp_path / "raw.npz"),
+    )  # fmt: skip
+    assert raw.exit_code == 0, raw.output
+    assert "hours are counted since 1970-01-01" in raw.stderr
+    model = read_model(tmp_path / "raw.npz")
+    assert model.input_names == ("x", "y", "hours")
+    assert model.output_name == "temperature"

@@ -1,0 +1,233 @@
+"""What `gp-active-sensing learn --kernels` makes of bad input and wrong usage."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.kernel_model import read_model
+from learning_support.learn_kernels import call, drawn, learned, log, log_of
+
+__all__ = ["log"]  # a fixture
+pytestmark = pytest.mark.heavy("learn")
+
+
+def test_constant_targets(tmp_path: Path) -> None:
+    X, y = drawn()
+    done = learned(log_of(tmp_path, X, np.full_like(y, 21.5)), tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "temp is 21.5 in all 60 rows; a field that does not vary has no kernel" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
+
+
+def test_duplicated_inputs(tmp_path: Path) -> None:
+    X, y = drawn()
+    done = learned(log_of(tmp_path, np.repeat(X[:10], 6, axis=0), y), tmp_path / "m.npz")
+    assert done.exit_code == 0, done.output
+    assert "note: 50 of 60 rows have inputs that came before; all are used" in done.stderr
+    model = read_model(tmp_path / "m.npz")
+    assert model.rows == 60
+    assert all(np.isfinite(fit.bound) for fit in model.fits)
+    assert np.isfinite(model.predict(X[:10])[0]).all()
+
+
+def test_one_input_for_all(tmp_path: Path) -> None:
+    X, y = drawn()
+    still = log_of(tmp_path, np.repeat(X[:1], 60, axis=0), y)
+    done = learned(still, tmp_path / "m.npz", "--iterations", "300", kernels="SE")
+    assert done.exit_code == 0, done.output
+    assert "in every row: nothing can be learned along it" in done.stderr
+    mean, variance = read_model(tmp_path / "m.npz").predict(X[:1], noisy=True)
+    assert mean[0] == pytest.approx(y.mean(), abs=0.3)
+    assert variance[0] == pytest.approx(y.var(), rel=0.4)
+
+
+def test_fewer_rows_than_inducing_points(tmp_path: Path) -> None:
+    X, y = drawn(12)
+    done = learned(log_of(tmp_path, X, y), tmp_path / "m.npz", "--inducing", "30")
+    assert done.exit_code == 0, done.output
+    assert "30 inducing inputs asked for, 12 distinct inputs there are; 12 are used" in done.stderr
+    assert len(read_model(tmp_path / "m.npz").fits[0].inducing) == 12
+
+
+def test_fewer_rows_than_are_enough(tmp_path: Path) -> None:
+    X, y = drawn(7)
+    done = learned(log_of(tmp_path, X, y), tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "expected 8 rows or more with a number in every column, got 7" in done.stderr
+
+
+def test_columns_of_nan(tmp_path: Path) -> None:
+    X, y = drawn()
+    X[:, 1] = np.nan
+    done = learned(log_of(tmp_path, X, y), tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "column 'hours' has no number in any of its 60 rows; leave it out" in done.stderr
+
+
+def test_some_nan(tmp_path: Path) -> None:
+    X, y = drawn()
+    X[3, 1] = y[8] = np.nan
+    done = learned(log_of(tmp_path, X, y), tmp_path / "m.npz")
+    assert done.exit_code == 0, done.output
+    assert "2 of 60 rows lack a number and are left out: hours in line 5; temp in line 10" in (
+        done.stderr
+    )
+    assert read_model(tmp_path / "m.npz").rows == 58
+
+
+def test_wildly_different_scales(log: Path, tmp_path: Path) -> None:
+    """Other units change the belief by rounding only."""
+    X, y = drawn()
+    (tmp_path / "far").mkdir()
+    far = log_of(tmp_path / "far", X * [1e-7, 1e9] + [0.0, 3e10], 1e8 * y)
+    for path, name in ((log, "near.npz"), (far, "far.npz")):
+        done = learned(path, tmp_path / name)
+        assert done.exit_code == 0, done.output
+    near, scaled = read_model(tmp_path / "near.npz"), read_model(tmp_path / "far.npz")
+    assert scaled.names == near.names
+    assert [f.bound for f in scaled.fits] == pytest.approx([f.bound for f in near.fits], abs=0.5)
+    mean, _ = scaled.predict(X * [1e-7, 1e9] + [0.0, 3e10])
+    assert mean / 1e8 == pytest.approx(near.predict(X)[0], abs=0.05)
+
+
+@pytest.fixture
+def diverging(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of kernels whose bound is never finite."""
+    from gp_active_sensing_learning.kernel_selection import optimiser
+
+    names: set[str] = set()
+    begin, bound = optimiser.Optimiser.__init__, optimiser.Optimiser.bound
+
+    def noted(self: Any, composites: Any, *arguments: Any, **options: Any) -> None:
+        begin(self, composites, *arguments, **options)
+        self.of_test = [c.name for c in composites]
+
+    def spoilt(self: Any, *arguments: Any) -> Any:
+        found = bound(self, *arguments)
+        for i, name in enumerate(self.of_test):
+            if name in names:
+                found[i] = -np.inf
+        return found
+
+    monkeypatch.setattr(optimiser.Optimiser, "__init__", noted)
+    monkeypatch.setattr(optimiser.Optimiser, "bound", spoilt)
+    return names
+
+
+def test_a_kernel_that_diverges(log: Path, tmp_path: Path, diverging: set[str]) -> None:
+    assert learned(log, tmp_path / "sound.npz").exit_code == 0
+    diverging.add("LIN")
+    done = learned(log, tmp_path / "m.npz")
+    assert done.exit_code == 0, done.output
+    assert "warning: kernel LIN dropped: its bound was not finite" in done.stderr
+    assert "left out: LIN (1 kernel): dropped: its bound was not finite" in done.stdout
+    sound, model = read_model(tmp_path / "sound.npz"), read_model(tmp_path / "m.npz")
+    assert set(model.names) == {"SE", "PER"}
+    bounds = {fit.name: fit.bound for fit in sound.fits}
+    assert all(fit.bound == bounds[fit.name] for fit in model.fits)  # others are not affected
+    diverging.update({"SE", "PER"})
+    nothing = learned(log, tmp_path / "n.npz")
+    assert nothing.exit_code == 1
+    assert "no kernel could be learned" in nothing.stderr
+    assert not list(tmp_path.glob("n.npz*"))
+
+
+def test_models_that_cannot_be_continued(log: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "m.npz"
+    assert learned(log, whole, kernels="SE").exit_code == 0
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(whole.read_bytes()[:-200])
+    other = tmp_path / "other.npz"
+    np.savez(other, a=np.zeros(3))
+    for file in (cut, other, tmp_path / "none.npz"):
+        done = call(str(log), "--inputs", "x,hours", "--value", "temp", "--continue", str(file))
+        assert done.exit_code == 1, done.output
+        assert str(file) in done.stderr
+        assert "unexpected" not in done.stderr
+
+
+# -- usage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--inducing", "8"), "--inducing is for kernels: give --kernels too"),
+        (("--inputs", "x"), "--inputs is for kernels: give --kernels too"),
+        (("--resume",), "--resume is for kernels"),
+        (("--kernels", "k12", "--lambda", "point"), "--lambda is for length-scales"),
+        (("--kernels", "k12", "--subset", "9"), "--subset is for length-scales"),
+        (("--kernels", "k12", "--jobs", "2", "--cluster", "x:1"), "--jobs is for this machine"),
+        (("--kernels", "k12", "--stages", "0.5,0.2"), "--stages: expected ascending shares"),
+        (("--kernels", "k12", "--stages", "half"), "--stages: expected ascending shares"),
+        (("--kernels", "k12", "--out", "m.yaml"), "--out: expected a name that ends in .npz"),
+        (("--kernels", "k12", "--out", "no/m.npz"), "--out: there is no folder"),
+        (("--kernels", "k12", "--report", "page.txt"), "a name that ends in .html"),
+        (("--kernels", "k12", "--report", "no/page.html"), "--report: there is no folder"),
+        (("--continue", "m.npz", "--refit", "9"), "--continue goes without --refit"),
+    ],
+)
+def test_wrong_usage(log: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = call(str(log), *arguments)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kernels", "k13"), "unknown base kernel 'K13'"),
+        (("--kernels", "SE++PER"), "is no kernel: expected a base kernel before '+'"),
+        (("--kernels", "SE", "--set", "vbks.rat=1"), "vbks.rat: unknown key. Did you mean 'rate'"),
+        (("--kernels", "SE", "--set", "vbks.rate=-1"), "vbks.rate"),
+        (("--kernels", "SE", "--set", "vbks.dtype=float32"), "float32 has too few digits"),
+    ],
+)
+def test_settings_that_are_wrong(log: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = call(str(log), "--inputs", "x", "--value", "temp", *arguments)
+    assert done.exit_code == 1, done.output
+    assert message in done.stderr
+
+
+def test_no_gpu(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    done = learned(log, tmp_path / "m.npz", "--device", "cuda")
+    assert done.exit_code == 1
+    assert "sees no GPU; give cpu, or auto" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
+
+
+def test_a_defect_leaves_nothing_behind(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gp_active_sensing_learning.kernel_selection import optimiser
+
+    def broken(*arguments: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(optimiser.Optimiser, "bound", broken)
+    done = learned(log, tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "unexpected ZeroDivisionError" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
+
+
+def test_without_the_extra(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [
+        n for n in sys.modules if n.startswith("gp_active_sensing_learning.kernel_selection.")
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = learned(log, tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "pip install 'gp_active_sensing[learn]', or in a checkout: make heavy" in done.stderr
+    assert done.stdout == "", "nothing is said of rows that nothing is learned from"
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]

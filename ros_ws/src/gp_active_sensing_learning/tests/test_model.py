@@ -1,0 +1,464 @@
+"""`gp-active-sensing model …`, as a user types it; nothing here needs PyTorch."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from gp_active_sensing.cli import cli
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
+from gp_active_sensing.kernels.grammar import sentences
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import build_topology
+from gp_active_sensing.util import tables as tables_module
+from gp_active_sensing_learning.kernel_lines import lengths_of, model_lines, noise_of
+from gp_active_sensing_learning.predict import predict_table
+from tests.kernel_models import make_model, rows
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["model", *arguments])
+
+
+@pytest.fixture
+def model() -> KernelModel:
+    return make_model(["SE", "LIN", "PER×SE"], *rows())
+
+
+@pytest.fixture
+def file(tmp_path: Path, model: KernelModel) -> Path:
+    path = tmp_path / "field.npz"
+    write_model(path, model)
+    return path
+
+
+def table(path: Path, header: str, lines: list[str]) -> Path:
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> tuple[list[str], list[list[str]]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        head, *found = csv.reader(stream)
+    return head, found
+
+
+# -- show ----------------------------------------------------------------------------------------
+
+
+def test_show(file: Path, model: KernelModel) -> None:
+    done = call("show", str(file))
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "value of x, y, 60 rows of rows of a test"
+    listed = [line.split()[0] for line in lines[3:6]]
+    assert listed == list(model.names)
+    assert float(lines[3].split()[1]) == pytest.approx(model.belief.probabilities[0], abs=6e-4)
+    assert "closed form: 3 kernels" in lines
+    assert "left out: PER×PER (1 kernel): diverged" in lines
+    fewer = call("show", str(file), "--top", "1").stdout
+    assert "… and 2 more kernels," in fewer
+
+
+def test_show_as_json(file: Path, model: KernelModel) -> None:
+    found = json.loads(call("show", str(file), "--json").stdout)
+    assert [kernel["kernel"] for kernel in found["kernels"]] == list(model.names)
+    assert sum(kernel["probability"] for kernel in found["kernels"]) == pytest.approx(1.0)
+    assert found["dropped"] == [{"kernel": "PER×PER", "why": "diverged"}]
+    assert found["history"]["rows"] == [60]
+    assert next(k for k in found["kernels"] if k["kernel"] == "LIN")["lengths"] is None
+
+
+def test_numbers_are_in_the_units_of_the_rows(model: KernelModel) -> None:
+    """θ is of normalised inputs and outputs: an SE with ℓ = 1 has that of the inputs' spread."""
+    X, y = rows()
+    fit = next(fit for fit in model.fits if fit.name == "SE")
+    assert lengths_of(fit, model.scaling) == pytest.approx(X.std(axis=0))
+    assert noise_of(fit, model.scaling) == pytest.approx(y.std() * np.hypot(1e-3, 0.2))
+    one = make_model(["PER"], X[:, :1], y, input_names=("x",))
+    near_zero = X[:, 0].std() / (2.0 * np.pi)  # exp(-2 sin²(πr/p)/ℓ²) ≈ exp(-½ (2π/pℓ)² r²)
+    assert lengths_of(one.fits[0], one.scaling) == pytest.approx([near_zero])
+
+
+def test_lines_of_all_kernels_stay_aligned() -> None:
+    X, y = rows(n=20)
+    names = [str(e) for e in sentences(2)]
+    found = make_model(names, X, y, bounds={name: -float(k) for k, name in enumerate(names)})
+    lines = model_lines(found, 24)
+    starts = lines[2].index("lengths")
+    assert [line[starts - 1] for line in lines[2:27]] == [" "] * 25
+    assert "" == lines[27]
+    assert "… and 12 more kernels, " in "\n".join(model_lines(found))
+
+
+# -- prune ---------------------------------------------------------------------------------------
+
+
+def test_prune(file: Path, tmp_path: Path, model: KernelModel) -> None:
+    done = call("prune", str(file), "--top", "2", "--out", str(tmp_path / "small.npz"))
+    assert done.exit_code == 0, done.output
+    assert "2 of 3 kernels, which had" in done.stdout
+    small = read_model(tmp_path / "small.npz")
+    assert small.names == model.names[:2]
+    assert [fit.bound for fit in small.fits] == [fit.bound for fit in model.fits[:2]]
+    assert call("prune", str(file), "--out", str(tmp_path / "no.npz")).exit_code == 2
+
+
+# -- predict -------------------------------------------------------------------------------------
+
+
+def test_predict(file: Path, tmp_path: Path, model: KernelModel) -> None:
+    X, _ = rows(seed=5, n=20)
+    lines = [f"p{k},{y!r},{x!r}" for k, (x, y) in enumerate(X.tolist())]
+    lines[4] = f"p4,,{float(X[4, 0])!r}"
+    source = table(tmp_path / "ask.csv", "name,y,x", lines)
+    out = tmp_path / "told.csv"
+    done = call("predict", str(file), str(source), "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"written: {out}, 20 rows\n"
+    assert "note: 1 of them lack an input and have no prediction" in done.stderr
+    head, found = read(out)
+    assert head == ["name", "y", "x", "mean", "std", "reading_std"]
+    assert [row[0] for row in found] == [f"p{k}" for k in range(20)]
+    assert found[4][3:] == ["", "", ""]
+    whole = [k for k in range(20) if k != 4]
+    numbers = np.array([found[k][3:] for k in whole], dtype=float)
+    mean, variance = model.predict(X[whole])
+    _, noisy = model.predict(X[whole], noisy=True)
+    assert numbers[:, 0] == pytest.approx(mean)
+    assert numbers[:, 1] == pytest.approx(np.sqrt(variance))
+    assert numbers[:, 2] == pytest.approx(np.sqrt(noisy))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ask.csv", "field.npz", "told.csv"]
+
+
+def test_predictions_come_piece_by_piece(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = rows(seed=5, n=150)
+    source = table(tmp_path / "ask.csv", "x,y", [f"{x!r},{y!r}" for x, y in X.tolist()])
+    for name, cells in (("whole.csv", 200_000), ("pieces.csv", 0)):
+        monkeypatch.setattr(tables_module, "_CELLS", cells)
+        done = call("predict", str(file), str(source), "--out", str(tmp_path / name))
+        assert done.exit_code == 0, done.output
+    whole, pieces = (
+        np.array(read(tmp_path / name)[1], dtype=float) for name in ("whole.csv", "pieces.csv")
+    )
+    assert pieces == pytest.approx(whole, rel=1e-6)
+
+
+def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
+    """A model of logarithms: mean and deviation are those of a log-normal field."""
+    X, y = rows()
+    model = make_model(["SE"], X, np.log(y), settings={"transform": "log"})
+    write_model(tmp_path / "log.npz", model)
+    source = table(tmp_path / "ask.csv", "x,y,mean", [f"{float(X[0, 0])!r},{float(X[0, 1])!r},3"])
+    done = call("predict", str(tmp_path / "log.npz"), str(source), "--out", str(tmp_path / "o.csv"))
+    assert done.exit_code == 0, done.output
+    head, found = read(tmp_path / "o.csv")
+    assert head[3:] == ["model_mean", "std", "reading_std"]  # a column of that name was there
+    mean, variance = (float(v[0]) for v in model.predict(X[:1]))
+    assert float(found[0][3]) == pytest.approx(np.exp(mean + variance / 2))
+    expected = np.sqrt(np.expm1(variance)) * np.exp(mean + variance / 2)
+    assert float(found[0][4]) == pytest.approx(expected)
+
+
+def test_predictions_of_predictions(file: Path, tmp_path: Path) -> None:
+    """However often a table was predicted, no two of its columns have one name."""
+    source = table(tmp_path / "0.csv", "x,y", ["1,2"])
+    for k in range(1, 5):
+        out = tmp_path / f"{k}.csv"
+        done = call("predict", str(file), str(source), "--out", str(out))
+        assert done.exit_code == 0, done.output
+        source = out
+    head, _ = read(source)
+    assert len(set(head)) == len(head) == 2 + 4 * 3
+    assert head[5:8] == ["model_mean", "model_std", "model_reading_std"]
+    assert head[-1] == "model_model_model_reading_std"
+
+
+def timed(path: Path, recipe: dict[str, Any] | None) -> Path:
+    """Write a model of a value by time [h]."""
+    X = np.linspace(0.0, 48.0, 40)[:, None]
+    settings = {} if recipe is None else {"recipe": recipe}
+    y = np.sin(X[:, 0] / 6)
+    return write_model(path, make_model(["SE"], X, y, input_names=("time",), settings=settings))
+
+
+STAMPS = ["2024-03-01T12:00:00Z,1", "2024-03-02 00:00,2"]
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_stamps_for_a_model_that_was_learned_from_numbers(tmp_path: Path, command: str) -> None:
+    """Nobody knows when its hours are 0; counted from the first row, all would be wrong."""
+    model = timed(tmp_path / "m.npz", {"kind": "table", "times": {}})
+    # The first cells say nothing about the column.
+    source = table(tmp_path / "a.csv", "time,value", [",3"] * 3 + STAMPS)
+    out = tmp_path / {"predict": "out.csv", "report": "page.html"}[command]
+    data = {"predict": (), "report": ("--data",)}[command]
+    done = call(command, str(model), *data, str(source), "--out", str(out))
+    assert done.exit_code == 1
+    assert "a.csv: time is given by time stamps, and the model was learned from" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "m.npz"]
+    # One that does not know what its inputs are is taken at the user's word, and that is said.
+    older = timed(tmp_path / "older.npz", None)
+    done = call(command, str(older), *data, str(source), "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "note: time is in hours since 2024-03-01T12:00:00+00:00, the first" in done.stderr
+    assert "the model does not say since when its own are counted" in done.stderr
+
+
+def test_predictions_at_later_times(tmp_path: Path) -> None:
+    """Time stamps count from when those of the log did."""
+    X = np.linspace(0.0, 48.0, 40)[:, None]
+    recipe = {"kind": "table", "times": {"time": "2024-03-01T00:00:00+00:00"}}
+    model = make_model(
+        ["SE"], X, np.sin(X[:, 0] / 6), input_names=("time",), settings={"recipe": recipe}
+    )
+    write_model(tmp_path / "m.npz", model)
+    stamps = table(tmp_path / "a.csv", "time", ["2024-03-01T12:00:00Z", "2024-03-02 00:00"])
+    hours = table(tmp_path / "b.csv", "time", ["12", "24"])
+    for source in (stamps, hours):
+        out = tmp_path / "out.csv"
+        done = call("predict", str(tmp_path / "m.npz"), str(source), "--out", str(out))
+        assert done.exit_code == 0, done.output
+        told = [float(row[1]) for row in read(out)[1]]
+        assert told == pytest.approx(model.predict(np.array([[12.0], [24.0]]))[0])
+
+
+def test_predictions_at_places(file: Path, tmp_path: Path, model: KernelModel) -> None:
+    town = build_topology(load_scenario("town").map)
+    source = table(tmp_path / "ask.csv", "id", list(town.names[:5]))
+    out = tmp_path / "out.csv"
+    done = call("predict", str(file), str(source), "--map", "town", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    told = [float(row[1]) for row in read(out)[1]]
+    assert told == pytest.approx(model.predict(town.features[:5])[0], rel=1e-6)
+    wrong = table(tmp_path / "wrong.csv", "id", [town.names[0], "nowhere"])
+    done = call("predict", str(file), str(wrong), "--scenario", "town", "--out", str(out))
+    assert done.exit_code == 1
+    assert "'nowhere' is no place of map 'town'" in done.stderr
+    done = call(
+        "predict", str(file), str(source), "--map", "town", "--out", str(out),
+        "--set", "map.features=[relational]",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "the model's inputs are x, y; give the map" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "message"),
+    [
+        ("x,why", ["1,2"], "the model's inputs are x, y; there is no column 'y'"),
+        ("x,yy", ["1,2"], "there is no column 'y'. Did you mean 'yy'? Got x, yy"),
+        ("x,y", ["1,north"], "line 2, column 'y': expected a finite number, or a time such as"),
+        ("x,y", [], "expected rows below the header (x, y), found none"),
+    ],
+)
+def test_tables_that_cannot_be_predicted(
+    file: Path, tmp_path: Path, header: str, lines: list[str], message: str
+) -> None:
+    source = table(tmp_path / "ask.csv", header, lines)
+    out = tmp_path / "out.csv"
+    done = call("predict", str(file), str(source), "--out", str(out))
+    assert done.exit_code == 1, done.output
+    assert message in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ask.csv", "field.npz"]
+
+
+def test_files_that_would_be_lost(file: Path, tmp_path: Path) -> None:
+    source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
+    done = call("predict", str(file), str(source), "--out", str(source))
+    assert done.exit_code == 1
+    assert "is the table that is read; write to another file" in done.stderr
+    done = call("predict", str(file), str(source), "--out", str(tmp_path / "no" / "out.csv"))
+    assert done.exit_code == 2
+    assert f"--out: there is no folder {tmp_path / 'no'}" in done.stderr
+    with pytest.raises(RunError, match="cannot write"):
+        predict_table(read_model(file), source, tmp_path / "no" / "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("command", "suffix"), [("report", ".html"), ("prune", ".npz"), ("predict", ".csv")]
+)
+def test_a_file_of_another_kind_is_not_written_over(
+    file: Path, tmp_path: Path, command: str, suffix: str
+) -> None:
+    source = table(tmp_path / "ask.csv", "x,y,value", ["1,2,3"])
+    given = {
+        "report": ("--data", str(source)),
+        "prune": ("--top", "1"),
+        "predict": (str(source),),
+    }[command]
+    page = table(tmp_path / "page.html", "a page", [])
+    files = {path: path.read_bytes() for path in (file, source, page)}
+    for out in [path for path in files if path.suffix != suffix] + [tmp_path / "r.txt"]:
+        done = call(command, str(file), *given, "--out", str(out))
+        assert done.exit_code == 2, done.output
+        assert f"--out: expected a name that ends in {suffix}" in done.stderr
+        assert out.name in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def test_predictions_are_not_written_over_the_model(file: Path, tmp_path: Path) -> None:
+    source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
+    other = tmp_path / "model.csv"
+    other.symlink_to(file)
+    before = file.read_bytes()
+    done = call("predict", str(file), str(source), "--out", str(other))
+    assert done.exit_code == 2
+    assert f"{other} is the model itself; write the table to another file" in done.stderr
+    assert other.is_symlink()
+    assert file.read_bytes() == before
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def test_report(file: Path, tmp_path: Path) -> None:
+    X, y = rows(seed=2)
+    lines = [f"{a!r},{b!r},{v!r}" for (a, b), v in zip(X.tolist(), y.tolist(), strict=True)]
+    source = table(tmp_path / "log.csv", "x,y,value", [*lines, "1,2,"])
+    plain, with_rows = tmp_path / "plain.html", tmp_path / "rows.html"
+    assert call("report", str(file), "--out", str(plain)).exit_code == 0
+    done = call("report", str(file), "--data", str(source), "--out", str(with_rows))
+    assert done.exit_code == 0, done.output
+    assert "1 of 61 rows lack a number" in done.stderr
+    assert with_rows.stat().st_size > plain.stat().st_size
+    done = call("report", str(file), "--value", "v", "--out", str(plain))
+    assert done.exit_code == 2
+    assert "--value is for --data" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (("--scale", "0"), 2, "'--scale': expected a finite number other than 0, got 0"),
+        (("--scale", "nan"), 2, "'--scale': expected a finite number other than 0, got nan"),
+        (("--snap", "inf"), 2, "'--snap': expected a finite number of metres, 0 or more"),
+        (("--value", "foo"), 1, "--value is for a table, and town is a scenario"),
+        (("--place", "x"), 1, "--place is for a table, and town is a scenario"),
+        (("--snap", "9"), 1, "--snap is for a table, and town is a scenario"),
+    ],
+)
+def test_options_that_cannot_be_used(
+    file: Path, tmp_path: Path, given: tuple[str, ...], code: int, message: str
+) -> None:
+    page = tmp_path / "page.html"
+    done = call("report", str(file), "--data", "town", *given, "--out", str(page))
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+    assert not page.exists()
+
+
+def test_positions_far_from_their_places_are_compared_too(tmp_path: Path) -> None:
+    """As far as they were in the log of the model, or as is said."""
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x},{y},{k % 7}" for k, (x, y) in enumerate(town.positions[:9].tolist())]
+    x, y = town.positions[town.positions[:, 0].argmin()].tolist()
+    source = table(tmp_path / "log.csv", "x,y,value", [*lines, f"{x - 200.0},{y},3"])
+    file, page = tmp_path / "m.npz", tmp_path / "page.html"
+    recipe = {"kind": "map", "snap": 300.0, "scale": 1.0, "transform": "identity", "times": {}}
+    write_model(file, make_model(["SE"], *rows(), settings={"recipe": recipe}))
+    for given, left_out in (((), False), (("--snap", "50"), True)):
+        done = call(
+            "report", str(file), "--data", str(source), "--map", "town", *given,
+            "--out", str(page),
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert ("1 of 10 rows are more than 50 m from any place" in done.stderr) == left_out
+
+
+@pytest.mark.parametrize("lines", [["3,4,7.5"], ["3,4,7.5", "30,4,7.5", "3,40,7.5"]])
+def test_few_rows_will_do_for_a_comparison(file: Path, tmp_path: Path, lines: list[str]) -> None:
+    source = table(tmp_path / "few.csv", "x,y,value", lines)
+    page = tmp_path / "few.html"
+    done = call("report", str(file), "--data", str(source), "--out", str(page))
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"[\[:, ](nan|-?inf|NaN|-?Infinity)[,\]}\s<]", text)
+    nothing = table(tmp_path / "none.csv", "x,y,value", ["3,4,"])
+    done = call("report", str(file), "--data", str(nothing), "--out", str(page))
+    assert done.exit_code == 1
+    assert "column 'value' has no number" in done.stderr
+
+
+def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> None:
+    scenario = load_scenario("town", overrides=["budget.readings=3", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "today")
+    for data in (str(tmp_path / "today"), "town"):
+        page = tmp_path / "page.html"
+        done = call("report", str(file), "--data", data, "--out", str(page))
+        assert done.exit_code == 0, done.output
+        assert page.stat().st_size > 10_000
+        page.unlink()
+    done = call("report", str(file), "--data", "twon", "--out", str(tmp_path / "page.html"))
+    assert done.exit_code == 1
+    assert "town" in done.stderr
+
+
+def test_a_bag_is_compared_too(tmp_path: Path) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    recipe = {"kind": "bag", "scale": 1.0, "transform": "identity", "times": {}}
+    write_model(tmp_path / "m.npz", make_model(["SE"], *rows(), settings={"recipe": recipe}))
+    page = tmp_path / "page.html"
+    for more in ((), ("--reading-field", "temperature")):
+        done = call("report", str(tmp_path / "m.npz"), "--data", "town_sample", *more,
+                    "--out", str(page))  # fmt: skip
+        assert done.exit_code == 0, done.output
+    done = call("report", str(tmp_path / "m.npz"), "--pose-topic", "/pose", "--out", str(page))
+    assert done.exit_code == 2
+    assert "--pose-topic is for --data" in done.stderr
+
+
+def test_report_on_another_map(file: Path, tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{name},{k % 7}" for k, name in enumerate(town.names[:20])]
+    source = table(tmp_path / "log.csv", "id,value", lines)
+    page = tmp_path / "page.html"
+    done = call("report", str(file), "--data", str(source), "--map", "town", "--out", str(page))
+    assert done.exit_code == 0, done.output
+    done = call(
+        "report", str(file), "--data", str(source), "--map", "town", "--out", str(page),
+        "--set", "map.features=[relational]",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "give the map it was learned on" in done.stderr
+
+
+# -- files that are no models --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["show", "predict", "prune", "report"])
+def test_files_that_are_no_models(file: Path, tmp_path: Path, command: str) -> None:
+    whole = file.read_bytes()
+    cases: dict[str, Any] = {
+        "truncated.npz": whole[: len(whole) // 2],
+        "empty.npz": b"",
+        "text.npz": b"belief: {}\n",
+    }
+    source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
+    out = tmp_path / {"predict": "o.csv", "prune": "o.npz", "report": "o.html"}.get(command, "o")
+    rest = {
+        "show": [],
+        "predict": [str(source), "--out", str(out)],
+        "prune": ["--top", "1", "--out", str(out)],
+        "report": ["--out", str(out)],
+    }[command]
+    for name, content in cases.items():
+        (tmp_path / name).write_bytes(content)
+    for name in (*cases, "none.npz"):
+        done = call(command, str(tmp_path / name), *rest)
+        assert done.exit_code == 1, (name, done.output)
+        assert name in done.stderr
+        assert "unexpected" not in done.stderr
+        no_model = "is no model file" in done.stderr
+        assert no_model == (name == "text.npz"), "the others may be copies that did not finish"
+    assert not out.exists()
