@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.util.yaml_text import one_line
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.running_system import RunningSystem
@@ -109,6 +108,8 @@ def has_terminal() -> bool:
 
 def _printable(text: str) -> str:
     """Return text without control characters, which a frame or topic could send to a terminal."""
+    from gp_active_sensing.util.yaml_text import one_line
+
     return "\n".join(one_line(line) for line in text.split("\n"))
 
 

@@ -21,7 +21,7 @@ def put(prefix: Path, name: str, text: str = "") -> Path:
 def prefixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
     """Two colcon prefixes and a pip prefix; neither the real ones nor the source tree."""
     first, second, pip = (tmp_path / name for name in ("first", "second", "pip"))
-    elsewhere = tmp_path / "elsewhere" / "gp_active_sensing" / "util" / "resources.py"
+    elsewhere = tmp_path / "gp_active_sensing" / "gp_active_sensing" / "util" / "resources.py"
     monkeypatch.delenv("GPAS_DATA", raising=False)
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{first}:{second}:")
     monkeypatch.setattr(sys, "prefix", str(pip))
@@ -31,7 +31,7 @@ def prefixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Pat
 
 
 def test_order_of_the_places(prefixes: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    source = tmp_path / "elsewhere"
+    source = tmp_path / "gp_active_sensing"
     (source / "maps").mkdir(parents=True)
     (source / "maps" / "town.geojson").touch()
     with pytest.raises(ResourceError):
