@@ -40,7 +40,7 @@ class Bench:
     """Processes in a ROS domain of their own, and what they left."""
 
     def __init__(self, folder: Path, domain: int) -> None:
-        from gp_active_sensing.ros.launching import node_environment
+        from gp_active_sensing.ros.environment import node_environment
 
         self.folder = folder
         variables = {**os.environ, "ROS_LOG_DIR": str(folder), "ROS_DOMAIN_ID": str(domain)}

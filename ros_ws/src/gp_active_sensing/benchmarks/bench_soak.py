@@ -236,7 +236,7 @@ class Soak:
 
 
 def run(*, quick: bool = False) -> Section:
-    from gp_active_sensing.ros.launching import node_environment
+    from gp_active_sensing.ros.environment import node_environment
     from tests.ros.conftest import LOOPBACK, domain_id
 
     decisions = QUICK if quick else DECISIONS

@@ -15,11 +15,11 @@ __all__ = ["GIVEN", "check_arguments", "check_parameters", "overlaid"]
 def check_arguments(use: str, arguments: list[str]) -> None:
     """Compare arguments of a launch with those that it has."""
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.ros.launching import read_arguments
-    from gp_active_sensing.ros.runner import parse_arguments, read_launch
+    from gp_active_sensing.ros.launches import find_launch, read_arguments
+    from gp_active_sensing.ros.runner import parse_arguments
 
     needed = {"bag": "some"} if use == "replay" else {}
-    kind = read_launch(use).arguments
+    kind = find_launch(use)
     try:
         read_arguments(kind, {**needed, **parse_arguments(arguments)}, strict=True)
     except ConfigError as error:

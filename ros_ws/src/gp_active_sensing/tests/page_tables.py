@@ -16,9 +16,8 @@ from typing import Any
 
 from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
-from gp_active_sensing.ros.launching import declarations
+from gp_active_sensing.ros.launches import LAUNCHES, declarations, read_arguments
 from gp_active_sensing.ros.parameters import NODES
-from gp_active_sensing.ros.runner import launch_names, read_launch
 from tests.pages import REPOSITORY
 
 __all__ = [
@@ -46,15 +45,16 @@ def generated(what: str) -> str:
     kind, name, *sections = what.split()
     if kind == "parameters":
         return f"\n{_parameters(name, sections)}\n\n"
-    rows = [_arguments(launch) for launch in launch_names()]
+    rows = [_arguments(launch) for launch in LAUNCHES]
     common = [row for row in rows[0] if all(row in others for others in rows)]
     if name == "common":
         return _table(common)
-    launch = read_launch(name)
+    launch = LAUNCHES[name]
     given = {"bag": "bag"} if name == "replay" else {}
-    nodes = ", ".join(f"`{process.name}`" for process in launch.resolve(given))
+    processes = read_arguments(launch, given, strict=True).processes()
+    nodes = ", ".join(f"`{process.name}`" for process in processes)
     own = [row for row in _arguments(name) if row not in common]
-    return f"\n`{name}.launch.py`: {launch.help}. It starts {nodes}.\n{_table(own)}"
+    return f"\n`{name}.launch.py`: {launch.__doc__} It starts {nodes}.\n{_table(own)}"
 
 
 def keys(text: str) -> list[str]:
@@ -79,7 +79,7 @@ def _table(rows: list[str]) -> str:
 
 
 def _arguments(name: str) -> list[str]:
-    kind = read_launch(name).arguments
+    kind = LAUNCHES[name]
     hints = typing.get_type_hints(kind)
     return [_row(argument, hints[argument["name"]]) for argument in declarations(kind)]
 

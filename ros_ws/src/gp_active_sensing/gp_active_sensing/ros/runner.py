@@ -1,174 +1,81 @@
-"""Start the nodes of a launch file without ``ros2 launch``, which an installation by pip lacks.
+"""Start the nodes of a launch without ``ros2 launch``, which an installation by pip lacks.
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
 same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``, marks their
-output with their names and ends them together. It reads the same launch files: there they import
-stand-ins for ``launch`` and ``launch_ros``, which keep what is said of the processes.
+output with their names and ends them together. Both read `launches`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
-import runpy
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from gp_active_sensing.errors import (
-    ActiveSensingError,
-    ConfigError,
-    MissingDependencyError,
-    UnknownNameError,
-    suggest,
-)
-from gp_active_sensing.ros.environment import FAILED, REFUSED, require_ros
-from gp_active_sensing.ros.launching import (
-    Arguments,
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, MissingDependencyError
+from gp_active_sensing.ros.environment import FAILED, REFUSED, node_environment, require_ros
+from gp_active_sensing.ros.launches import (
+    LAUNCHES,
+    PACKAGE,
+    Process,
     declarations,
-    node_environment,
+    find_launch,
     read_arguments,
 )
 from gp_active_sensing.ros.processes import ProcessGroup, Program
-from gp_active_sensing.util.resources import find_resource, list_resources
 
 __all__ = [
-    "Launch",
-    "Process",
     "child_environment",
+    "command_of",
     "exit_code",
-    "launch_names",
     "main",
     "make_group",
     "parse_arguments",
-    "read_launch",
 ]
 
 _GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
-_SUFFIX = ".launch.py"
 _USAGE = """\
 Usage: python -m gp_active_sensing.ros.runner LAUNCH [NAME:=VALUE …] [--show-args]
 
-Starts the nodes of a launch file and ends them together; Ctrl-C ends all.
+Starts the nodes of a launch and ends them together; Ctrl-C ends all.
 
-Launch files:
+Launches:
 """
 
 
-class Process(SimpleNamespace):
-    """Stands for ``Node`` and ``ExecuteProcess``: their keywords are its attributes."""
-
-    def command(self) -> tuple[str, ...]:
-        """Return the command that starts it, without ``ros2`` for a node.
-
-        Raises:
-            MissingDependencyError: a program of another package that is not on the path.
-        """
-        if hasattr(self, "cmd"):
-            return tuple(self.cmd)
-        if self.package == "gp_active_sensing":
-            start = [sys.executable, "-m", f"gp_active_sensing.ros.{self.executable}_node"]
-        elif program := shutil.which(self.executable):
-            start = [program]
-        else:
-            msg = (
-                f"{self.executable} is not on the PATH: install the package {self.package} of "
-                "ROS 2 and source its setup file, or leave it out"
-            )
-            raise MissingDependencyError(msg)
-        ros = ["-r", f"__node:={self.name}", *getattr(self, "ros_arguments", ())]
-        if namespace := getattr(self, "namespace", ""):
-            ros += ["-r", f"__ns:=/{namespace.strip('/')}"]
-        for topic, other in getattr(self, "remappings", ()):
-            ros += ["-r", f"{topic}:={other}"]
-        for given in self.parameters:
-            if isinstance(given, str):
-                ros += ["--params-file", given]
-            else:
-                # JSON is YAML: quoted text stays text, whatever it looks like.
-                for name, value in given.items():
-                    ros += ["-p", f"{name}:={json.dumps(value)}"]
-        return (*start, *getattr(self, "arguments", ()), "--ros-args", *ros)
-
-
-STAND_INS: dict[str, dict[str, Any]] = {
-    "launch": {"LaunchContext": SimpleNamespace, "LaunchDescription": list},
-    "launch.actions": {
-        "DeclareLaunchArgument": SimpleNamespace,
-        "ExecuteProcess": Process,
-        "OpaqueFunction": SimpleNamespace,
-    },
-    "launch_ros": {},
-    "launch_ros.actions": {"Node": Process},
-    "launch_ros.parameter_descriptions": {"ParameterValue": lambda value, value_type: value},
-}
-
-
-@contextlib.contextmanager
-def stand_ins() -> Iterator[None]:
-    """Make the stand-ins what ``import launch`` finds."""
-    before = {name: sys.modules.get(name) for name in STAND_INS}
-    for name, members in STAND_INS.items():
-        sys.modules[name] = module = ModuleType(name)
-        vars(module).update(members)
-    try:
-        yield
-    finally:
-        for name, module_before in before.items():
-            del sys.modules[name]
-            if module_before is not None:
-                sys.modules[name] = module_before
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A launch file: `start` returns its processes, given a context with the arguments' texts."""
-
-    name: str
-    help: str
-    arguments: type[Arguments]
-    start: Callable[[Any], list[Process]]
-
-    def resolve(self, given: Mapping[str, str]) -> list[Process]:
-        """Decide what is started.
-
-        Args:
-            given: argument -> text; arguments that are missing take their defaults.
-
-        Raises:
-            ConfigError: with every argument that is unknown or has a wrong value; or with
-                everything in the parameter file that ROS cannot read.
-            ActiveSensingError: something that is needed is missing.
-        """
-        read_arguments(self.arguments, given, strict=True)
-        with stand_ins():
-            return self.start(SimpleNamespace(launch_configurations=given))
-
-
-def launch_names() -> tuple[str, ...]:
-    """Return the names of the launch files."""
-    names = list_resources("launch")
-    return tuple(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-
-
-def read_launch(name: str) -> Launch:
-    """Return a launch file by its name.
+def command_of(process: Process) -> tuple[str, ...]:
+    """Return the command that starts a process, without ``ros2`` for a node.
 
     Raises:
-        UnknownNameError: no such launch file; the message has the nearest match.
+        MissingDependencyError: a program of another package that is not on the path.
     """
-    known = launch_names()
-    if name not in known:
-        msg = f"unknown launch {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
-        raise UnknownNameError(msg)
-    with stand_ins():
-        found = runpy.run_path(str(find_resource("launch", f"{name}{_SUFFIX}")))
-    return Launch(name, found["__doc__"].rstrip("."), found["Arguments"], found["start"])
+    if process.command:
+        return process.command
+    if process.package == PACKAGE:
+        start = [sys.executable, "-m", f"{PACKAGE}.ros.{process.executable}_node"]
+    elif program := shutil.which(process.executable):
+        start = [program]
+    else:
+        msg = (
+            f"{process.executable} is not on the PATH: install the package {process.package} of "
+            "ROS 2 and source its setup file, or leave it out"
+        )
+        raise MissingDependencyError(msg)
+    ros = ["-r", f"__node:={process.name}"]
+    if process.log_level:
+        ros += ["--log-level", process.log_level]
+    if process.namespace:
+        ros += ["-r", f"__ns:=/{process.namespace.strip('/')}"]
+    for topic, other in process.remappings:
+        ros += ["-r", f"{topic}:={other}"]
+    if process.params_file:
+        ros += ["--params-file", process.params_file]
+    for name, value in process.parameters.items():
+        # JSON is YAML: quoted text stays text, whatever it looks like.
+        ros += ["-p", f"{name}:={json.dumps(value)}"]
+    return (*start, *process.arguments, "--ros-args", *ros)
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -202,10 +109,10 @@ def make_group(
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str, str], None] | None = None,
 ) -> ProcessGroup:
-    """Return the processes of a launch file, not yet started.
+    """Return the processes of a launch, not yet started.
 
     Args:
-        name: the launch file.
+        name: the launch.
         given: its arguments as text.
         environment: variables to start from; None = this process's.
         on_line: gets (process, line) of the output.
@@ -214,18 +121,18 @@ def make_group(
         ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.
     """
     programs = [
-        Program(run.name, run.command(), end.required, end.respawn, end.when_asked)
-        for run in read_launch(name).resolve(given)
-        for end in [run.on_exit]
+        Program(p.name, command_of(p), p.required, p.respawn, p.when_asked)
+        for p in read_arguments(find_launch(name), given, strict=True).processes()
     ]
     base = os.environ if environment is None else environment
     return ProcessGroup(programs, environment=child_environment(base), on_line=on_line)
 
 
-def show_arguments(launch: Launch) -> str:
-    """Describe a launch file and its arguments."""
-    lines = [f"{launch.name}: {launch.help}", "", "Arguments, as name:=value:"]
-    for argument in declarations(launch.arguments):
+def show_arguments(name: str) -> str:
+    """Describe a launch and its arguments."""
+    kind = find_launch(name)
+    lines = [f"{name}: {kind.__doc__}", "", "Arguments, as name:=value:"]
+    for argument in declarations(kind):
         given = argument.get("default_value")
         default = "required" if given is None else f"default: {given}" if given else "optional"
         lines.append(f"  {argument['name']}: {argument['description']} ({default})")
@@ -243,12 +150,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
     if not words or words[0] in {"-h", "--help"}:
-        rows = (f"  {name:12} {read_launch(name).help}\n" for name in launch_names())
+        rows = (f"  {name:12} {kind.__doc__}\n" for name, kind in LAUNCHES.items())
         sys.stdout.write(_USAGE + "".join(rows))
         return 0 if words else REFUSED
     try:
         if "--show-args" in words or "-s" in words:
-            sys.stdout.write(show_arguments(read_launch(words[0])))
+            sys.stdout.write(show_arguments(words[0]))
             return 0
         group = make_group(words[0], parse_arguments(words[1:]))
         require_ros()

@@ -18,8 +18,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
 
 from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.environment import node_environment
 from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard, pace_of
-from gp_active_sensing.ros.launching import node_environment
 from gp_active_sensing.ros.to_messages import find_message_type
 from gp_active_sensing.ros.topic_monitor import received_at
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.ros.runner import Process, read_launch
+from gp_active_sensing.ros.launches import Process, find_launch, read_arguments
 from tests.waiting import LIMIT
 
 __all__ = ["REASON", "launched", "node_pids", "parameters", "processes", "ros2", "runner"]
@@ -23,13 +23,13 @@ PACKAGE = "gp_active_sensing"
 
 def processes(launch: str, **given: str) -> dict[str, Process]:
     """Return by name the processes that a launch file starts, given arguments."""
-    return {process.name: process for process in read_launch(launch).resolve(given)}
+    found = read_arguments(find_launch(launch), given, strict=True)
+    return {process.name: process for process in found.processes()}
 
 
 def parameters(process: Process) -> dict[str, Any]:
     """Return the parameters of a node that are in no file."""
-    given = [part for part in process.parameters if isinstance(part, dict)]
-    return {name: value for part in given for name, value in part.items()}
+    return dict(process.parameters)
 
 
 def _why_not() -> str:

@@ -14,9 +14,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tornado", reason="the extra [web] is not installed")
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros import launching
+from gp_active_sensing.ros import launches
 from gp_active_sensing.ros.live_page_node import LivePageNode
-from gp_active_sensing.ros.runner import read_launch
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.launched import launched, parameters, processes, runner
 from tests.ros.probe import write_scenario
@@ -118,13 +117,13 @@ def test_the_launch_files_serve_it_when_asked(monkeypatch: pytest.MonkeyPatch) -
         assert "live_page" not in processes(name, **more)
         found = processes(name, **given, **more)
         assert parameters(found["live_page"]) == {"host": "0.0.0.0", "port": 8080}
-        assert not found["live_page"].on_exit.required
+        assert not found["live_page"].required
         kept = parameters(found["active_sensing"]).get("run_dir")
         assert kept == (None if name == "probe" else "auto"), "probe.yaml says where"
     found = processes("traffic_sim", web="true", run_dir="here")
     assert parameters(found["live_page"]) == {"run_dir": "here"}
     with pytest.raises(ConfigError, match="web_port: expected a whole number"):
         processes("probe", web="true", web_port="many")
-    monkeypatch.setattr(launching, "can_serve", lambda: False)
+    monkeypatch.setattr(launches, "can_serve", lambda: False)
     with pytest.raises(ImportError, match=r"web: the live page needs tornado"):
-        read_launch("probe").resolve({"web": "true"})
+        processes("probe", web="true")

@@ -1,6 +1,6 @@
 """The launch files under the real ``ros2 launch``, where it is installed.
 
-An installation by pip has none: there our own runner reads them (`test_launch_files`).
+An installation by pip has none: there our own runner starts the nodes (`test_launches`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from geometry_msgs.msg import PoseStamped
 
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.launching import declarations
-from gp_active_sensing.ros.runner import launch_names, read_launch
+from gp_active_sensing.ros.launches import LAUNCHES, declarations
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2
 from tests.ros.probe import write_scenario
@@ -31,7 +30,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", launch_names())
+@pytest.mark.parametrize("name", LAUNCHES)
 def test_show_args_describes_every_argument(name: str) -> None:
     shown = subprocess.run(
         ros2(name, "--show-args"),
@@ -41,7 +40,7 @@ def test_show_args_describes_every_argument(name: str) -> None:
         check=True,
     ).stdout
     words = " ".join(shown.split())
-    for argument in declarations(read_launch(name).arguments):
+    for argument in declarations(LAUNCHES[name]):
         assert f"'{argument['name']}':" in shown
         assert " ".join(argument["description"].split()) in words
 

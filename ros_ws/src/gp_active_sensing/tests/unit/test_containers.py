@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.ros.runner import launch_names
+from gp_active_sensing.ros.launches import LAUNCHES
 from tests.page_checks import check_arguments
 from tests.pages import PACKAGE, REPOSITORY
 
@@ -122,7 +122,7 @@ def test_it_starts_a_launch_file_that_there_is() -> None:
     command = json.loads(line)
     assert command[:3] == ["ros2", "launch", "gp_active_sensing"]
     use = command[3].removesuffix(".launch.py")
-    assert use in launch_names()
+    assert use in LAUNCHES
     check_arguments(use, command[4:])
 
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from gp_active_sensing import cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import policies
-from gp_active_sensing.ros.runner import launch_names
+from gp_active_sensing.ros.launches import LAUNCHES
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests import page_tables
@@ -242,7 +242,7 @@ def test_generated_parts_are_current(page: Path) -> None:
 
 def test_every_argument_and_parameter_is_on_a_page() -> None:
     interface = set(page_tables.parts(page_tables.PAGE.read_text("utf-8")))
-    assert {f"launch {name}" for name in ("common", *launch_names())} <= interface
+    assert {f"launch {name}" for name in ("common", *LAUNCHES)} <= interface
     others = {f"parameters {name}" for name in page_tables.NODES} - interface
     assert others == {"parameters active_sensing"}
     written = page_tables.keys("".join(map(page_tables.generated, parts_of_parameters())))

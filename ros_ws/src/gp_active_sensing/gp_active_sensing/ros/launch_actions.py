@@ -1,0 +1,89 @@
+"""Actions of ``ros2 launch`` for the processes of `launches`; only launch files import this."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from launch import LaunchContext
+from launch.actions import ExecuteProcess, Shutdown
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.ros.environment import crashed, ended_in_order, node_environment, said
+from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
+from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
+
+__all__ = ["OnExit", "start"]
+
+
+def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
+    """Return the processes of a launch, by the values of its arguments."""
+    failures: list[str] = []
+    given = read_arguments(kind, context.launch_configurations)
+    return [_action(process, OnExit(process, failures)) for process in given.processes()]
+
+
+def _action(process: Process, on_exit: OnExit) -> Any:
+    shared = {
+        "name": process.name,
+        "output": "screen",
+        "additional_env": node_environment(os.environ),
+        "sigterm_timeout": f"{END_SECONDS:g}",
+        "sigkill_timeout": f"{KILL_SECONDS:g}",
+        "respawn": process.respawn,
+        "respawn_delay": RESPAWN_SECONDS,
+        "on_exit": on_exit,
+    }
+    if process.command:
+        return ExecuteProcess(cmd=list(process.command), **shared)
+    # Without a type, launch would read the text "5" as a number.
+    typed = {
+        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
+        for name, value in process.parameters.items()
+    }
+    return Node(
+        package=process.package,
+        executable=process.executable,
+        namespace=process.namespace or None,
+        parameters=[part for part in (process.params_file, typed) if part],
+        remappings=list(process.remappings),
+        arguments=list(process.arguments),
+        ros_arguments=["--log-level", process.log_level] if process.log_level else [],
+        **shared,
+    )
+
+
+@dataclass(frozen=True)
+class OnExit:
+    """What follows when a process of a launch ends.
+
+    Args:
+        process: the process.
+        failures: how processes of this launch have failed; added to.
+    """
+
+    process: Process
+    failures: list[str]
+
+    def __call__(self, event: Any, context: LaunchContext) -> list[Any] | None:
+        """Handle the event of ``launch``; return the actions that follow.
+
+        Raises:
+            RunError: a process failed. This is the only way for ``ros2 launch`` to end with
+                another code than 0; it ends the other processes.
+        """
+        process, code, asked = self.process, event.returncode, context.is_shutdown
+        if process.respawn and crashed(code) and not asked:
+            return None
+        if not ended_in_order(code, asked=asked, more=process.when_asked):
+            self.failures.append(f"{process.name} ended with {said(code)}")
+        if not process.required:
+            return None
+        if self.failures:
+            reason = "; ".join(self.failures)
+            self.failures.clear()
+            raise RunError(reason)
+        return [Shutdown(reason=f"{process.name} ended")]

@@ -1,0 +1,557 @@
+"""The three launches: their arguments, and the processes that each starts.
+
+Imports neither ROS nor ``launch``: `launch_actions` turns this into actions of ``ros2 launch``, and
+`runner` starts the same processes where there is no ``ros2``, as after an installation by pip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import re
+import shutil
+import signal
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gp_active_sensing.config import from_mapping, param, param_of
+from gp_active_sensing.errors import (
+    ActiveSensingError,
+    ConfigError,
+    MissingDependencyError,
+    UnknownNameError,
+    suggest,
+)
+from gp_active_sensing.mission.config import PoseConfig
+from gp_active_sensing.mission.names import numbered, probe_names
+from gp_active_sensing.planning import policies
+from gp_active_sensing.replay.options import parameters_of
+from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.util.resources import find_resource, list_resources
+from gp_active_sensing.util.yaml_files import parse_yaml
+from gp_active_sensing.web.serve import MISSING, can_serve
+
+__all__ = [
+    "LAUNCHES",
+    "PACKAGE",
+    "Arguments",
+    "Probe",
+    "Process",
+    "Replay",
+    "TrafficSim",
+    "declarations",
+    "find_launch",
+    "read_arguments",
+]
+
+A = TypeVar("A", bound="Arguments")
+PACKAGE = "gp_active_sensing"
+LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
+_POSE_TYPES = next(
+    param_of(field).choices for field in dataclasses.fields(PoseConfig) if field.name == "type"
+)
+_REMOVED = {
+    "map_topic": "~/map",
+    "field_topic": "~/field",
+    "plan_topic": "~/plan",
+    "probes_topic": "~/probes",
+    "belief_topic": "~/length_scale_belief",
+    "query_topic": "expert/query",
+    "answer_topic": "expert/answer",
+}
+"""Removed arguments, and the topics that they renamed."""
+
+
+def _shipped(kind: str, *ends: str) -> str:
+    found = {
+        name.split("/")[0].removesuffix(e)
+        for name in list_resources(kind)
+        for e in ends
+        if e in name
+    }
+    known = ", ".join(sorted(found))
+    return f"or one that ships with the package: {known}" if known else "or a name"
+
+
+BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
+SCENARIOS = _shipped("sim", ".yaml")
+"""For the help of arguments: what ships."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process of a launch: a node, or with `command` any other program.
+
+    Args:
+        name: of the process, and of the node.
+        command: program and arguments of what is no node; only `required` and below hold then.
+        package, executable: program of a node.
+        params_file: parameter file, read before `parameters`.
+        parameters: by dotted name.
+        arguments: words before those for ROS.
+        remappings: (topic, other name).
+        namespace: of the node.
+        log_level: of the node.
+        required: its end, for whatever reason, ends the launch.
+        respawn: start it again after a crash.
+        when_asked: exit codes, besides the usual ones, of an orderly end that was asked for.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    package: str = PACKAGE
+    executable: str = ""
+    params_file: str = ""
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    remappings: tuple[tuple[str, str], ...] = ()
+    namespace: str = ""
+    log_level: str = ""
+    required: bool = True
+    respawn: bool = False
+    when_asked: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Arguments of every launch, ``name:=value``; an empty value is None.
+
+    None leaves the matter to the parameter file.
+    """
+
+    policy: str | None = param(None, help="how the next place is chosen", choices=policies.names())
+    budget: int | None = param(None, help="number of places to observe")
+    run_dir: str | None = param(
+        None, help="folder for journal and records: new, or of a mission to resume; or auto"
+    )
+    web: bool | None = param(False, help="serve a live page of the mission, said at the start")
+    web_host: str | None = param(
+        None, help="address of the live page; empty = this machine only, 0.0.0.0 = all reach it"
+    )
+    web_port: int | None = param(None, help="port of the live page; empty = any that is free")
+    rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
+    params_file: str | None = param(None, help="ROS parameter file; arguments go before it")
+    map_frame: str | None = param(
+        None, help="frame of the map, of poses and waypoints; empty = that of params_file or map"
+    )
+    namespace: str | None = param(
+        None, help="namespace of the nodes, and of the topics without a / in front"
+    )
+    log_level: str | None = param(None, help="what the nodes log", choices=LOG_LEVELS)
+
+    def __post_init__(self) -> None:
+        if self.namespace is not None:
+            probe_names([self.namespace.strip("/")], "namespace")
+
+    def processes(self) -> list[Process]:
+        """Return what is started.
+
+        Raises:
+            ConfigError: a parameter file that ROS cannot read, or a folder that exists.
+            ActiveSensingError: something that is needed is missing.
+        """
+        raise NotImplementedError
+
+    @functools.cached_property
+    def in_file(self) -> Mapping[str, Any]:
+        """Parameters of `active_sensing` in the file, nested; {} when it cannot be read."""
+        with contextlib.suppress(ActiveSensingError):
+            if self.params_file:
+                return parameters_of(find_resource("config", self.params_file))
+        return {}
+
+    def topic_of(self, stream: str) -> str:
+        """Return the topic of a stream (reading, pose, waypoint): as given, or in the file."""
+        given = getattr(self, f"{stream}_topic", None)
+        usual = "next_waypoint" if stream == "waypoint" else stream
+        return given or str(self.in_file.get(stream, {}).get("topic") or usual)
+
+    def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
+        """Return a node of this package, with the parameters that are not None.
+
+        Raises:
+            ConfigError: a parameter file that ROS cannot read.
+            ResourceError: one that does not exist.
+        """
+        file = ""
+        if self.params_file:
+            path = find_resource("config", self.params_file).absolute()
+            check_parameter_file(path, self.namespace or "")
+            file = str(path)
+        return self._node(name, given, executable=name, **{"params_file": file, **more})
+
+    def _node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
+        return Process(
+            name=name,
+            parameters={key: value for key, value in given.items() if value is not None},
+            namespace=self.namespace or "",
+            log_level=self.log_level or "",
+            **more,
+        )
+
+    def views(self, *, use_sim_time: bool) -> Iterator[Process]:
+        """Yield live page and RViz, where they are wanted; their end does not end the launch.
+
+        Raises:
+            MissingDependencyError: the library that serves the page is not installed.
+        """
+        if self.web:
+            if not can_serve():
+                msg = f"web: {MISSING}, or leave web:=true out"
+                raise MissingDependencyError(msg)
+            served = {"host": self.web_host, "port": self.web_port, "run_dir": self.run_dir}
+            # The parameter file is about the mission.
+            yield self.node("live_page", served, params_file="", required=False)
+        if self.rviz:
+            shown = {f"active_sensing/{name}": "" for name in ("map", "field", "plan", "probes")}
+            shown["next_waypoint"] = self.topic_of("waypoint")
+            frame = self.map_frame or str(self.in_file.get("map", {}).get("frame") or "")
+            view = ["-d", str(find_resource("rviz", "gp_active_sensing.rviz"))]
+            yield self._node(
+                "rviz2",
+                {"use_sim_time": use_sim_time},
+                package="rviz2",
+                executable="rviz2",
+                arguments=(*view, *(["-f", frame] if frame else [])),
+                # The view has absolute names, which a namespace does not move.
+                remappings=tuple(
+                    (f"/{topic}", other or topic)
+                    for topic, other in shown.items()
+                    if self.namespace or other not in ("", topic)
+                ),
+                required=False,
+            )
+
+    @property
+    def kept_in(self) -> str | None:
+        """Run directory of the mission: a live page needs one, wherever it is."""
+        named = self.run_dir or self.in_file.get("run_dir")
+        return "auto" if self.web and not named else self.run_dir
+
+    @property
+    def mission_parameters(self) -> dict[str, Any]:
+        """Parameters of `active_sensing` in every launch."""
+        return {
+            "map.frame": self.map_frame,
+            "policy.name": self.policy,
+            "budget.readings": self.budget,
+            "run_dir": self.kept_in,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorArguments(Arguments):
+    """Arguments of a launch that takes readings and poses of any type."""
+
+    reading_topic: str | None = param(
+        None, help="topic of the readings; empty = that of params_file, or reading"
+    )
+    reading_type: str | None = param(None, help="message type of the readings, package/msg/Name")
+    reading_field: str | None = param(
+        None, help="path of the value in the message, such as twist.twist.linear.x"
+    )
+    reading_variance_field: str | None = param(
+        None, help="path of the noise variance in the message"
+    )
+    pose_topic: str | None = param(
+        None, help="topic of the pose; empty = that of params_file, or pose"
+    )
+    pose_type: str | None = param(None, help="message type of the pose", choices=_POSE_TYPES)
+
+    @property
+    def sensor_parameters(self) -> dict[str, str | None]:
+        """Parameters of `active_sensing` for readings and poses."""
+        return {
+            "reading.topic": self.reading_topic,
+            "reading.type": self.reading_type,
+            "reading.field": self.reading_field,
+            "reading.variance_field": self.reading_variance_field,
+            "pose.topic": self.pose_topic,
+            "pose.type": self.pose_type,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissionArguments(Arguments):
+    """Arguments of a launch whose probes go where they are sent."""
+
+    plan_ahead: bool | None = param(None, help="plan while the probe drives")
+    probes: str | None = param(
+        None,
+        help="several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; "
+        "empty = one, without a namespace; in simulation, as many as the scenario says",
+    )
+    exit_at_end: bool | None = param(
+        None, help="end once the mission is over; empty = as params_file says, or false"
+    )
+    respawn: bool | None = param(
+        False, help="start active_sensing again after a crash; with run_dir it resumes"
+    )
+    record: str | None = param(
+        None, help="new folder: record inputs, outputs and journal with `ros2 bag record`"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.names
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of several probes."""
+        return list(numbered(self.probes)) if self.probes else None
+
+    @property
+    def mission_parameters(self) -> dict[str, Any]:
+        """Parameters of `active_sensing` in a launch that sends probes."""
+        return {
+            **super().mission_parameters,
+            "plan_ahead": self.plan_ahead,
+            "probes": self.names,
+            "mission.exit_at_end": self.exit_at_end,
+        }
+
+    def recorder(self, topics: Iterable[str], *, use_sim_time: bool) -> Iterator[Process]:
+        """Yield the process that records a bag, where that is wanted.
+
+        Topics are recorded in any namespace: the names of several probes may be known to the
+        scenario only.
+
+        Args:
+            topics: that the node subscribes to and publishes, besides those below its name.
+            use_sim_time: stamp messages with the time of /clock.
+
+        Raises:
+            MissingDependencyError: no ``ros2 bag`` is installed.
+            ConfigError: the folder exists.
+        """
+        if not self.record:
+            return
+        modules = ("ros2bag", "rosbag2_py")
+        if shutil.which("ros2") is None or not all(map(importlib.util.find_spec, modules)):
+            msg = (
+                "record: needs the command `ros2 bag` of a ROS 2 installation, which is not here: "
+                "sudo apt install ros-$ROS_DISTRO-rosbag2 and source its setup file, or leave "
+                "record:=… out"
+            )
+            raise MissingDependencyError(msg)
+        if Path(self.record).exists():
+            msg = f"record: {self.record} exists; give a new folder"
+            raise ConfigError(msg)
+        words = [re.escape(name.lstrip("/")) for name in topics]
+        words += ["expert/query", "expert/answer", "active_sensing/.+"]
+        words += ["diagnostics", "tf", "tf_static"]
+        command = ["ros2", "bag", "record", "--output", self.record]
+        command += ["--regex", f"/({'|'.join(words)})$"]
+        command += ["--qos-profile-overrides-path", str(find_resource("launch", "record_qos.yaml"))]
+        command += ["--disable-keyboard-controls", *["--use-sim-time"] * use_sim_time]
+        # `ros2` ends with the number of SIGINT when it was interrupted.
+        yield Process(
+            name="recorder", command=tuple(command), required=False, when_asked=(signal.SIGINT,)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(MissionArguments, SensorArguments):
+    """Sense with a real probe: readings and poses in, the next waypoint out."""
+
+    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of params_file")
+    waypoint_topic: str | None = param(
+        None,
+        help="topic of the next waypoint, goal_pose for Nav2; empty = that of params_file, or "
+        "next_waypoint",
+    )
+    grid_topic: str | None = param(
+        None,
+        help="topic of a nav_msgs/msg/OccupancyGrid that is the map, such as map for a SLAM; in "
+        "place of map",
+    )
+    navigate: str | None = param(
+        None,
+        help="topic: the waypoint on its topic; action: as a goal of Nav2's NavigateToPose as well",
+        choices=("topic", "action"),
+    )
+    params_file: str | None = param("probe.yaml", help="ROS parameter file; arguments go before it")
+    use_sim_time: bool | None = param(
+        None, help="take the time from /clock; empty = as params_file says, or false"
+    )
+
+    def processes(self) -> list[Process]:
+        """Return recorder, `active_sensing` and views."""
+        parameters = {
+            **self.mission_parameters,
+            **self.sensor_parameters,
+            "map.file": self.map,
+            "map.topic": self.grid_topic,
+            "waypoint.topic": self.waypoint_topic,
+            "waypoint.navigate": self.navigate,
+            "use_sim_time": self.use_sim_time,
+        }
+        simulated = self.use_sim_time
+        if simulated is None:
+            simulated = bool(self.in_file.get("use_sim_time"))
+        recorded = [self.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
+        if grid := self.grid_topic or self.in_file.get("map", {}).get("topic"):
+            recorded.append(str(grid))
+        return [
+            *self.recorder(recorded, use_sim_time=simulated),
+            self.node("active_sensing", parameters, respawn=bool(self.respawn)),
+            *self.views(use_sim_time=simulated),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(SensorArguments):
+    """Learn the field from the readings and poses of a bag, and say where one should have gone."""
+
+    bag: str = param(help=f"rosbag2 folder, .mcap or .db3 file, {BAGS}")
+    rate: float | None = param(
+        None, help="times the bag's own speed; 0 = as fast as can be taken in"
+    )
+    scenario: str | None = param(
+        "town", help=f"where map and belief come from: a scenario, {SCENARIOS}"
+    )
+    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of the scenario")
+    decisions: bool | None = param(
+        None, help="take decisions: where the planner would have gone from where the probe was"
+    )
+    salvage: bool | None = param(False, help="play what can be read of a damaged bag")
+    params_file: str | None = param(
+        "replay.yaml", help="ROS parameter file; arguments go before it"
+    )
+
+    def processes(self) -> list[Process]:
+        """Return `active_sensing`, `bag_player` and views."""
+        parameters = {
+            **self.mission_parameters,
+            **self.sensor_parameters,
+            "scenario": self.scenario,
+            "map.file": self.map,
+            "mission.begin": self.decisions,
+            "use_sim_time": True,
+        }
+        # Not what the node publishes itself, of which a recorded mission is full.
+        played = [self.topic_of("reading"), self.topic_of("pose")]
+        player = {
+            "bag": self.bag,
+            "rate": self.rate,
+            "salvage": self.salvage,
+            "topics": played,
+            "wait_for": played,
+            "journal": "active_sensing/journal",
+            "finish": "active_sensing/finish",
+        }
+        return [
+            self.node("active_sensing", parameters),
+            self.node("bag_player", player),
+            *self.views(use_sim_time=True),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficSim(MissionArguments):
+    """Sense with a simulated probe that drives through a simulated field or live traffic."""
+
+    scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
+    seed: int | None = param(None, help="key of every random draw")
+    speed_factor: float | None = param(None, help="simulated seconds per second")
+    params_file: str | None = param(
+        "traffic_sim.yaml", help="ROS parameter file; arguments go before it"
+    )
+
+    def processes(self) -> list[Process]:
+        """Return recorder, `simulator`, `active_sensing` and views."""
+        simulated = {
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "policy_name": self.policy,
+            "map_frame": self.map_frame,
+            "probes": self.names,
+            "speed_factor": self.speed_factor,
+            # active_sensing ends the launch, once its records are written.
+            "exit_at_end": False,
+        }
+        parameters = {
+            **self.mission_parameters,
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "use_sim_time": True,
+        }
+        return [
+            *self.recorder(["reading", "pose", "next_waypoint"], use_sim_time=True),
+            self.node("simulator", simulated),
+            self.node("active_sensing", parameters, respawn=bool(self.respawn)),
+            *self.views(use_sim_time=True),
+        ]
+
+
+LAUNCHES: dict[str, type[Arguments]] = {
+    "probe": Probe,
+    "replay": Replay,
+    "traffic_sim": TrafficSim,
+}
+"""By name of the launch file; the docstring of each says what it is for."""
+
+
+def find_launch(name: str) -> type[Arguments]:
+    """Return a launch by its name.
+
+    Raises:
+        UnknownNameError: no such launch; the message has the nearest match.
+    """
+    if name not in LAUNCHES:
+        known = ", ".join(LAUNCHES)
+        msg = f"unknown launch {name!r}.{suggest(name, LAUNCHES)} Known: {known}"
+        raise UnknownNameError(msg)
+    return LAUNCHES[name]
+
+
+def declarations(kind: type[Arguments]) -> Iterator[dict[str, Any]]:
+    """Yield the keywords of ``DeclareLaunchArgument`` for each argument."""
+    for field in dataclasses.fields(kind):
+        info, default = param_of(field), field.default
+        found: dict[str, Any] = {"name": field.name, "description": info.help}
+        if default is not dataclasses.MISSING:
+            words = {None: "", True: "true", False: "false"}
+            found["default_value"] = words.get(default, default)
+        if info.choices:
+            found["choices"] = ["", *info.choices]
+        yield found
+
+
+def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
+    """Return the arguments of a launch.
+
+    Args:
+        kind: their class.
+        texts: argument -> text, such as ``context.launch_configurations``; those that are missing
+            take their defaults.
+        strict: refuse others.
+
+    Raises:
+        ConfigError: with every argument that is unknown, removed or has a wrong value.
+    """
+    if gone := [name for name in texts if name in _REMOVED]:
+        raise ConfigError(
+            [
+                f"{name}: was removed; rename the topic in a launch file of your own: "
+                f"SetRemap({_REMOVED[name]!r}, …) before IncludeLaunchDescription"
+                for name in gone
+            ],
+            source="launch",
+        )
+    hints = typing.get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for name, text in texts.items():
+        hint = hints.get(name)
+        if (hint is None and not strict) or (hint is str and not text):
+            continue  # of another launch file; or required and not given
+        given[name] = text or None
+        if text and str not in (hint, *typing.get_args(hint)):
+            with contextlib.suppress(ConfigError):
+                given[name] = parse_yaml(text)
+    return from_mapping(kind, given, source="launch")
