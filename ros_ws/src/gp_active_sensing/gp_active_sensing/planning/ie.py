@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class ImplicitExploration(Greedy):
     """
 
     unit = "nat"
+    REMOVED: ClassVar[Mapping[str, str]] = {"look_ahead": "is removed and fixed at 40 readings"}
     switch: float | None = param(
         0.5,
         help="finish with apgd when no policy can gain more than this over it with the readings "
@@ -66,13 +68,8 @@ class ImplicitExploration(Greedy):
         unit="nat",
         low=0.0,
     )
-    look_ahead: int = param(
-        40,
-        help="readings for which the bound of the switch follows apgd; what apgd gains later "
-        "counts as nothing",
-        unit="readings",
-        low=1,
-    )
+    look_ahead: ClassVar[int] = 40
+    """Number of readings for which the bound of the switch follows apgd."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,8 +45,10 @@ class IntegratedVariance:
     variance [square of the reading's unit, after a transform].
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"beam": "is removed and fixed at 8 sequences"}
     horizon: int = param(1, help="readings to look ahead", unit="readings", low=1)
-    beam: int = param(8, help="sequences that are kept at each reading ahead", low=1)
+    beam: ClassVar[int] = 8
+    """Number of sequences that are kept at each reading ahead."""
     candidates: int = param(
         8,
         help="candidates of the belief that are planned with, at most; of those that predict "

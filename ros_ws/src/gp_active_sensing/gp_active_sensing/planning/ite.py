@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -97,18 +98,15 @@ class ExplicitExploration:
     """
 
     unit = "nat"
+    REMOVED: ClassVar[Mapping[str, str]] = {"independence": "is removed and fixed at 0.3"}
     confidence: float = param(
         0.95, help="wanted probability that no test errs", low=0.5, high=0.9999
     )
     share: float = param(
         0.5, help="largest part of the budget of readings that the tests take", low=0.0, high=1.0
     )
-    independence: float = param(
-        0.3,
-        help="largest correlation, under the longer length-scale, between the pairs of a test",
-        low=0.0,
-        high=1.0,
-    )
+    independence: ClassVar[float] = 0.3
+    """Largest correlation, under the longer length-scale, between the pairs of a test."""
 
     def check(self, belief: Belief, topology: Topology) -> None:
         """Refuse a map with moves, and a length-scale for each feature.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,11 @@ class Tour:
     the routes of the others to them.
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "longest": "is removed and fixed at 400 readings",
+        "renew": "is removed and fixed at 0.1",
+        "margin": "is removed and fixed at 0.01",
+    }
     candidates: int = param(
         4,
         help="candidates of the belief that are planned with, at most; of those that predict "
@@ -80,20 +85,13 @@ class Tour:
         "near it",
         low=2,
     )
-    longest: int = param(400, help="readings at most that are planned for", unit="readings", low=1)
+    longest: ClassVar[int] = 400
+    """Largest number of readings planned for without any limit."""
     trials: int = param(60, help="routes that are tried at a stage to improve the last one", low=0)
-    renew: float = param(
-        0.1,
-        help="share of any limit after which new routes are looked for, not only changes",
-        above=0.0,
-        high=1.0,
-    )
-    margin: float = param(
-        0.01,
-        help="share of the mean variance that is left at its end by which a new route has to be "
-        "better than the one that is driven",
-        low=0.0,
-    )
+    renew: ClassVar[float] = 0.1
+    """Share of any limit after which new routes are looked for, not only changes."""
+    margin: ClassVar[float] = 0.01
+    """Share of the variance left at its end by which a new route has to be better."""
 
     crosses = True
     """It may go on through places that were read, though one that was not is next to it."""

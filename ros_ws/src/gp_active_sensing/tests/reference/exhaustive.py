@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
@@ -18,6 +19,12 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
 )
 from gp_active_sensing.topology.base import Topology
+
+
+class WholeBelief(Bal):
+    """The planner with every λ, however improbable."""
+
+    mass = 1.0
 
 
 @dataclass

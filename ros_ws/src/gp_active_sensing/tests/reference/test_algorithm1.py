@@ -10,13 +10,14 @@ import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
-from gp_active_sensing.planning.bal import Bal, policy
+from gp_active_sensing.planning.bal import policy
 from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
 
 from .algorithm1 import Algorithm1, State
+from .exhaustive import WholeBelief
 
 KEYED_BY = 5
 LIMITS = (1, 2, 6, 30)
@@ -116,14 +117,13 @@ def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 def plan(
     problem: Problem, alpha: float, tau: float | None, limit: int, **bounds: float | str
 ) -> Plan:
-    bal = Bal(
+    bal = WholeBelief(
         horizon=problem.horizon,
         samples=problem.samples,
         alpha=alpha,
         tau=tau,
         discretisation="draws",
         search="published",
-        mass=1.0,  # every λ is planned with
         max_sequences=1,  # greedy walks bound every state, as on maps of any size
         **bounds,
     )
@@ -257,14 +257,13 @@ def test_the_transcription_recurses_as_eq_8_does() -> None:
         )
 
     truth = value(plain.root())
-    bal = Bal(
+    bal = WholeBelief(
         horizon=problem.horizon,
         samples=problem.samples,
         alpha=0.0,
         tau=1e6,
         discretisation="draws",
         search="exhaustive",
-        mass=1.0,
     )
     found = bal.plan(
         PlanRequest(problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY))

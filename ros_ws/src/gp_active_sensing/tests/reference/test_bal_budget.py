@@ -17,7 +17,7 @@ from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
 from gp_active_sensing.types import Budget, PlanLimit
 
-from .exhaustive import Exhaustive
+from .exhaustive import Exhaustive, WholeBelief
 from .test_bal_exhaustive import random_case
 
 FULL = PlanLimit(expansions=10**6)
@@ -133,9 +133,7 @@ def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     left = (budget.readings, budget.metres)
     limited.values(at, depth, belief.weights, left)
     cap = 2000 if seed % 2 else 1
-    bal = Bal(
-        horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
-    )
+    bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
     found, _ = bal.plan(
         PlanRequest(
             belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget

@@ -20,7 +20,7 @@ from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
 from gp_active_sensing.types import Budget, PlanLimit
 
-from .exhaustive import Exhaustive
+from .exhaustive import Exhaustive, WholeBelief
 
 FULL = PlanLimit(expansions=10**6)
 
@@ -80,9 +80,7 @@ def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> 
     truth = Exhaustive(belief, topology, samples).reported(at, horizon)
     # max_sequences = 1 forces the greedy bounds that large maps use.
     cap = 2000 if seed % 2 else 1
-    bal = Bal(
-        horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
-    )
+    bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
     found = plan(bal, belief, topology, at)
     assert found.lower == pytest.approx(truth.max(), abs=1e-9)
     assert found.upper == pytest.approx(truth.max(), abs=1e-9)
@@ -97,9 +95,7 @@ def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -
     belief, topology, at, horizon, samples = random_case(seed)
     truth = Exhaustive(belief, topology, samples).reported(at, horizon)
     cap = 2000 if seed % 2 else 1
-    bal = Bal(
-        horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
-    )
+    bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
     lower, upper = -np.inf, np.inf
     for expansions in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6):
         found = plan(bal, belief, topology, at, PlanLimit(expansions=expansions))
@@ -151,7 +147,7 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
         away = ()
     exhaustive = Exhaustive(belief, WithoutSome(topology, away), 3)
     for cap in (1, 2000):
-        bal = Bal(horizon=3, samples=3, alpha=0.0, mass=1.0, search=search, max_sequences=cap)
+        bal = WholeBelief(horizon=3, samples=3, alpha=0.0, search=search, max_sequences=cap)
         for expansions in (1, 2, 4, 8, 10**6):
             found = bal.plan(
                 PlanRequest(
@@ -201,11 +197,10 @@ def test_decisions_do_not_depend_on_the_unit(seed: int) -> None:
 def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | None) -> None:
     # A free choice: the truncation then looks at the same places as the plain transcription.
     belief, topology, at, horizon, samples = random_case(seed, free=True)
-    bal = Bal(
+    bal = WholeBelief(
         horizon=horizon,
         samples=samples,
         alpha=0.0,
-        mass=1.0,
         discretisation="draws",
         tau=tau,
         search="exhaustive",
@@ -242,8 +237,8 @@ def test_published_draws_leave_the_bounds_and_nothing_hides_it(
     missed, cases = 0, round(100 * dose)
     for seed in range(cases):
         belief, topology, at, _, _ = random_case(seed, free=True)
-        draws = Bal(
-            horizon=2, samples=5, alpha=0.0, mass=1.0, discretisation="draws", search="exhaustive"
+        draws = WholeBelief(
+            horizon=2, samples=5, alpha=0.0, discretisation="draws", search="exhaustive"
         )
         sampled = plan(draws, belief, topology, at)
         assert sampled.lower <= sampled.upper

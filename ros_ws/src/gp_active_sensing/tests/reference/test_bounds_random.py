@@ -244,9 +244,8 @@ def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) 
     if k == 2:
         root, reference = expanded(state, sequence)
         bounds["what the tree has"] = root.branch_lower[0], root.branch_upper[0]
-        for pairwise in (False, True):
-            low, high = last_stage_bounds(root, root.successors, reference, pairwise=pairwise)
-            bounds[f"last stage, pairwise {pairwise}"] = low[0], high[0]
+        low, high = last_stage_bounds(root, root.successors, reference)
+        bounds["last stage"] = low[0], high[0]
     # The values below are brute force: all branches where one reading is left, one where two.
     some = np.argwhere(found.probability > 0.0)
     for a, i in some if k == 2 else some[:: len(some)] if k == 3 else ():

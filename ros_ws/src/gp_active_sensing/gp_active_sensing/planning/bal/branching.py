@@ -25,7 +25,6 @@ __all__ = [
     "EqualProbabilityCells",
     "RandomDraws",
     "last_stage_bounds",
-    "pairwise_bounds",
 ]
 
 _CHUNK = 1 << 17
@@ -63,7 +62,7 @@ class EqualProbabilityCells:
     Args:
         samples: branches per candidate, S.
         reference: (L,) reference entropies.
-        bounds: of last stages with many candidates: chain, tight, pairwise; see `Bal`.
+        bounds: of last stages with many candidates: chain or tight; see `Bal`.
     """
 
     sound = True
@@ -97,8 +96,7 @@ class EqualProbabilityCells:
             values = self._leaf_values(block, found, leaves)
             return values, values
         if sequence.k == 2 and self.bounds != "chain":
-            pairwise = self.bounds == "pairwise"
-            return last_stage_bounds(block, found, self.reference, pairwise=pairwise)
+            return last_stage_bounds(block, found, self.reference)
         return _chain_rule_bounds(block, found)
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
@@ -180,7 +178,6 @@ class RandomDraws:
         key: of the random draws; those of a state depend on it and on the state's path alone.
         tau: truncation τ.
         centre: what readings are taken relative to.
-        common: candidates share their underlying random numbers.
         loosening: c: the bounds of states are the chain rule's, moved apart by c H(b) each way.
         most: entropy of one reading at most [nat over that of the noise]: the bounds of k readings
             are then constant, 0 and k times that; None = by the chain rule.
@@ -195,7 +192,6 @@ class RandomDraws:
         key: int,
         tau: float,
         centre: float,
-        common: bool = False,
         loosening: float = 0.0,
         most: float | None = None,
     ) -> None:
@@ -204,7 +200,6 @@ class RandomDraws:
         self.key = key
         self.tau = tau
         self.centre = centre
-        self.common = common
         self.loosening = loosening
         self.most = most
 
@@ -218,7 +213,7 @@ class RandomDraws:
 
     def discretise(self, block: StateBlock) -> Successors:
         """See `Branching`."""
-        rows = [by_draws(*self._state(block, r), common=self.common) for r in range(len(block.row))]
+        rows = [by_draws(*self._state(block, r)) for r in range(len(block.row))]
         if len(rows) == 1:  # one at a time in the published search: no copies
             [r] = rows
             return Successors(r.values[None], r.probability[None], r.weights[None], r.reward[None])
@@ -232,7 +227,7 @@ class RandomDraws:
     def last(self, block: StateBlock) -> FloatArray:
         """See `Branching`; as drawn."""
         rows = range(len(block.row))
-        return np.stack([drawn_reward(*self._state(block, r), common=self.common) for r in rows])
+        return np.stack([drawn_reward(*self._state(block, r)) for r in rows])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Branching`; of Eq. 6, which the drawn value may leave."""
@@ -285,44 +280,8 @@ def _chain_rule_bounds(block: StateBlock, found: Successors) -> tuple[FloatArray
     return initial_bounds(fixed, best, found.weights)
 
 
-def pairwise_bounds(
-    weights: FloatArray, means: FloatArray, variances: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return bounds on the entropy of one-dimensional Gaussian mixtures [nat].
-
-    .. math:: \sum_i b_i H_i - \sum_i b_i \log \sum_j b_j e^{-B_{ij}} \le H \le
-        \sum_i b_i H_i - \sum_i b_i \log \sum_j b_j e^{-K_{ij}}
-
-    with the Bhattacharyya distance B and the Kullback-Leibler divergence K of components i and j
-    [Kolchinsky2017]. Both lie within ``Σ b H`` and ``Σ b H + H(b)``. (docs/theory.md)
-
-    Args:
-        weights: (…, L).
-        means: (…, L).
-        variances: (…, L), above 0.
-
-    Returns:
-        Two arrays (…). Time O(L²) each.
-    """
-    weights, means, variances = np.broadcast_arrays(weights, means, variances)
-    square = (means[..., :, None] - means[..., None, :]) ** 2
-    v_i, v_j = variances[..., :, None], variances[..., None, :]
-    distance = 0.25 * square / (v_i + v_j)
-    distance += 0.5 * np.log(0.5 * (v_i + v_j) / np.sqrt(v_i * v_j))
-    divergence = 0.5 * (np.log(v_j / v_i) + (v_i + square) / v_j - 1.0)
-    known = (weights * gaussian_entropy(variances)).sum(axis=-1)
-    return known + _overlap(weights, distance), known + _overlap(weights, divergence)
-
-
-def _overlap(weights: FloatArray, distance: FloatArray) -> FloatArray:
-    """Return ``-Σ_i b_i log Σ_j b_j exp(-d_ij)``, a component without weight counting nothing."""
-    near = (np.exp(-np.maximum(distance, 0.0)) @ weights[..., None])[..., 0]
-    live = weights > 0.0
-    return np.asarray(-(weights * np.log(np.where(live, near, 1.0))).sum(axis=-1))
-
-
 def last_stage_bounds(
-    block: StateBlock, found: Successors, reference: FloatArray, *, pairwise: bool = False
+    block: StateBlock, found: Successors, reference: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds (r, A, S) on the states after each branch, with one reading to come.
 
@@ -339,13 +298,12 @@ def last_stage_bounds(
         block: states with two readings to come.
         found: its branches.
         reference: (L,) reference entropies.
-        pairwise: bound by the divergences of the components as well; time O(A S L² m).
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
     S = found.probability.shape[2]
     lower, upper = np.empty(found.probability.shape), np.empty(found.probability.shape)
-    step = max(1, _LARGE_CHUNK // (S * len(noise) * m * (len(noise) if pairwise else 1)))
+    step = max(1, _LARGE_CHUNK // (S * len(noise) * m))
     # Deviations from one mean of the map: squares below then are of small numbers.
     deviation = block.mean - (block.weights[:, None] @ block.mean)
     for start in range(0, A, step):
@@ -372,11 +330,6 @@ def last_stage_bounds(
             most = np.minimum(
                 gaussian_entropy(total) - told, expected + discrete_entropy(b)[..., None]
             )
-            if pairwise:
-                mu = np.swapaxes(mean + surprise[..., None] * gain[:, None], 2, 3)
-                spread = np.swapaxes(variance, 1, 2)[:, None]
-                _, near = pairwise_bounds(b[:, :, None], mu, spread)
-                most = np.minimum(most, near - told)
             lower[row, part] = np.where(closed, -np.inf, expected).max(axis=-1)
             upper[row, part] = np.where(closed, -np.inf, most).max(axis=-1)
     # A dead end: no reading to come, nothing to bound.

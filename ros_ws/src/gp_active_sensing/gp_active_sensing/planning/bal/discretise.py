@@ -231,8 +231,6 @@ def by_draws(
     samples: int,
     rng: np.random.Generator,
     limit: tuple[float, float],
-    *,
-    common: bool = False,
 ) -> Successors:
     """Draw S τ-truncated observations of each candidate. [Hoang2014, Definition 1 and Eq. 8].
 
@@ -244,10 +242,8 @@ def by_draws(
         samples: number of draws S.
         rng: keyed by the state's path, so that the order of work does not change the draws.
         limit: readings are clipped to this interval, ±τ̂ about the centre.
-        common: all candidates share the same underlying uniform and normal numbers, which takes
-            much of the sampling error out of comparisons between them.
     """
-    z, log_joint = _drawn(weights, mean, variance, samples, rng, limit, common)
+    z, log_joint = _drawn(weights, mean, variance, samples, rng, limit)
     peak, total = _normalise(log_joint)
     log_joint /= total
     return Successors(
@@ -266,11 +262,9 @@ def drawn_reward(
     samples: int,
     rng: np.random.Generator,
     limit: tuple[float, float],
-    *,
-    common: bool = False,
 ) -> FloatArray:
     """Return the (A,) rewards of `by_draws` alone: what the last stage needs."""
-    _, log_joint = _drawn(weights, mean, variance, samples, rng, limit, common)
+    _, log_joint = _drawn(weights, mean, variance, samples, rng, limit)
     peak, total = _normalise(log_joint)
     return np.asarray(-(peak + np.log(total)).mean(axis=1) - reference)
 
@@ -282,16 +276,13 @@ def _drawn(
     samples: int,
     rng: np.random.Generator,
     limit: tuple[float, float],
-    common: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the readings (A, S) and ``log b(λ) p(z | λ)``, (L, A, S).
 
     λ comes first, so that sums over the few λ run along whole rows of memory.
     """
     A = mean.shape[1]
-    shape = (1 if common else A, samples)
-    uniform = np.broadcast_to(rng.random(shape), (A, samples))
-    normal = np.broadcast_to(rng.standard_normal(shape), (A, samples))
+    uniform, normal = rng.random((A, samples)), rng.standard_normal((A, samples))
     std = np.sqrt(variance)
     # The last λ takes what rounding leaves over.
     component = np.cumsum(weights)[:-1].searchsorted(uniform.ravel(), side="right")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -69,12 +68,12 @@ class Bal:
 
     unit = "nat"
     bounded = True
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        dict.fromkeys(
-            ("objective", "tail"),
-            "is removed; bal plans for entropy, and for the error of the map there is policy tour",
-        )
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "objective": "is removed; bal plans for entropy; take policy tour for the error of the map",
+        "tail": "is removed; take policy tour for routes with the rest of the budget",
+        "common": "is removed; candidates draw numbers of their own",
+        "mass": "is removed and fixed at 0.999",
+    }
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
     samples: int = param(5, help="branches of each place that may be next", low=1)
     alpha: float = param(
@@ -94,9 +93,6 @@ class Bal:
         unit="unit of the readings",
         low=0.0,
     )
-    common: bool = param(
-        False, help="draws: candidates share their random numbers, so that they compare better"
-    )
     search: str = param(
         "gap",
         help="which state to expand next: where the root's gap comes from, or as published "
@@ -106,10 +102,9 @@ class Bal:
     bounds: str = param(
         "tight",
         help="what states are known to be worth before they are expanded. cells: the chain "
-        "rule's; tight = and by the variance where one reading is to come; pairwise = and by the "
-        "divergences of the belief's candidates there. draws: the chain rule's (with `loosening`), "
-        "or constant = between the noise's entropy and the prior's",
-        choices=("tight", "chain", "pairwise", "constant"),
+        "rule's; tight = and by the variance where one reading is to come. draws: the chain rule's "
+        "(with `loosening`), or constant = between the noise's entropy and the prior's",
+        choices=("tight", "chain", "constant"),
     )
     loosening: float = param(
         0.0,
@@ -119,13 +114,8 @@ class Bal:
         low=0.0,
         high=100.0,
     )
-    mass: float = param(
-        0.999,
-        help="cells: share of the belief that is planned with; its least probable candidates "
-        "beyond that wait",
-        above=0.0,
-        high=1.0,
-    )
+    mass: ClassVar[float] = 0.999
+    """Share of the belief that is planned with; its least probable candidates beyond that wait."""
     candidates: int = param(
         8,
         help="cells: candidates of the belief that are planned with, at most; those whose "
@@ -279,9 +269,7 @@ class Bal:
         most = None
         if self.bounds == "constant":
             most = float(sequence.problem.entropy(variance).max())
-        return RandomDraws(
-            self.samples, reference, key, tau, centre, self.common, self.loosening, most
-        )
+        return RandomDraws(self.samples, reference, key, tau, centre, self.loosening, most)
 
 
 def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -328,12 +329,9 @@ class Thompson(Bandit):
     [Thompson1933; Russo2014]
     """
 
-    joint: int = param(
-        500,
-        help="most places that are drawn together, those with the largest mean plus 3 deviations; "
-        "the others are not chosen",
-        low=1,
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {"joint": "is removed and fixed at 500 places"}
+    joint: ClassVar[int] = 500
+    """Largest number of places drawn together: those with the largest mean plus 3 deviations."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return the draw [unit of the readings]; less than any of it where none was made."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.batch import Batch, ByEstimate, BySchedule, Start
 from gp_active_sensing.planning.dpp import greedy_kdpp, sample_kdpp, sample_kdpp_mcmc
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -230,19 +229,15 @@ class EstDppMax(ByEstimate, DppMax):
 class DppSample(Dpp):
     """Members drawn together, ``Pr(S) ∝ det L_S``: diverse, but not always the same."""
 
-    exact_up_to: int = param(
-        500,
-        help="largest relevance region that is drawn from exactly, by eigenvalues; beyond it by a "
-        "Markov chain, which never forms the kernel",
-        unit="places",
-        low=0,
-    )
-    epsilon: float = param(
-        0.01,
-        help="Markov chain: distance in total variation from the exact distribution",
-        above=0.0,
-        high=0.999,
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "exact_up_to": "is removed and fixed at 500 places",
+        "epsilon": "is removed and fixed at 0.01",
+    }
+    exact_up_to: ClassVar[int] = 500
+    """Largest relevance region that is drawn from exactly, by eigenvalues. Beyond it a Markov
+    chain draws, which never forms the kernel [places]."""
+    epsilon: ClassVar[float] = 0.01
+    """Distance in total variation of the Markov chain from the exact distribution."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
         """Return a sample."""

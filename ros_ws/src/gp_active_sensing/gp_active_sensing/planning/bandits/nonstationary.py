@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,11 +55,6 @@ class _AsksOfVisited:
         """Whether an expert is asked at all."""
         return self.query_factor > 0.0
 
-    @property
-    def draw_error(self) -> float:
-        """Total variation distance that the draw of places may have."""
-        return _EPSILON
-
     def queries(
         self,
         belief: Belief,
@@ -70,7 +66,7 @@ class _AsksOfVisited:
     ) -> tuple[int, ...]:
         """Return the places that an expert is to be asked about; see `places_to_ask`."""
         number = query_number(stage_of(state), self.query_factor, self.query_power)
-        return places_to_ask(belief, number, rng, places=places, epsilon=self.draw_error)
+        return places_to_ask(belief, number, rng, places=places)
 
 
 @dataclass(frozen=True)
@@ -209,7 +205,7 @@ def query_number(stage: int, factor: float, power: float) -> int:
 
 
 def spread_places(
-    belief: Belief, places: IntArray, number: int, rng: np.random.Generator, *, epsilon: float
+    belief: Belief, places: IntArray, number: int, rng: np.random.Generator
 ) -> IntArray:
     """Draw some of `places`, sorted, that hardly tell of each other: a Q-DPP.
 
@@ -222,7 +218,6 @@ def spread_places(
         places: (m,) to choose from.
         number: Q; all of them where there are no more.
         rng: source of randomness.
-        epsilon: total variation distance of the Markov chain's draw from the Q-DPP.
     """
     if number >= len(places):
         return np.sort(places)
@@ -236,7 +231,7 @@ def spread_places(
     if len(places) <= _EXACT:
         drawn = sample_kdpp(entries, diagonal, number, rng)
     else:
-        drawn = sample_kdpp_mcmc(entries, diagonal, number, rng, epsilon=epsilon)
+        drawn = sample_kdpp_mcmc(entries, diagonal, number, rng, epsilon=_EPSILON)
     return np.asarray(places[drawn])
 
 
@@ -255,7 +250,6 @@ def places_to_ask(
     rng: np.random.Generator,
     *,
     places: Collection[int] | None = None,
-    epsilon: float = _EPSILON,
 ) -> tuple[int, ...]:
     """Return the places that an expert is to be asked about before the next decision.
 
@@ -267,14 +261,13 @@ def places_to_ask(
         number: Q, see `query_number`.
         rng: source of randomness.
         places: where the expert can be asked; None = anywhere.
-        epsilon: see `spread_places`.
     """
     known = np.flatnonzero(belief.visited)
     asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
     number = min(number, known.size, asked.size)
     if not number:
         return ()
-    drawn = spread_places(belief, asked, number, rng, epsilon=epsilon)
+    drawn = spread_places(belief, asked, number, rng)
     return tuple(int(place) for place in drawn)
 
 
@@ -304,6 +297,7 @@ class SparqGpUcb(_AsksOfVisited, Bandit):
     decide alone. [Mauduit2025, Algorithm 1]
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"epsilon": "is removed and fixed at 0.01"}
     delta: float = param(
         0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
     )
@@ -313,13 +307,6 @@ class SparqGpUcb(_AsksOfVisited, Bandit):
     )
     query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
     query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
-    epsilon: float = param(
-        _EPSILON,
-        help="total variation distance from the Q-DPP that the draw among more than 500 places may "
-        "have",
-        above=0.0,
-        high=0.5,
-    )
     step: float = param(
         1.0,
         help="seconds that count as one step, such as the usual time between decisions: the noise "
@@ -337,8 +324,3 @@ class SparqGpUcb(_AsksOfVisited, Bandit):
         information = float(belief.weights @ belief.information)
         width = sparq_beta(information, self.delta, self.norm) / math.sqrt(self.scale)
         return view.mean + width * view.std
-
-    @property
-    def draw_error(self) -> float:
-        """Total variation distance that the draw of places may have."""
-        return self.epsilon

@@ -14,6 +14,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
+from tests.reference.exhaustive import WholeBelief
 
 
 def line(count: int = 9, **options):
@@ -119,7 +120,7 @@ def test_one_reading_ahead_is_maximum_entropy() -> None:
     entropy, _ = build_policy({"name": "max_entropy"}).plan(
         PlanRequest(belief, topology, None, rng=rng)
     )
-    bal = plan(Bal(horizon=1, mass=1.0), topology, belief)
+    bal = plan(WholeBelief(horizon=1), topology, belief)
     assert bal.waypoint == entropy.waypoint
     assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
     assert bal.upper == pytest.approx(entropy.lower, abs=1e-12)

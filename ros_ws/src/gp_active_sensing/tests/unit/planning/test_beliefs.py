@@ -11,6 +11,7 @@ from gp_active_sensing.planning.beliefs import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
+from tests.reference.exhaustive import WholeBelief
 
 
 def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
@@ -114,7 +115,7 @@ def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
         loop.tell([world.sensor.read(at, 0, stage)])
     assert len(loop.belief.weights) == 28
     plans = [
-        Bal(horizon=3, alpha=0.01, mass=1.0, candidates=count).plan(
+        WholeBelief(horizon=3, alpha=0.01, candidates=count).plan(
             PlanRequest(loop.belief, world.topology, at, rng=np.random.default_rng(0))
         )[0]
         for count in (10, 28)

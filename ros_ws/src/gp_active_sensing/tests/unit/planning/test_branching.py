@@ -9,43 +9,13 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.branching import EqualProbabilityCells, pairwise_bounds
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree, exhaustive
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.entropy import (
-    discrete_entropy,
-    gaussian_entropy,
-    mixture_entropy,
-    noise_entropy,
-)
+from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_they_hold_the_entropy(seed: int) -> None:
-    rng = np.random.default_rng([21, seed])
-    L = int(rng.integers(1, 9))
-    weights = rng.dirichlet(np.full(L, 0.4), size=2000)
-    means = rng.normal(0, np.exp(rng.uniform(-2, 2, size=(2000, 1))), size=(2000, L))
-    variances = np.exp(2 * rng.uniform(-1.5, 1.5, size=(2000, L)))
-    entropy = mixture_entropy(weights, means, variances)
-    lower, upper = pairwise_bounds(weights, means, variances)
-    assert (lower <= entropy + 2e-4).all()
-    assert (entropy <= upper + 2e-4).all()
-    known = (weights * gaussian_entropy(variances)).sum(axis=1)
-    assert (lower >= known - 1e-9).all()
-    assert (upper <= known + discrete_entropy(weights) + 1e-9).all()
-
-
-def test_components_apart_and_components_alike() -> None:
-    weights = np.array([0.3, 0.7, 0.0])
-    apart = pairwise_bounds(weights, np.array([0.0, 1e6, 0.0]), np.ones(3))
-    expected = float(gaussian_entropy(np.array(1.0)) + discrete_entropy(weights))
-    np.testing.assert_allclose(apart, expected)
-    alike = pairwise_bounds(weights, np.zeros(3), np.array([2.0, 2.0, 9.0]))
-    np.testing.assert_allclose(alike, float(gaussian_entropy(np.array(2.0))))
 
 
 def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
@@ -75,15 +45,13 @@ def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
     return Tree(EqualProbabilityCells(4, reference, bounds), sequence, joint.mean, belief.weights)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("bounds", ["tight", "pairwise"])
 @pytest.mark.parametrize("moves", ["free", "adjacent"])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds
 def test_they_hold_the_exact_value_within_the_chain_rule(
-    seed: int, moves: str, bounds: str, monkeypatch
+    seed: int, moves: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gp_active_sensing.planning.bal.covariance_state.MOST_LEAVES", 0)
-    tree = two_ahead(seed, moves, bounds)
+    tree = two_ahead(seed, moves, "tight")
     root = tree.expand_root()
     low, up = root.branch_lower.copy(), root.branch_upper.copy()
     wide_low, wide_up = initial_bounds(*children_chain_rule(root.sequence), root.successors.weights)

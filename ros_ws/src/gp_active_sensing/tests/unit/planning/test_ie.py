@@ -356,7 +356,7 @@ def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> N
     ("settings", "message"),
     [
         ({"switch": -0.1}, r"policy\.switch: must be 0 or more \[nat\]"),
-        ({"look_ahead": 0}, r"policy\.look_ahead: must be 1 or more \[readings\]"),
+        ({"look_ahead": 9}, r"policy\.look_ahead: is removed"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message: str) -> None:

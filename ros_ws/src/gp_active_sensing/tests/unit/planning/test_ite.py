@@ -377,7 +377,6 @@ def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, mo
     [
         ({"confidence": 1.0}, r"policy\.confidence: must be 0\.9999 or less"),
         ({"share": 1.5}, r"policy\.share: must be 1 or less"),
-        ({"independence": -0.1}, r"policy\.independence: must be 0 or more"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message: str) -> None:

@@ -11,6 +11,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.integrated_variance import IntegratedVariance
 from gp_active_sensing.planning.map_error import (
     MapVariance,
     exchange,
@@ -139,12 +140,15 @@ def best_sequence(field: MapVariance, topology: Topology, at: int, observed, k: 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_wide_beam_finds_the_best_sequence(horizon: int, seed: int) -> None:
+def test_a_wide_beam_finds_the_best_sequence(
+    horizon: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(seed)
     topology = grid(4, 3)
     belief = believed(topology, rng, readings=2)
     at = int(np.flatnonzero(belief.observed)[0])
-    policy = build_policy({"name": "integrated_variance", "horizon": horizon, "beam": 1000})
+    monkeypatch.setattr(IntegratedVariance, "beam", 1000)
+    policy = IntegratedVariance(horizon)
     plan, _ = policy.plan(PlanRequest(belief, topology, at, rng=rng))
     field = map_error_of(belief, topology, np.flatnonzero(~belief.observed))
     assert plan.lower == pytest.approx(

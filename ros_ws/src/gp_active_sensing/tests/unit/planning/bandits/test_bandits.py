@@ -11,6 +11,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.acquisition import Thompson
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
@@ -299,7 +300,9 @@ def test_places_that_are_one_and_hardly_any_noise(name: str) -> None:
 # -- single policies -------------------------------------------------------------------------------
 
 
-def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too_many() -> None:
+def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     line = make_line(3, 1.0, moves="free")
     belief = belief_of(line, length_scales=(1.0,), mean_std=0.0)
     belief.observe(1, 1.5)
@@ -319,8 +322,8 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     error = np.sqrt(expected * (1 - expected) / 3000)
     assert (np.abs(chosen / 3000 - expected) < 4.5 * error).all()
     # Only the one with the largest mean plus 3 deviations is drawn: the end that is known less.
-    few = build_policy({"name": "thompson", "joint": 1})
-    plan, _ = few.plan(PlanRequest(belief, line, None, rng=rng))
+    monkeypatch.setattr(Thompson, "joint", 1)
+    plan, _ = Thompson().plan(PlanRequest(belief, line, None, rng=rng))
     view = view_of(belief, np.arange(3))
     assert plan.waypoint == int(np.argmax(view.mean + 3 * view.std))
 

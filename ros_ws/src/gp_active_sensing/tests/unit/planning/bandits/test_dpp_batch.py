@@ -11,7 +11,12 @@ import pytest
 from scipy.stats import chisquare
 
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits.dpp_batch import RegionKernel, region_of, relevance_region
+from gp_active_sensing.planning.bandits.dpp_batch import (
+    DppSample,
+    RegionKernel,
+    region_of,
+    relevance_region,
+)
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule, finite_beta
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
@@ -115,10 +120,13 @@ def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
 @pytest.mark.parametrize("exact_up_to", [500, 0])
-def test_samples_have_the_probabilities_of_the_kernel(name: str, exact_up_to: int) -> None:
+def test_samples_have_the_probabilities_of_the_kernel(
+    name: str, exact_up_to: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DppSample, "exact_up_to", exact_up_to)
     topology = scattered(9)
     belief = believe(topology, 3)
-    policy = batch(name, exact_up_to=exact_up_to)
+    policy = batch(name)
     start = start_of(policy, belief, topology)
     lead = int(np.argmax(start.upper()))
     width = start.widths(1, start.view.locations, start.view.std)
@@ -150,7 +158,9 @@ def test_est_dpp_max_begins_where_est_goes() -> None:
         assert first == alone.waypoint
 
 
-def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit() -> None:
+def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topology = scattered(30)
     belief = believe(topology, 3)
     start = start_of(batch("ucb_dpp_sample"), belief, topology)
@@ -159,18 +169,21 @@ def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit() -> None:
     widths = [start.widths(stage, np.arange(30), std) for stage in (1, 2)]
     floor = float((mean - widths[0] * std).max())
     size = int(relevance_region(mean, std, widths[1], floor).sum()) - 1
-    draws = [
-        batch("ucb_dpp_sample", exact_up_to=limit).choose(start, 5, np.random.default_rng(1))
-        for limit in (0, size - 1, size)
-    ]
+    draws = []
+    for limit in (0, size - 1, size):
+        monkeypatch.setattr(DppSample, "exact_up_to", limit)
+        draws.append(batch("ucb_dpp_sample").choose(start, 5, np.random.default_rng(1)))
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_a_field_without_noise_has_sets_with_a_determinant() -> None:
+def test_a_field_without_noise_has_sets_with_a_determinant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topology = scattered(30)
     belief = believe(topology, 3, noise_std=(1e-9,), length_scales=(100.0,))
     for limit in (0, 500):
-        policy = batch("ucb_dpp_sample", exact_up_to=limit)
+        monkeypatch.setattr(DppSample, "exact_up_to", limit)
+        policy = batch("ucb_dpp_sample")
         start = start_of(policy, belief, topology)
         assert len(set(policy.choose(start, 6, np.random.default_rng(0)))) == 6
 
