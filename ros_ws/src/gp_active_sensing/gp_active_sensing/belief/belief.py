@@ -105,15 +105,8 @@ class Belief:
         self._ageing: Ageing | None = None
         self._presence = VisitTimes(covariance.n, matters=drift.changing)
         if drift.changing:
-            from gp_active_sensing.belief.aged_conditioning import aged_conditioning
-
-            least = min(h.noise_std for h in covariance.hyperparameters)
-            self._ageing = Ageing(drift, least)
-            self._data: Conditioning = aged_conditioning(
-                covariance, mean, self._ageing, scale_known=scale_known
-            )
-        else:
-            self._data = Conditioning(covariance, mean, scale_known=scale_known)
+            self._ageing = Ageing(drift, min(h.noise_std for h in covariance.hyperparameters))
+        self._data = Conditioning(covariance, mean, scale_known=scale_known, ageing=self._ageing)
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -446,7 +439,7 @@ class Belief:
         precision = np.eye(len(metric)) + np.swapaxes(U, 1, 2) @ U
         precision = precision + least[:, None, None] * metric
         found = copy.copy(self)
-        found._data = data.told_mean(np.linalg.inv(precision))
+        found._data = data.with_coefficients(np.linalg.inv(precision))
         return found
 
     def joint(self, locations: IntArray) -> Posterior:
@@ -590,7 +583,7 @@ class Belief:
             bad = int(locations[~known][0])
             msg = f"expected observed places, got {bad}, which has no reading"
             raise ValueError(msg)
-        return self._data.averages(locations)
+        return self._data.averages(locations)[0]
 
     def average_noise(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) noise variance of `averages`, as the Gaussian process sees it.
@@ -601,7 +594,7 @@ class Belief:
         averages = self.averages(locations)  # says which place has none
         if not averages.size:
             return averages
-        variances = self._data.average_variances(np.asarray(locations, dtype=np.int64))
+        variances = self._data.averages(np.asarray(locations, dtype=np.int64))[1]
         return np.asarray(self._updated.scales[:, None] * variances)
 
     def predict(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.belief.collapsed import Beside, CollapsedReadings
+from gp_active_sensing.belief.dated_readings import DatedReadings, SlotCovariance
+from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
 from gp_active_sensing.belief.place_covariance import Steepness
 from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
@@ -24,71 +26,107 @@ _NO_UNIT = 1e100
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings cannot be told from rounding."""
 _EXACT = 1e-6
-"""Share of a place's precision from which a second row says exactly what an amended one lacks."""
+"""Share of a place's precision from which a second row replaces an amended one exactly."""
 
 
-class Slots(Protocol):
-    """Readings by place and time."""
+class _Present(NamedTuple):
+    """Readings by place (or by slot under the forgetting kernel), weighted as they count now.
 
-    @property
-    def place(self) -> IntArray:
-        """(S,) place of each slot."""
-        ...
+    Args:
+        places: (P,) with readings that count.
+        precision: (L, P).
+        mean: (L, P) their average, weighted by precision.
+        log_within: (L, P) see `CollapsedReadings`.
+        squares: (L, P) see `CollapsedReadings`.
+        readings: their number; an aged reading counts as a fraction.
+    """
 
-    @property
-    def stats(self) -> CollapsedReadings:
-        """What the readings of each slot collapse to."""
-        ...
+    places: IntArray
+    precision: FloatArray
+    mean: FloatArray
+    log_within: FloatArray
+    squares: FloatArray
+    readings: float
 
 
 class Conditioning:
-    """L Gaussian processes given the same readings; `update` follows them when something is asked.
+    r"""L Gaussian processes given the same readings; `update` brings everything up to date.
 
-    Everything below but `places` and `order` is up to date only after `update`.
+    Without `ageing` a row of the factor holds the readings of a place, and times have no effect.
+
+    Under the forgetting kernel a row holds the readings of a place and a slot of time. The prior
+    covariance is ``k(x, x') exp(-|t - t'| / τ)`` (`SlotCovariance`), which is the kernel
+    ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
+    ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field decorrelates about its prior mean;
+    the mean's coefficients do not change. Rows stay valid as time passes.
+
+    Under any other ageing a reading of age a is one of the field now, with a larger noise variance:
+    ``v + rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. With a
+    weight its likelihood is taken to the power w,
+
+    .. math:: N(z; f, v)^{w} \propto N(z; f, v / w),
+
+    so that the posterior is that of the heteroscedastic process, and a reading without worth does
+    not affect the evidence of λ or the scale. (The density of N(z; f, v/w) would let stale readings
+    favour the λ with the least noise.) Everything is computed again when time has passed, in
+    O(L |D|³ + L |D|² n); for windows only when a reading comes or goes.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
+        ageing: noise schedule of readings by their age; None = they do not age.
 
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
-        places: the readings of each place.
-        order: places with a reading, in the order they came.
+        order: slots with a reading (places, where readings do not age), in the order they came.
         noise: (L,) noise variance of a reading that has none of its own.
         floored_noise: (L,) the same as computed with, see `Factor`.
         factor: of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
-        rest: (L,) of it what does not depend on the values at all, at a factor of 1.
-        quadratic: (L,) -2 times what does, at a factor of 1.
+        rest: (L,) part of it that does not depend on the values, at a factor of 1.
+        quadratic: (L,) -2 times the other part, at a factor of 1.
         scales: (L,) factor of the variances; 1 where the scale is known.
         freedom: degrees of freedom of that factor, ν of `integrate_scale`; inf where it is known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
         coefficient_covariance: (L, q, q).
+        now: latest time [s].
     """
 
     def __init__(
-        self, covariance: LocationCovariance, mean: PriorMean, *, scale_known: bool
+        self,
+        covariance: LocationCovariance,
+        mean: PriorMean,
+        *,
+        scale_known: bool,
+        ageing: Ageing | None = None,
     ) -> None:
         self.mean = mean
         self.scale_known = scale_known
+        self.ageing = ageing
         self.basis: FloatArray = mean.basis * mean.std
-        self.places = CollapsedReadings(covariance.n)
         self.order: list[int] = []
-        self._stale: dict[int, None] = {}
+        self.now = -math.inf
         self.steepness: Steepness | None = None
         """How much the field varies about a place; None = that is not known."""
+        self._places = CollapsedReadings(covariance.n)
+        self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
         self._own = False
         """Some readings have brought a variance of their own."""
         self._unit: FloatArray | None = None
         """(L,) see `CollapsedReadings.collapse`; None with a known scale, or no reading."""
-        self._amended: set[int] = set()
-        """Of the stale ones, those whose rows hold a reading that is not there any more."""
+        self._counting = b""
+        """Slots that counted at the last update, where readings age."""
+        self._made = -math.inf
+        """Time of the last update, where readings age."""
+        self._all = np.zeros(3)
+        """Number, mean and centred sum of squares of all readings ever, where readings age."""
         self.begin(covariance)
-        self._say_nothing()
+        self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
+        self._reset_summary()
 
-    def _say_nothing(self) -> None:
-        """Begin with what is so without a reading."""
+    def _reset_summary(self) -> None:
+        """Set the evidence and the mean's coefficients to their values without a reading."""
         L, q = len(self.noise), self.basis.shape[1]
         self.log_evidence: FloatArray = np.zeros(L)
         self.rest: FloatArray = np.zeros(L)
@@ -99,20 +137,18 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
-        """Go on over more places; those there are come first and keep their readings.
+        """Continue over more places; those there are come first and keep their readings.
 
         Args:
             covariance: under as many λ, over all of them.
             mean: prior mean of the field at all of them.
         """
         self.mean, self.basis = mean, mean.basis * mean.std
-        self._grow(covariance.n)
+        self._places.grow(covariance.n)
+        if self._history is not None:
+            self._history.grow(covariance.n)
         self.begin(covariance)
-        self._say_nothing()
-
-    def _grow(self, n: int) -> None:
-        """Make room for the readings of n places."""
-        self.places.grow(n)
+        self._reset_summary()
 
     def begin(self, covariance: LocationCovariance) -> None:
         """Replace the covariance by one under as many λ; the readings stay."""
@@ -121,38 +157,53 @@ class Conditioning:
         least = LEAST_NOISE * np.array([h.variance for h in candidates])
         self.floored_noise: FloatArray = np.maximum(self.noise, least)
         self.covariance = covariance
-        self.factor = Factor(covariance, self.basis, self.mean.offset)
+        self._slots = self._slot_covariance()
+        self.factor = Factor(self._slots or covariance, self.basis, self.mean.offset)
         self._everywhere = PredictionCache(covariance.n)
         self._stale = dict.fromkeys(self.order)
-        self._amended = set()
+        self._amended: set[int] = set()
+        """Stale slots whose rows hold a reading that was replaced."""
         self._unit = None
+
+    def _slot_covariance(self) -> SlotCovariance | None:
+        """Return the covariance of slots under the forgetting kernel, else None."""
+        if self._history is None or self._ages:
+            return None
+        return SlotCovariance(self.covariance, self._history)
 
     def copy(self) -> Conditioning:
         """Return an independent copy."""
-        other = object.__new__(type(self))
+        other = object.__new__(Conditioning)
         other.__dict__.update(self.__dict__)
-        other._detach()
+        other._places = self._places.copy()
+        other._history = None if self._history is None else self._history.copy()
+        other._all = self._all.copy()
+        other.order = list(self.order)
+        other.factor = self.factor.copy()
+        if self._slots is not None:
+            other._slots = other._slot_covariance()
+            other.factor.covariance = other._slots or self.covariance
+        other._everywhere = PredictionCache(self.covariance.n)
+        other._stale, other._amended = dict(self._stale), set(self._amended)
+        other.steepness = None if self.steepness is None else self.steepness.copy()
         return other
 
-    def told_mean(self, coefficient_covariance: FloatArray) -> Conditioning:
-        """Return this one with another covariance of the mean's coefficients, to be read only.
-
-        Args:
-            coefficient_covariance: (L, q, q).
-        """
-        other = object.__new__(type(self))
+    def with_coefficients(self, coefficient_covariance: FloatArray) -> Conditioning:
+        """Return a read-only view with another covariance (L, q, q) of the mean's coefficients."""
+        other = object.__new__(Conditioning)
         other.__dict__.update(self.__dict__)
         other.coefficient_covariance = coefficient_covariance
         return other
 
-    def _detach(self) -> None:
-        """Copy what a copy must not share."""
-        self.places = self.places.copy()
-        self.order = list(self.order)
-        self.factor = self.factor.copy()
-        self._everywhere = PredictionCache(self.covariance.n)
-        self._stale, self._amended = dict(self._stale), set(self._amended)
-        self.steepness = None if self.steepness is None else self.steepness.copy()
+    @property
+    def _ages(self) -> bool:
+        """The noise of a reading grows with its age."""
+        return self.ageing is not None and self.ageing.config.kind != "kernel"
+
+    @property
+    def places(self) -> CollapsedReadings:
+        """The readings of each place, or of each slot where readings age."""
+        return self._places if self._history is None else self._history.stats
 
     @property
     def begun(self) -> bool:
@@ -161,8 +212,8 @@ class Conditioning:
 
     @property
     def readings(self) -> IntArray:
-        """(n,) number of readings of each place."""
-        return self.places.count
+        """(n,) number of readings of each place, those that no longer count included."""
+        return self._places.count if self._history is None else self._history.count
 
     @property
     def information(self) -> FloatArray:
@@ -171,11 +222,14 @@ class Conditioning:
         return np.asarray(self.factor.log_diagonal - half_log_noise)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; no effect here."""
+        """Let time pass."""
+        self.now = max(self.now, seconds)
 
     def counting(self, times: FloatArray) -> BoolArray:
-        """Return which readings of probes, by their times, count now: here all of them."""
-        return np.ones(times.shape, dtype=np.bool_)
+        """Return which readings of probes, by their times, count now."""
+        if self._history is None:
+            return np.ones(times.shape, dtype=np.bool_)
+        return self._history.counting(times, self.now)
 
     def add(
         self,
@@ -187,12 +241,27 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, as the Gaussian process sees it; O(1). Times have no effect here."""
-        if not self.places.count[location]:
-            self.order.append(location)
-        self.places.add(location, value, noise_variance, off)
+        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
+        slot = location
+        if self._history is None:
+            if not self._places.count[location]:
+                self.order.append(location)
+            self._places.add(location, value, noise_variance, off)
+        else:
+            if self._history.prune():
+                self._truncate(0)
+                self.order = list(range(self._history.slots))
+                self._stale = dict.fromkeys(self.order)
+            slot = self._history.add(location, value, noise_variance, seconds, expert, off)
+            if slot == len(self.order):
+                self.order.append(slot)
+            self.advance(seconds)
+            self._all[0] += 1.0
+            delta = value - self._all[1]
+            self._all[1] += delta / self._all[0]
+            self._all[2] += delta * (value - self._all[1])
         self._own = self._own or noise_variance is not None
-        self._stale[location] = None
+        self._stale[slot] = None
 
     def amend(
         self,
@@ -203,56 +272,77 @@ class Conditioning:
         seconds: float = 0.0,
         off: Off | None = None,
     ) -> None:
-        """Put a reading in the place of one that was added; O(1).
+        """Replace a reading that was added; O(1).
 
         Args:
             location: of both.
-            before: value, noise variance, time [s] and `off` of the one that goes.
+            before: value, noise variance, time [s] and `off` of the reading that is replaced.
             value: as the Gaussian process sees it.
             noise_variance: of the new one; None = σ_n²(λ).
-            seconds: its time, which has no effect here.
+            seconds: its time; it stays in the slot of time of the replaced one.
             off: see `CollapsedReadings.add`.
         """
-        self.places.remove(location, before[0], before[1], before[3])
-        self.places.add(location, value, noise_variance, off)
+        slot: int | None = location
+        if self._history is None:
+            self._places.remove(location, before[0], before[1], before[3])
+            self._places.add(location, value, noise_variance, off)
+        else:
+            slot = self._history.amend(location, before, value, noise_variance, seconds, off)
+            self.advance(seconds)
         self._own = self._own or noise_variance is not None
-        self._stale[location] = None
-        self._amended.add(location)
+        if slot is None:  # no longer kept: neither of them counts
+            self._made = -math.inf
+            return
+        self._stale[slot] = None
+        self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Let a vague mean be vague about a value; only before the first reading."""
-        offset = np.full(self.places.count.size, value)
+        """Centre a vague mean on a value; only before the first reading."""
+        offset = np.full(self.covariance.n, value)
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
 
-    def averages(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) average reading of places that have one."""
-        self._find_unit()
-        return self._collapse(locations)[1]
+    def averages(self, locations: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return average reading and its noise variance (L, m) of places that have a reading.
 
-    def average_variances(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) noise variance of `averages`, in those of the covariance."""
+        Readings that age count by their present worth; under the forgetting kernel those of the
+        latest slot of the place count. Variances are at a factor of 1, see `scales`.
+        """
+        if self._ages:
+            self.update()
+        if self._present is not None:
+            at = np.searchsorted(self._present.places, locations)
+            return self._present.mean[:, at], 1.0 / self._present.precision[:, at]
         self._find_unit()
-        return np.asarray(1.0 / self._collapse(locations)[0])
+        slots = locations if self._history is None else self._history.latest[locations]
+        precision, mean, _, _ = self._collapse(slots)
+        return mean, 1.0 / precision
+
+    def _cross(self, rows: IntArray, places: IntArray) -> FloatArray:
+        """Return the (L, r, m) prior covariance of rows of the factor with places now."""
+        if self._slots is None:
+            return self.covariance.between(rows, places)
+        return self._slots.with_places(rows, places, self.now)
 
     def solved(self, where: IntArray) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first."""
-        return self.factor.solve(self.covariance.between(self.factor.place, where))
+        """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first."""
+        return self.factor.solve(self._cross(self.factor.place, where))
 
     def everywhere(self) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
-        return self._everywhere.of(self.factor)
+        """Return ``C⁻¹ K_D*`` (L, R, n) for every place now; call `update` first."""
+        if self._slots is not None:
+            self._everywhere.fade(self.now, self._slots.time_scale)
+        return self._everywhere.of(self.factor, self._cross)
 
-    def collapsed(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return places with a reading, mean, `log_within`, squares (L, D): `CollapsedReadings`.
-
-        Call `update` first.
-        """
-        places, _, mean, log_within, squares, _ = self._collapsed()
-        return places, mean, log_within, squares
+    def collapsed(self) -> _Present:
+        """Return the readings as they count now; call `update` first."""
+        if self._present is not None:
+            return self._present
+        slots = np.array(self.order)
+        return _Present(slots, *self._collapse(slots), int(self.places.count.sum()))
 
     def chunks(self) -> list[IntArray] | None:
-        """Return all places in parts of which the memory is small; None where all together are."""
+        """Return all places in parts that fit into memory; None where all together do."""
         n = self.covariance.n
         if self._everywhere.keeps(self.factor):
             return None
@@ -265,9 +355,75 @@ class Conditioning:
         self._everywhere.truncate(rows)
 
     def update(self) -> None:
-        """Bring factors, evidence and mean coefficients up to date with the readings."""
-        if not self._stale:
+        """Bring factors, evidence and mean coefficients up to date with readings and time."""
+        if self._ages:
+            self._update_aged()
+        elif self._stale:
+            self._update_rows()
+            self._stale.clear()
+            self._amended.clear()
+            self._summarise()
+
+    def _update_aged(self) -> None:
+        """Compute everything again, unless no reading and no weight has changed."""
+        assert self.ageing is not None
+        assert self._history is not None
+        if not self._stale and self._made == self.now:
             return
+        self._made = self.now
+        used = self._history.used(self.now)
+        counting = used.tobytes()
+        windowed = self.ageing.config.kind in ("window", "restart")
+        if windowed and not self._stale and counting == self._counting:
+            return
+        self._counting = counting
+        self._stale.clear()
+        self._amended.clear()
+        self._present = present = self._at_present(np.flatnonzero(used))
+        self._truncate(0)
+        if present.places.size:
+            self.factor.append(present.places, present.precision, present.mean)
+        self._summarise()
+
+    def _at_present(self, slots: IntArray) -> _Present:
+        """Return the readings of some slots by place, weighted by their age."""
+        assert self.ageing is not None
+        assert self._history is not None
+        history, ageing = self._history, self.ageing
+        slots = slots[np.argsort(history.place[slots], kind="stable")]
+        precision, mean, within, squares = self._collapse(slots)
+        age = np.maximum(self.now - history.time[slots], 0.0)
+        share = ageing.shares(age)
+        precision, within, squares = precision * share, within * share, squares * share
+        if (added := ageing.added(age)) is not None:
+            # The change is the same for all readings of a slot: ∫ N(z̄; f + d, 1/p) N(d; 0, c) dd.
+            grown = 1.0 / (1.0 / precision + added)
+            within = within + 0.5 * np.log(grown / precision)
+            precision = grown
+        places, begins = np.unique(history.place[slots], return_index=True)
+        if not places.size:
+            nothing = np.zeros((len(self.noise), 0))
+            return _Present(places, nothing, nothing, nothing, nothing, 0.0)
+        total = np.add.reduceat(precision, begins, axis=1)
+        joint = np.add.reduceat(precision * mean, begins, axis=1) / total
+        sizes = np.diff(np.append(begins, len(slots)))
+        alone = sizes == 1
+        joint[:, alone] = mean[:, begins[alone]]
+        apart = precision * (mean - np.repeat(joint, sizes, axis=1)) ** 2
+        return _Present(
+            places,
+            total,
+            joint,
+            np.add.reduceat(within - 0.5 * apart, begins, axis=1),
+            np.add.reduceat(squares + apart, begins, axis=1),
+            float((share * history.stats.count[slots]).sum()),
+        )
+
+    def _update_rows(self) -> None:
+        """Rebuild or append the rows of slots whose readings have changed."""
+        if self._history is not None:
+            self.factor.basis = self.basis[self._history.place]
+            self.factor.offset = self.mean.offset[self._history.place]
         self._find_unit()
         factor = self.factor
         row_of: dict[int, int] = {}
@@ -283,7 +439,8 @@ class Conditioning:
             self._truncate(first)
             # A place cut off may keep an earlier row; then it counts as an old place below.
             row_of = {p: r for p, r in row_of.items() if r < first}
-        # What was amended will be again while the probe stays: it goes last, to be cut off cheaply.
+        # An amended reading changes again while the probe stays: its row goes last, where it is
+        # cheap to cut off.
         fresh = sorted(dict.fromkeys([*again, *stale]), key=self._amended.__contains__)
         old = [p for p in fresh if p in row_of]
         if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
@@ -295,23 +452,16 @@ class Conditioning:
         if old and not self._double(np.array(old)):
             self._truncate(0)
             self._append(np.array(sorted(self.order, key=self._amended.__contains__)))
-        self._stale.clear()
-        self._amended.clear()
-        self._summarise()
 
-    def _collapse(self, places: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        beside = self._beside(places) if self.places.has_stays else None
-        return self.places.collapse(places, self.noise, self._unit, beside)
-
-    def _collapse_slots(
-        self, history: Slots, slots: IntArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the same for readings that are kept by place and time."""
-        beside = self._beside(history.place[slots]) if history.stats.has_stays else None
-        return history.stats.collapse(slots, self.noise, None, beside)
+    def _collapse(self, slots: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return `CollapsedReadings.collapse` of some slots."""
+        beside = None
+        if self.places.has_stays:
+            beside = self._beside(slots if self._history is None else self._history.place[slots])
+        return self.places.collapse(slots, self.noise, self._unit, beside)
 
     def _beside(self, places: IntArray) -> Beside:
-        """Return what averages over a stay at some places do not say of themselves."""
+        """Return the uncertainty that averages over a stay at some places do not include."""
         steepness = np.zeros((2, len(self.noise), len(places)))
         if self.steepness is not None and len(places):
             steepness = self.steepness.of(self.covariance, places)
@@ -320,9 +470,9 @@ class Conditioning:
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Set the readings' own variances against the scale of the field, where that is unknown.
+        """Estimate the unit of the readings' own variances, where the scale is unknown.
 
-        What they come to may change by steps as the readings go on: then all rows are made again.
+        It may change in steps as readings come in; then all rows are made again.
         """
         if self.scale_known or not self._own or not self._stale:
             return
@@ -389,7 +539,7 @@ class Conditioning:
         # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
         # the values are in is kept apart from the rest: it may be a difference of large numbers.
         place = factor.place
-        all_places, _, mean, log_within, squares, readings = self._collapsed()
+        all_places, _, mean, log_within, squares, readings = self.collapsed()
         centre = np.zeros((len(v), len(factor.offset)))
         centre[:, all_places] = mean
         scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
@@ -403,13 +553,9 @@ class Conditioning:
             size = float(np.mean(apart**2)) if apart.size else 0.0
             self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
             self.freedom = max(0.0, readings - q)
+            if self._ages and readings - q < 1.0 and self._all[0] > 1.0:
+                # Nothing is known of the scale any more: take that of all readings ever.
+                spread = self._all[2] / (self._all[0] - 1.0)
+                self.scales = np.full_like(self.scales, spread if spread > 0.0 else 1.0)
         self.coefficients = np.asarray(beta, dtype=np.float64)
         self.coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
-
-    def _collapsed(
-        self,
-    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray, float]:
-        """Return all places with a reading, their `CollapsedReadings`, and how many."""
-        places = np.array(self.order)
-        precision, mean, log_within, squares = self._collapse(places)
-        return places, precision, mean, log_within, squares, int(self.places.count.sum())

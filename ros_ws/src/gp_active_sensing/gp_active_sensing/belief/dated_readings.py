@@ -9,9 +9,10 @@ import numpy as np
 
 from gp_active_sensing.belief.collapsed import CollapsedReadings
 from gp_active_sensing.belief.drift import FRACTION, Ageing
+from gp_active_sensing.belief.prior import LocationCovariance
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
-__all__ = ["DatedReadings", "VisitTimes"]
+__all__ = ["DatedReadings", "SlotCovariance", "VisitTimes"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class DatedReadings:
         self.ageing = ageing
         self.count: IntArray = np.zeros(n, dtype=np.int64)
         """(n,) readings of each place, those dropped since included."""
+        self.latest: IntArray = np.full(n, -1, dtype=np.int64)
+        """(n,) slot of each place's latest reading; -1 = none is kept."""
         self.first, self.newest, self.newest_probe = math.inf, -math.inf, -math.inf
         self.slots = 0
         self.stats = CollapsedReadings(16)
@@ -68,13 +71,16 @@ class DatedReadings:
 
     def grow(self, n: int) -> None:
         """Make room for n places, those there are first."""
-        self.count = np.concatenate([self.count, np.zeros(n - self.count.size, dtype=np.int64)])
+        more = n - self.count.size
+        self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
+        self.latest = np.concatenate([self.latest, np.full(more, -1, dtype=np.int64)])
 
     def copy(self) -> DatedReadings:
         """Return an independent copy."""
         other = DatedReadings.__new__(DatedReadings)
         other.__dict__.update(self.__dict__)
-        other.count, other.stats = self.count.copy(), self.stats.copy()
+        other.count, other.latest = self.count.copy(), self.latest.copy()
+        other.stats = self.stats.copy()
         other._place, other._time = self._place.copy(), self._time.copy()
         other._index = dict(self._index)
         return other
@@ -85,8 +91,7 @@ class DatedReadings:
         value: float,
         variance: float | None,
         seconds: float,
-        *,
-        expert: bool,
+        expert: bool = False,
         off: Off | None = None,
     ) -> int:
         """Add one reading; return its slot. O(1), amortised."""
@@ -99,6 +104,9 @@ class DatedReadings:
         if slot is None:
             slot = self._index[key] = self._begin(place, seconds)
         self._time[1, slot] = max(self._time[1, slot], seconds)
+        latest = self.latest[place]
+        if latest < 0 or self.last[slot] >= self.last[latest]:
+            self.latest[place] = slot
         self.stats.add(slot, value, variance, off)
         return slot
 
@@ -218,6 +226,36 @@ class DatedReadings:
         last = np.maximum.reduceat(last, begins) if len(begins) else last
         self._time = np.stack([self.time[order[begins]], last])
         self.slots = len(begins)
+        self.latest[:] = -1
+        by_time = np.argsort(self.last, kind="stable")
+        self.latest[self.place[by_time]] = by_time
+
+
+class SlotCovariance:
+    """``k(x, x') exp(-|t - t'| / τ)`` between slots of a history, each a place and a time.
+
+    Args:
+        space: covariance between places under each λ.
+        history: place and time of every slot; τ is the time constant of its ageing.
+    """
+
+    def __init__(self, space: LocationCovariance, history: DatedReadings) -> None:
+        self.space = space
+        self.hyperparameters = space.hyperparameters
+        self.history = history
+        self.time_scale = history.ageing.constant
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the field at the places and times of slots."""
+        place, time = self.history.place, self.history.time
+        apart = np.abs(time[rows][:, None] - time[columns])
+        return self.space.between(place[rows], place[columns]) * np.exp(-apart / self.time_scale)
+
+    def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
+        """Return the (L, r, m) covariance of slots with places as they are at a time `now`."""
+        apart = np.abs(now - self.history.time[rows])
+        faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
+        return self.space.between(self.history.place[rows], places) * faded[:, None]
 
 
 class VisitTimes:

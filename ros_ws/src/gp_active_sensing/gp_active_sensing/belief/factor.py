@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gp_active_sensing.belief.dated_readings import SlotCovariance
 from gp_active_sensing.belief.prior import LocationCovariance
 from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.types import FloatArray, IntArray
@@ -34,7 +37,10 @@ class Factor:
     """
 
     def __init__(
-        self, covariance: LocationCovariance, basis: FloatArray, offset: FloatArray
+        self,
+        covariance: LocationCovariance | SlotCovariance,
+        basis: FloatArray,
+        offset: FloatArray,
     ) -> None:
         self.covariance = covariance
         self.basis = basis
@@ -207,8 +213,9 @@ class Factor:
 
     def _named(self, places: IntArray) -> list[int]:
         """Return the first places, as the map numbers them, for messages."""
-        place_of = getattr(self.covariance, "place_of", None)
-        return list((places if place_of is None else place_of(places))[:5].tolist())
+        if isinstance(self.covariance, SlotCovariance):
+            places = self.covariance.history.place[places]
+        return list(places[:5].tolist())
 
     def _grow(self, capacity: int) -> None:
         R = self.rows
@@ -241,6 +248,13 @@ class PredictionCache:
         self._everything = np.arange(n)
         self._kept: FloatArray = np.empty((0, 0, n))
         self._rows = 0
+        self._now = -math.inf
+
+    def fade(self, now: float, time_scale: float) -> None:
+        """Move what is kept to a later time, under a covariance that fades with time."""
+        if now > self._now and self._rows:
+            self._kept[:, : self._rows] *= math.exp(-(now - self._now) / time_scale)
+        self._now = now
 
     def truncate(self, rows: int) -> None:
         """Forget the rows from number `rows` on: the factor's are others now."""
@@ -259,30 +273,28 @@ class PredictionCache:
         """Give back the memory of what is kept."""
         self._kept, self._rows = np.empty((0, 0, self._everything.size)), 0
 
-    def of(self, factor: Factor) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; not to be changed."""
+    def of(self, factor: Factor, cross: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; not to be changed.
+
+        Args:
+            factor: of the readings.
+            cross: the (L, r, m) covariance of some rows' `Factor.place` with some places.
+        """
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
         if not self.keeps(factor):
             self.release()
-            return factor.solve(self._between(factor, 0))
+            return factor.solve(cross(factor.place, self._everything))
         if self._kept.shape[0] != L or self._kept.shape[1] < R:
             grown = np.empty((L, int(_GROWTH * R) + 1, n))
             if self._rows:
                 grown[:, : self._rows] = self._kept[:, : self._rows]
             self._kept = grown
         if self._rows < R:
-            self._extend(factor)
+            old = self._rows
+            new = cross(factor.place[old:], self._everything)
+            if old:
+                new = new - factor.C[:, old:, :old] @ self._kept[:, :old]
+            self._kept[:, old:R] = factor.solve(new, old)
+            self._rows = R
         return self._kept[:, :R]
-
-    def _between(self, factor: Factor, first: int) -> FloatArray:
-        """Return the (L, r, n) covariance of the rows from number `first` on with every place."""
-        return factor.covariance.between(factor.place[first:], self._everything)
-
-    def _extend(self, factor: Factor) -> None:
-        old, R = self._rows, factor.rows
-        new = self._between(factor, old)
-        if old:
-            new = new - factor.C[:, old:, :old] @ self._kept[:, :old]
-        self._kept[:, old:R] = factor.solve(new, old)
-        self._rows = R

@@ -111,7 +111,7 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
         prior: (L,) prior weights of the candidates.
     """
     factor = data.factor
-    places, average, log_within, squares = data.collapsed()
+    places, _, average, log_within, squares, _ = data.collapsed()
     row_places = factor.place
     position = {place: i for i, place in enumerate(places.tolist())}
     of_row = np.array([position[place] for place in row_places.tolist()], dtype=np.int64)

@@ -52,12 +52,12 @@ def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
     drift = DriftConfig(kind="weights", time_scale=1.0) if name == "weights" else KINDS[name]
     rng = np.random.default_rng(7)
     belief, whole = belief_with(drift), belief_with(drift)
-    whole._data.history._limit = 10**9
+    whole._data._history._limit = 10**9
     for i in range(3_000):
         place, value = int(rng.integers(6)), float(rng.normal())
         for each in (belief, whole):
             each.observe(place, value, seconds=i * 0.04)
-    assert belief._data.history.slots < whole._data.history.slots == 3_000
+    assert belief._data._history.slots < whole._data._history.slots == 3_000
     mean, variance = belief.predict()
     expected, width = whole.predict()
     # Readings that merge share what a rate says of the field's change: no false precision.
@@ -98,7 +98,7 @@ def test_under_the_kernel_so_many_places_and_times_are_kept() -> None:
     belief.observe(39, 1.0, seconds=0.0)
     for i in range(3_000):
         belief.observe(i % 39, float(np.sin(i)), seconds=8.0 * (1 + i // 30))
-    history = belief._data.history
+    history = belief._data._history
     assert history.slots <= 1.25 * 1024
     assert not belief.observed[39]
     assert belief.observed[:39].all()
@@ -113,5 +113,5 @@ def test_readings_of_one_slot_count_as_one_row() -> None:
     belief = belief_with(KINDS["kernel"])
     for i in range(1_000):
         belief.observe(2, 1.0, seconds=8.0 + i * 1e-5)
-    assert belief._data.history.slots == 1
+    assert belief._data._history.slots == 1
     assert belief.readings[2] == 1_000
