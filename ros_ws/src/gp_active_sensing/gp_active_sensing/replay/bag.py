@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
-from gp_active_sensing.replay.salvage import Part, ordered, survey
-from gp_active_sensing.replay.unpacking import bound_rosbags, check_chunks
+from gp_active_sensing.replay.storage import Part, bound_rosbags, check_chunks, ordered, survey
 from gp_active_sensing.util.resources import resource_folders
 from gp_active_sensing.util.wording import moment
 from gp_active_sensing.util.yaml_files import load_yaml

@@ -13,9 +13,9 @@ from mcap.writer import CompressionType, Writer
 from rosbags.rosbag2.metadata import dump_qos_v8
 
 from gp_active_sensing.errors import ReplayError
-from gp_active_sensing.replay import salvage, unpacking
+from gp_active_sensing.replay import storage as unpacking
 from gp_active_sensing.replay.bag import Bag, _is_latched
-from gp_active_sensing.replay.unpacking import UnpackingLimit, unlz4, unzstd
+from gp_active_sensing.replay.storage import UnpackingLimit, unlz4, unzstd
 from tests.page_names import REPOSITORY
 from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
@@ -103,7 +103,6 @@ def test_a_chunk_that_holds_more_than_it_claims(
             return found
 
         monkeypatch.setattr(unpacking, name, counted)
-        monkeypatch.setattr(f"gp_active_sensing.replay.salvage.{name}", counted)
     path = bag(tmp_path / "a.mcap", packed, said=1000)
     with pytest.raises(ReplayError, match="is damaged: Chunk size mismatch: expected 1000 bytes"):
         unpacked(path, salvage=False)
@@ -214,14 +213,3 @@ def test_the_profile_of_many_topics_is_read_once(
         assert [topic.latched for topic in opened.topics] == [True] * 50
         assert opened.count == 50
     assert len(read) == 1
-
-
-def test_of_more_topics_than_a_bag_may_have_the_first_are_salvaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(salvage, "MOST_TOPICS", 10)
-    with Bag(of_many_topics(tmp_path / "many.mcap", 30), salvage=True) as opened:
-        assert len(opened.topics) == len(list(opened.messages())) == 10
-        assert opened.loss is not None
-        assert (opened.loss.read, opened.loss.lost) == (10, 20)
-        assert opened.loss.damage == ("many.mcap: more than 10 topics; others are left out",)
