@@ -12,14 +12,14 @@ import logging
 from collections.abc import Collection, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
-from gp_active_sensing.replay.storage import Part, bound_rosbags, check_chunks, ordered, survey
+from gp_active_sensing.replay.storage import Salvage, bound_rosbags, check_chunks
 from gp_active_sensing.util.resources import resource_folders
 from gp_active_sensing.util.wording import moment
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -98,7 +98,6 @@ class Bag:
         self.salvage = salvage
         self.loss: Loss | None = None
         """When it was opened to be salvaged."""
-        self._parts: list[Part] | None = None
         self._stack = ExitStack()
         self._readers: list[Any] = []
         self._typestore: Any = None
@@ -113,7 +112,7 @@ class Bag:
             )
             raise ReplayError(msg)
         if self.salvage:
-            self._open_parts()
+            self._salvage(reader_class)
             return self
         with _explained(self.path, "cannot be opened"), ExitStack() as stack:
             if (self.path / "metadata.yaml").is_file():
@@ -136,43 +135,34 @@ class Bag:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._readers, self._parts = [], None
+        self._readers = []
         self._stack.close()
 
-    def _open_parts(self) -> None:
-        """Look through the storage files, whatever the metadata say of them."""
+    def _salvage(self, reader_class: Any) -> None:
+        """Open a copy of what can be read of the storage files, whatever the metadata say."""
         files = _storage_files(self.path)
         expected, damage = _promised(self.path)
-        self._parts = parts = []
-        for file in files:
-            try:
-                with _explained(file, "cannot be salvaged"):
-                    parts.append(survey(file))
-            except MissingDependencyError:
-                raise
-            except ReplayError as error:
-                if len(files) == 1:
-                    raise
-                damage.append(str(error))
-        if not parts:
-            msg = f"bag {self.path}: nothing can be salvaged: {'; '.join(damage)}"
-            raise ReplayError(msg)
-        counts: dict[tuple[str, str], BagTopic] = {}
-        for part in parts:
-            damage += part.damage
-            for name, kind in part.types.items():
-                before = counts.get((name, kind))
-                counts[name, kind] = BagTopic(
-                    name,
-                    kind,
-                    part.counts[name] + (0 if before is None else before.count),
-                    latched=_is_latched(part.profiles.get(name, "")),
-                )
-        self._topics = tuple(counts[key] for key in sorted(counts))
-        if expected is None and all(part.expected is not None for part in parts):
-            expected = sum(part.expected or 0 for part in parts)
-        lost = None if expected is None else max(0, expected - self.count)
-        self.loss = Loss(self.count, lost, tuple(damage))
+        with ExitStack() as stack:
+            copy = Path(stack.enter_context(TemporaryDirectory())) / "salvaged.mcap"
+            out = Salvage(copy)
+            for file in files:
+                try:
+                    with _explained(file, "cannot be salvaged"):
+                        out.take(file)
+                except ReplayError as error:
+                    damage.append(str(error))
+            out.finish()
+            damage += out.damage
+            if not out.read:
+                msg = f"bag {self.path}: nothing can be salvaged: {'; '.join(damage)}"
+                raise ReplayError(msg)
+            with _explained(self.path, "cannot be salvaged"):
+                self._readers = [stack.enter_context(reader_class(copy))]
+                self._topics = _topics_of(self._readers[0])
+            self._stack = stack.pop_all()
+        total = out.expected if expected is None else expected
+        lost = None if total is None else max(0, total - out.read)
+        self.loss = Loss(out.read, lost, tuple(damage))
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:
@@ -202,11 +192,6 @@ class Bag:
         Raises:
             ReplayError: the bag is not open, or damaged from here on.
         """
-        if self._parts is not None:
-            rows = heapq.merge(
-                *(ordered(part.rows(), topics) for part in self._parts), key=attrgetter("stamp_ns")
-            )
-            return (BagMessage(*row) for row in rows)
         if not self._readers:
             msg = f"bag {self.path}: is not open; use it in a with statement"
             raise ReplayError(msg)
@@ -265,8 +250,6 @@ class Bag:
             for connection in reader.connections
             if connection.msgdef.format == MessageDefinitionFormat.MSG
         }
-        for part in self._parts or ():
-            texts.update(part.definitions)
         for kind, text in texts.items():
             if kind in store.fielddefs:
                 continue
@@ -349,17 +332,6 @@ def _promised(path: Path) -> tuple[int | None, list[str]]:
     if not isinstance(count, int) or not 0 <= count < 2**40:
         return None, ["metadata.yaml is damaged"]
     return count, []
-
-
-@lru_cache(maxsize=1000)
-def _is_latched(profiles: str) -> bool:
-    """Whether a topic was offered to late subscribers, as far as its metadata can be read."""
-    from rosbags.rosbag2.metadata import parse_qos
-
-    try:
-        return any(qos.durability.name == "TRANSIENT_LOCAL" for qos in parse_qos(profiles or "[]"))
-    except Exception:  # whatever wrong bytes make of it; it is a nicety
-        return False
 
 
 @contextmanager

@@ -7,25 +7,22 @@ it claims.
 A recorder that was killed leaves an MCAP file without an end; a bad disk leaves wrong bytes
 anywhere. A damaged MCAP file is read from its beginning by mcap's stream reader: a chunk that
 cannot be unpacked is left out, and reading ends where the records can no longer be told apart. Of
-an SQLite file every row is read that its pages still hold.
+an SQLite file every row is read that its pages still hold. The messages are copied to a sound file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import heapq
 import importlib
 import io
 import itertools
 import logging
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from gp_active_sensing.errors import ReplayError
 
@@ -33,13 +30,11 @@ __all__ = [
     "FLOOR",
     "MOST_BYTES",
     "RATIO",
-    "Part",
+    "Salvage",
     "TooMuchError",
     "UnpackingLimit",
     "bound_rosbags",
     "check_chunks",
-    "ordered",
-    "survey",
     "unlz4",
     "unzstd",
 ]
@@ -52,8 +47,6 @@ FLOOR = 64 * 2**20
 """Bytes that a file may unpack to however small it is."""
 RATIO = 500
 """Bytes that a file may unpack to, for each of its own."""
-WINDOW = 5000
-"""Messages held back to bring them into the order of their stamps."""
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
@@ -198,74 +191,72 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
 # -- damaged files --------------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
-    """A message as it was found."""
-
-    stamp_ns: int
-    topic: str
-    type: str
-    data: bytes
-
-
-@dataclass
-class Part:
-    """What a storage file still holds.
+class Salvage:
+    """Copies what is intact of damaged storage files to a sound MCAP file.
 
     Args:
-        path: the file.
-        rows: reads its messages, in the order in which they lie in it.
-        types: type of each topic.
-        counts: messages of each topic that can be read.
-        definitions: text of each type's definition, where the file has it.
-        profiles: offered quality of service of each topic, as text.
-        expected: messages that there were, when the file still says so.
-        damage: what is wrong, in words.
+        target: the file.
     """
 
-    path: Path
-    rows: Callable[[], Iterator[Row]]
-    types: dict[str, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
-    definitions: dict[str, str] = field(default_factory=dict)
-    profiles: dict[str, str] = field(default_factory=dict)
-    expected: int | None = None
-    damage: list[str] = field(default_factory=list)
+    def __init__(self, target: Path) -> None:
+        from mcap.writer import Writer
+
+        self.read = 0
+        """Messages that could be read."""
+        self.expected: int | None = 0
+        """Messages that there were; None = a file does not say so any more."""
+        self.damage: list[str] = []
+        """Description of each damage."""
+        self._channels: dict[tuple[str, str], int] = {}
+        self._writer: Any = Writer(str(target))
+        self._writer.start(profile="ros2")
+
+    def take(self, path: Path) -> None:
+        """Copy the messages of a file.
+
+        Raises:
+            ReplayError: it is neither MCAP nor SQLite, or its beginning is gone.
+        """
+        if not path.is_file():
+            msg = f"bag {path}: not found"
+            raise ReplayError(msg)
+        read = _read_sqlite if path.suffix == ".db3" else _read_mcap
+        expected = read(path, self)
+        known = self.expected is not None and expected is not None
+        self.expected = (self.expected or 0) + (expected or 0) if known else None
+
+    def add(
+        self, topic: str, kind: str, stamp_ns: int, data: bytes, definition: str, profiles: str
+    ) -> None:
+        """Add a message; definition of its type and profiles of its topic as in the file."""
+        key = topic, kind
+        if key not in self._channels:
+            encoding = "ros2msg" if definition else ""
+            schema = self._writer.register_schema(kind, encoding, definition.encode())
+            more = {"offered_qos_profiles": profiles} if _is_profile(profiles) else {}
+            self._channels[key] = self._writer.register_channel(topic, "cdr", schema, more)
+        self._writer.add_message(self._channels[key], stamp_ns, data, stamp_ns)
+        self.read += 1
 
     def note(self, what: str) -> None:
         """Record damage, once in the same words."""
         if what not in self.damage:
             self.damage.append(what)
 
-
-def survey(path: Path) -> Part:
-    """Read a storage file through once, and return what it holds.
-
-    Raises:
-        ReplayError: it is neither MCAP nor SQLite, or its beginning is gone.
-    """
-    if not path.is_file():
-        msg = f"bag {path}: not found"
-        raise ReplayError(msg)
-    part = Part(path, lambda: iter(()))
-    reader = _sqlite_rows if path.suffix == ".db3" else _mcap_rows
-    part.rows = lambda: reader(part)
-    for row in part.rows():
-        part.types.setdefault(row.topic, row.type)
-        part.counts[row.topic] += 1
-    return part
+    def finish(self) -> None:
+        """Finish the copy."""
+        self._writer.finish()
 
 
-def ordered(rows: Iterable[Row], topics: Collection[str] | None) -> Iterator[Row]:
-    """Yield rows of some topics in the order of their stamps, as far as a window reaches."""
-    heap: list[tuple[int, int, Row]] = []
-    for number, row in enumerate(rows):
-        if topics is not None and row.topic not in topics:
-            continue
-        heapq.heappush(heap, (row.stamp_ns, number, row))
-        if len(heap) > WINDOW:
-            yield heapq.heappop(heap)[2]
-    while heap:
-        yield heapq.heappop(heap)[2]
+@lru_cache(maxsize=1000)
+def _is_profile(text: str) -> bool:
+    from rosbags.rosbag2.metadata import parse_qos
+
+    try:
+        parse_qos(text or "[]")
+    except Exception:  # whatever wrong bytes make of it
+        return False
+    return bool(text)
 
 
 # -- damaged MCAP --------------------------------------------------------------------------------
@@ -285,52 +276,56 @@ class _CutOff:
         return data + bytes(self.missing)
 
 
-def _mcap_rows(part: Part) -> Iterator[Row]:
+def _read_mcap(path: Path, out: Salvage) -> int | None:
+    """Copy an MCAP file; return the number of messages by its statistics."""
     from mcap.records import Channel, Chunk, Message, Schema, Statistics
 
     schemas: dict[int, Any] = {}
     channels: dict[int, Any] = {}
-    limit, size = UnpackingLimit(part.path), part.path.stat().st_size
-    span = 0, 2**64
+    limit, size = UnpackingLimit(path), path.stat().st_size
+    expected: int | None = None
 
-    def rows(records: Iterable[Any]) -> Iterator[Row]:
-        for record in records:
-            if isinstance(record, Schema):
-                schemas[record.id] = record
-                if record.encoding == "ros2msg":
-                    text = record.data.decode("utf-8", "replace")
-                    part.definitions.setdefault(record.name, text)
-            elif isinstance(record, Channel):
-                channels[record.id] = record
-                profiles = record.metadata.get("offered_qos_profiles", "")
-                part.profiles.setdefault(record.topic, profiles)
-            elif isinstance(record, Statistics):
-                part.expected = record.message_count
-            elif isinstance(record, Message):
-                channel = channels.get(record.channel_id)
-                schema = None if channel is None else schemas.get(channel.schema_id)
-                if channel is None or schema is None:
-                    part.note("messages of an unknown topic")
-                elif span[0] <= record.log_time <= span[1]:
-                    yield Row(record.log_time, channel.topic, schema.name, record.data)
-                else:
-                    part.note(f"{part.path.name}: a chunk has messages of another time")
-
-    with part.path.open("rb") as stream:
-        source = _CutOff(stream)
-        where = f"unreadable from byte {{}} of {size} on"
-        for record in _records(part, source, size, where):
-            if isinstance(record, Chunk):
-                span = record.message_start_time, record.message_end_time
-                data = _unpacked(part, record, source.missing, limit)
-                inside = _records(part, io.BytesIO(data), len(data), "a chunk is damaged")
-                yield from rows(inside)
-                span = 0, 2**64
+    def copy(record: Any, first: int = 0, last: int = 2**64) -> None:
+        if isinstance(record, Schema):
+            schemas[record.id] = record
+        elif isinstance(record, Channel):
+            channels[record.id] = record
+        elif isinstance(record, Message):
+            channel = channels.get(record.channel_id)
+            schema = None if channel is None else schemas.get(channel.schema_id)
+            if channel is None or schema is None:
+                out.note(f"{path.name}: messages of an unknown topic")
+            elif not first <= record.log_time <= last:
+                out.note(f"{path.name}: a chunk has messages of another time")
             else:
-                yield from rows([record])
+                text = (
+                    schema.data.decode("utf-8", "replace") if schema.encoding == "ros2msg" else ""
+                )
+                profiles = channel.metadata.get("offered_qos_profiles", "")
+                out.add(channel.topic, schema.name, record.log_time, record.data, text, profiles)
+
+    def damaged(at: int) -> None:
+        out.note(f"{path.name}: unreadable from byte {at} of {size} on")
+
+    def chunk_damaged(at: int) -> None:
+        out.note(f"{path.name}: a chunk is damaged")
+
+    with path.open("rb") as stream:
+        source = _CutOff(stream)
+        for record in _records(source, size, damaged):
+            if isinstance(record, Chunk):
+                data = _unpacked(record, source.missing, limit, path.name, out)
+                times = record.message_start_time, record.message_end_time
+                for inner in _records(io.BytesIO(data), len(data), chunk_damaged):
+                    copy(inner, *times)
+            elif isinstance(record, Statistics):
+                expected = record.message_count
+            else:
+                copy(record)
+    return expected
 
 
-def _records(part: Part, stream: Any, size: int, damaged: str) -> Iterator[Any]:
+def _records(stream: Any, size: int, damaged: Callable[[int], None]) -> Iterator[Any]:
     """Yield records until the file or the unpacked chunk ends, or is damaged."""
     from mcap.records import Footer
     from mcap.stream_reader import StreamReader
@@ -338,28 +333,25 @@ def _records(part: Part, stream: Any, size: int, damaged: str) -> Iterator[Any]:
     chunk = isinstance(stream, io.BytesIO)
     most = max(size, 1 if chunk else MOST_BYTES)  # of a file that was cut off less is left
     reader = StreamReader(stream, skip_magic=chunk, emit_chunks=True, record_size_limit=most)
-    at = 0
-    records = iter(reader.records)
+    records, at = iter(reader.records), 0
     while not (chunk and at >= size):
         try:
             record = next(records)
-        except StopIteration:
-            return
         except Exception as error:  # whatever wrong bytes make of a record
-            part.note(f"{part.path.name}: {damaged.format(at)}")
-            logger.debug("%s: %s", part.path, error)
+            damaged(at)
+            logger.debug("%s", error)
             return
         yield record
-        at = reader._stream.count
         if isinstance(record, Footer):
             return
+        at = reader._stream.count
 
 
-def _unpacked(part: Part, chunk: Any, missing: int, limit: UnpackingLimit) -> bytes:
+def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: Salvage) -> bytes:
     """Return the content of a chunk, as much of it as can be unpacked."""
     data = bytes(chunk.data[: len(chunk.data) - missing])
     if missing:
-        part.note(f"{part.path.name}: a chunk is cut off")
+        out.note(f"{name}: a chunk is cut off")
     if not chunk.compression:
         return data
     try:
@@ -367,84 +359,81 @@ def _unpacked(part: Part, chunk: Any, missing: int, limit: UnpackingLimit) -> by
         unpack = {"zstd": unzstd, "lz4": unlz4}[chunk.compression]
         return unpack(data, chunk.uncompressed_size)
     except Exception as error:
-        part.note(f"{part.path.name}: a chunk cannot be unpacked ({_said(error)})")
+        out.note(f"{name}: a chunk cannot be unpacked ({_said(error)})")
     return b""
 
 
-# -- damaged SQLite ------------------------------------------------------------------------------
+# -- damaged SQLite --------------------------------------------------------------------------------
 
 
-def _sqlite_rows(part: Part) -> Iterator[Row]:
-    address = f"{part.path.resolve().as_uri()}?mode=ro&immutable=1"
+def _read_sqlite(path: Path, out: Salvage) -> int | None:
+    """Copy an SQLite file; return the number of its last message."""
     try:
+        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         connection = sqlite3.connect(address, uri=True)
     except sqlite3.Error as error:
-        raise _nothing_left(part, error) from error
+        raise _nothing_left(path, error) from error
     with contextlib.closing(connection):
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         if hasattr(connection, "setlimit"):  # Python 3.11
             connection.setlimit(_LIMIT_LENGTH, MOST_BYTES)
+
+        def table(query: str) -> dict[Any, Any]:
+            try:
+                return dict(connection.execute(query))
+            except sqlite3.Error as error:  # older bags have no such table
+                logger.debug("%s: %s", path, error)
+                return {}
+
         try:
             # Otherwise a file that is shorter than its header says is not read at all.
             connection.execute("PRAGMA writable_schema = ON")
-            topics = _sqlite_topics(part, connection)
+            topics = list(connection.execute("SELECT id, name, type FROM topics"))
         except (sqlite3.Error, TypeError, ValueError) as error:
-            raise _nothing_left(part, error) from error
-        _sqlite_expected(part, connection)
-        yield from _sqlite_messages(part, connection, topics)
+            raise _nothing_left(path, error) from error
+        profiles = table("SELECT name, offered_qos_profiles FROM topics")
+        definitions = table(
+            "SELECT topic_type, encoded_message_definition FROM message_definitions "
+            "WHERE encoding = 'ros2msg'"
+        )
+        found = {
+            number: (name, kind, str(definitions.get(kind, "")), str(profiles.get(name) or ""))
+            for number, name, kind in topics
+            if isinstance(name, str) and isinstance(kind, str)
+        }
+        (last,) = table("SELECT 1, max(id) FROM messages").values() or (None,)
+        expected = last if isinstance(last, int) and 0 <= last < 2**40 else None
+        for topic, stamp_ns, data in _rows(path, connection, expected, out):
+            if topic in found and isinstance(stamp_ns, int) and isinstance(data, bytes):
+                name, kind, definition, profile = found[topic]
+                out.add(name, kind, stamp_ns, data, definition, profile)
+            else:
+                out.note(f"{path.name}: rows that are no messages")
+        return expected
 
 
-def _nothing_left(part: Part, error: BaseException) -> ReplayError:
-    msg = f"bag {part.path}: nothing can be salvaged: {_said(error)}"
+def _nothing_left(path: Path, error: BaseException) -> ReplayError:
+    msg = f"bag {path}: nothing can be salvaged: {_said(error)}"
     return ReplayError(msg)
 
 
-def _sqlite_topics(part: Part, connection: sqlite3.Connection) -> dict[int, tuple[str, str]]:
-    topics: dict[int, tuple[str, str]] = {}
-    for number, name, kind in connection.execute("SELECT id, name, type FROM topics"):
-        if isinstance(number, int) and isinstance(name, str) and isinstance(kind, str):
-            topics[number] = (name, kind)
-    profiles = "SELECT name, offered_qos_profiles FROM topics"
-    definitions = "SELECT topic_type, encoded_message_definition FROM message_definitions"
-    definitions += " WHERE encoding = 'ros2msg'"
-    for query, found in ((profiles, part.profiles), (definitions, part.definitions)):
-        try:
-            found.update({str(key): str(text) for key, text in connection.execute(query)})
-        except sqlite3.Error as error:  # older bags have no such table
-            logger.debug("%s: %s", part.path, error)
-    return topics
-
-
-def _sqlite_expected(part: Part, connection: sqlite3.Connection) -> None:
-    try:
-        (last,) = connection.execute("SELECT max(id) FROM messages").fetchone()
-    except sqlite3.Error:
-        return
-    part.expected = last if isinstance(last, int) and 0 <= last < 2**40 else None
-
-
-def _sqlite_messages(
-    part: Part, connection: sqlite3.Connection, topics: dict[int, tuple[str, str]]
-) -> Iterator[Row]:
-    """Yield the rows of the pages that are whole; behind a damaged one it is tried again."""
+def _rows(
+    path: Path, connection: sqlite3.Connection, end: int | None, out: Salvage
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the rows of the pages that are whole; reading is tried again behind a damaged one."""
     query = "SELECT id, topic_id, timestamp, data FROM messages WHERE id > ? ORDER BY id"
     last, step = -1, 1
     for attempt in itertools.count():
         try:
-            for number, topic, stamp_ns, data in connection.execute(query, (last,)):
+            for number, *row in connection.execute(query, (last,)):
                 if number <= last:  # the tree leads back to where we were
-                    part.note(f"{part.path.name}: damaged pages (rows out of order)")
+                    out.note(f"{path.name}: damaged pages (rows out of order)")
                     continue
                 last, step = number, 1
-                known = topics.get(topic)
-                if known is None or not isinstance(stamp_ns, int) or not isinstance(data, bytes):
-                    part.note(f"{part.path.name}: rows that are no messages")
-                    continue
-                yield Row(stamp_ns, *known, data)
+                yield row[0], row[1], row[2]
             return
         except (sqlite3.Error, OverflowError) as error:
-            part.note(f"{part.path.name}: damaged pages ({_said(error)})")
-            end = part.expected
+            out.note(f"{path.name}: damaged pages ({_said(error)})")
             if end is None or last + step >= end or attempt >= _ATTEMPTS:
                 return
             last, step = last + step, 2 * step

@@ -98,7 +98,7 @@ def attempt(
 KINDS = ("cut", "flips", "zeros", "length", "missing")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: str) -> None:
     """Six of each kind: thirty of MCAP, of packed MCAP and of SQLite."""
@@ -127,6 +127,18 @@ def test_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: st
     assert salvaged >= (2 if sound.parent.name.startswith("sqlite3") else 4)
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert grown < MOST_MEMORY
+
+
+def test_one_mutation_of_each_kind_is_refused_or_salvaged(sound: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for kind in KINDS:
+        bag = tmp_path / kind
+        shutil.copytree(sound, bag)
+        file = storage_of(bag)
+        file.write_bytes(mutated(file.read_bytes(), kind, rng))
+        for salvage in (False, True):
+            said, done = attempt(bag, tmp_path / f"{kind}{salvage}", salvage=salvage)
+            assert done is not None or str(bag) in said, kind
 
 
 @pytest.mark.parametrize("name", ["mcap", "packed"])
