@@ -107,6 +107,17 @@ def test_successors_without_a_junction_in_common() -> None:
     assert links.conductance.tolist() == [0.05]
 
 
+def test_a_junction_counts_more_than_a_listed_successor_and_the_nearest_one_most() -> None:
+    """Segments that leave one junction; the map lists one as the other's successor."""
+    leaving = [road("a", "J", "1", 10.0), road("b", "J", "2", 30.0)]
+    links = segment_links(leaving, [[1], []], 0.8)
+    assert pairs(links) == pytest.approx({(0, 1): 8.0 + 24.0})
+    assert links.conductance.tolist() == pytest.approx([1.0 / 32.0])
+    side_by_side = [road("a", "J", "K", 10.0), road("b", "J", "K", 30.0)]
+    for anchor in (0.2, 0.8):  # the nearer junction is the first, the second
+        assert pairs(segment_links(side_by_side, [[], []], anchor)) == pytest.approx({(0, 1): 8.0})
+
+
 def test_segments_that_nothing_joins() -> None:
     links = segment_links([road("a", "0", "1", 10.0), road("b", "2", "3", 30.0)], [[], []])
     assert (len(links.metres), links.parts.tolist()) == (0, [0, 1])
