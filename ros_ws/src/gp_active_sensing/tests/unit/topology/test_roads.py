@@ -184,7 +184,7 @@ def test_snap_heading_tells_twins_apart(roads: Roads) -> None:
     assert roads.snap_heading(50, 3, math.pi - 0.1, 5.0) == at("-ab")
     assert roads.snap_heading(50, 3, math.pi / 2, 5.0) == at("ab")  # nothing runs that way
     assert roads.snap_heading(199, 30, -math.pi / 2, 5.0) == at("dc")
-    assert roads.snap_heading(104, 30, 0.6, 40.0) == at("bc")  # "bd" is nearer, but turns by 56°
+    assert roads.snap_heading(104, 30, 0.6, 40.0) == at("dc")  # "bd" is nearer, at 56°
     assert roads.snap_heading(50, 3, math.nan, 5.0) == at("ab")
     assert roads.snap_heading(50, 30, 0.0, 5.0) is None
     assert roads.snap_heading(-1e6, 0, math.pi, math.inf) == at("-ab")
