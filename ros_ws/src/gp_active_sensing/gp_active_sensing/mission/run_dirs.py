@@ -18,7 +18,6 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.topology.stored import comparable
 from gp_active_sensing.util.files import InUse, differences, open_file, unused
 
 __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
@@ -193,14 +192,6 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
     run.close()
 
 
-def _compared(config: Mapping[str, Any]) -> Any:
-    """Return a configuration as it compares: what has no effect on the map is no difference."""
-    section = config.get("map")
-    if isinstance(section, Mapping):
-        config = {**config, "map": comparable(json_ready(section))}
-    return json_ready(config)
-
-
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
     """Say which parameter names a directory that somebody else writes to."""
@@ -229,7 +220,7 @@ def _events(run: RunDirectory, config: Mapping[str, Any], usual: Mapping[str, An
         if isinstance(stored, Mapping):
             config["belief"] = to_mapping(as_begun(_belief_of(config), stored, path))
     then = with_defaults(run.config, config, usual)
-    other = sorted(differences(_compared(then), _compared(config)))
+    other = sorted(differences(json_ready(then), json_ready(config)))
     if other:
         msg = (
             f"run_dir: {path} holds a mission of another configuration; different: "

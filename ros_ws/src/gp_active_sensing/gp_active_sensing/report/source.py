@@ -138,7 +138,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
     source = str(run_dir / "config.yaml")
     events = () if follow else tuple(run.events())
     start = run.start
-    where = stored_map(config["map"], start, base_dir=run_dir, source=source)
+    where = stored_map(config["map"], start, source=source)
     topology, first = _maps(where, run_dir, None if follow else events)
     check_places(start, first or topology, run_dir)
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)

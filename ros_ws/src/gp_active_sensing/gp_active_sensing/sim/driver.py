@@ -19,7 +19,7 @@ from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
-from gp_active_sensing.topology.stored import as_begun_with, comparable, readable
+from gp_active_sensing.topology.stored import as_begun_with
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import differences
 
@@ -32,27 +32,14 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
     Raises:
         RunError: it holds one of another.
     """
-    stored = scenario_from_mapping(_readable(run), source=str(run.path / CONFIG))
-    different = sorted(differences(_comparable(stored), _comparable(scenario)))
+    stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
+    different = sorted(differences(to_mapping(stored), to_mapping(scenario)))
     if different:
         msg = (
             f"{run.path} holds a run of another configuration; different: {', '.join(different)}. "
             "Resume it with the same options, or name another directory with --out"
         )
         raise RunError(msg)
-
-
-def _readable(run: RunDirectory) -> dict[str, Any]:
-    """Return the configuration of a run, without keys of its map that this version refuses."""
-    section = run.config.get("map")
-    if not isinstance(section, Mapping):
-        return run.config
-    return {**run.config, "map": readable(section, run.start, run.path)}
-
-
-def _comparable(scenario: Scenario) -> dict[str, Any]:
-    whole = to_mapping(scenario)
-    return {**whole, "map": comparable(whole["map"])}
 
 
 def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:

@@ -71,8 +71,6 @@ _KEYS = {
 }
 _KINDS = tuple(kind for kind in _KEYS if " " not in kind)
 _PLANE = ("x", "y")
-_EARLIER: dict[str, Any] = {"spacing": 1.0, "features": _PLANE}
-"""Defaults of earlier versions, which runs and bags of theirs state for maps of any kind."""
 _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
 
 
@@ -295,8 +293,7 @@ class MapConfig:
         listed = ["points file" if kind == "points" and self.file else kind for kind in kinds]
         known = {*_SHARED, *(key for kind in listed for key in _KEYS.get(kind, ()))}
         for field in dataclasses.fields(self):
-            usual = (field.default, _EARLIER.get(field.name, field.default))
-            if field.name not in known and getattr(self, field.name) not in usual:
+            if field.name not in known and getattr(self, field.name) != field.default:
                 what = " or ".join(map(repr, kinds)) + (" with a file" if of_file else "")
                 problems.append(f"{field.name}: has no meaning for kind {what}; remove it")
         if self.kind == "grid":

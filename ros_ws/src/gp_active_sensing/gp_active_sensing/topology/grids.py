@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -39,7 +39,6 @@ __all__ = [
     "unused_keys",
     "usual_map",
     "usual_spacing",
-    "without_effect",
 ]
 
 logger = logging.getLogger(__name__)
@@ -104,17 +103,6 @@ def unused_keys(config: MapConfig, kind: str) -> list[str]:
     if config.value and kind == "raster":
         found += value_problems(config.value)
     return found
-
-
-def without_effect(section: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return a section ``map`` of a grid without the keys that have no effect.
-
-    Args:
-        section: plain data.
-        kind: what the grid is made of, as for `unused_keys`.
-    """
-    _, keys = _NOT_FOR[kind]
-    return {key: value for key, value in section.items() if key not in keys}
 
 
 class BuiltGrid(NamedTuple):

@@ -3,12 +3,11 @@
 A run keeps its map as it was configured, and in its first event what was worked out of it besides:
 ``map``, the spacing and the origin that nobody stated, and ``places``, by which its places are told
 from others. So a later version, or a file that somebody has changed, cannot give a run other places
-without a word. Runs of earlier versions have neither, and are read as they were written.
+without an error.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import zlib
 from collections.abc import Mapping
@@ -18,27 +17,20 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.config import MapConfig
-from gp_active_sensing.topology.grids import file_kind, without_effect
-from gp_active_sensing.topology.loaders import find_map
-from gp_active_sensing.topology.map_kinds import kinds_of_file
 
 __all__ = [
     "NO_LONGER",
     "as_begun_with",
     "check_places",
-    "comparable",
-    "effective",
     "mark_of_places",
     "other_places",
-    "readable",
     "stored_map",
     "worked_out",
 ]
 
-_PLANE = ["x", "y"]
 _WORKED_OUT = ("spacing", "origin")
 NO_LONGER = (
     "it does not give the places that the run began with: {}. Its file or its configuration has "
@@ -72,9 +64,6 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
     Raises:
         ConfigError: the event says what is no spacing, or no origin.
     """
-    if start and "places" not in start and config.origin == (0.0, 0.0):
-        # Of an earlier version, for which that was as good as nothing.
-        config = dataclasses.replace(config, origin=None)
     told, stated = start.get("map"), to_mapping(config)
     if not isinstance(told, Mapping):
         return config
@@ -83,87 +72,19 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
 
 
 def stored_map(
-    section: Mapping[str, Any],
-    start: Mapping[str, Any],
-    *,
-    base_dir: Path | None = None,
-    source: str = "",
+    section: Mapping[str, Any], start: Mapping[str, Any], *, source: str = ""
 ) -> MapConfig:
-    """Return the map that a run was begun with, by what it has kept.
-
-    Keys that had no effect then, and are refused in a new configuration, are left out.
+    """Return the map that a run was begun with.
 
     Args:
         section: ``map`` of its configuration.
         start: its first event; {} = not known.
-        base_dir: folder that files of the map are looked for in first.
         source: where the section stands, for messages.
 
     Raises:
         ConfigError: it is no configuration of a map.
     """
-    found = readable(section, start, base_dir)
-    return as_begun_with(from_mapping(MapConfig, found, path="map", source=source), start)
-
-
-def readable(
-    section: Mapping[str, Any], start: Mapping[str, Any], base_dir: Path | None = None
-) -> dict[str, Any]:
-    """Return a section ``map`` of a run as this version reads it; see `stored_map`."""
-    found = effective(section, base_dir)
-    if "places" not in start and _is_zero(found.get("origin")):
-        del found["origin"]  # the default of earlier versions, with which it was worked out
-    return found
-
-
-def comparable(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a section ``map`` as it compares with that of another version, or of another start.
-
-    Keys without an effect are left out, and defaults of earlier versions are those of now.
-    """
-    found = effective(section)
-    kind, file = found.get("kind"), str(found.get("file") or "")
-    grid = kind == "grid" or bool(found.get("topic"))
-    if _is_zero(found.get("origin")):
-        found["origin"] = None
-    if kind is not None and kind not in ("line", "grid"):
-        found.pop("spacing", None)
-    sized = kind == "line" or (grid and not file and found.get("columns") and found.get("rows"))
-    if sized and not found.get("spacing"):
-        found["spacing"] = 1.0
-    if kind == "roads" and list(found.get("features") or ()) == _PLANE:
-        found["features"] = None
-    elif kind in ("line", "grid"):
-        found.pop("features", None)
-    return found
-
-
-def effective(section: Mapping[str, Any], base_dir: Path | None = None) -> dict[str, Any]:
-    """Return a section ``map`` without the keys of a grid that have no effect.
-
-    Args:
-        section: plain data.
-        base_dir: folder that a file whose name does not say what it is, is looked for in first.
-    """
-    kind, name, topic = section.get("kind"), section.get("file"), section.get("topic")
-    file = name if isinstance(name, str) else ""
-    if kind is None and file:
-        kinds = kinds_of_file(file)
-        kind = kinds[0] if len(kinds) == 1 else None
-    if kind != "grid" and not topic:
-        return dict(section)
-    if topic:
-        return without_effect(section, "topic")
-    if file and not kinds_of_file(file):  # its name does not say what it is
-        try:
-            file = find_map(file, base_dir).name
-        except ActiveSensingError:
-            return dict(section)
-    return without_effect(section, file_kind(file))
-
-
-def _is_zero(origin: Any) -> bool:
-    return isinstance(origin, list | tuple) and len(origin) == 2 and not any(origin)
+    return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)
 
 
 # -- which places they were ------------------------------------------------------------------------

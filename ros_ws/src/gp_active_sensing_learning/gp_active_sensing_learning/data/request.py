@@ -121,7 +121,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
             section = run.config.get("map")
             kept = dict(run.config)
             if isinstance(section, Mapping):
-                kept["map"] = to_mapping(stored_map(section, run.start, base_dir=path))
+                kept["map"] = to_mapping(stored_map(section, run.start))
             config, topology = _sections(kept, asked.overrides, path)
             if not asked.overrides and not kept["map"]["topic"]:  # which grows
                 check_places(run.start, topology, path)

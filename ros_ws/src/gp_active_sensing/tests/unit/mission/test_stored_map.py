@@ -20,7 +20,7 @@ from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.topology.kept_maps import keep_map
-from gp_active_sensing.topology.stored import comparable, mark_of_places, other_places
+from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing_learning.data.request import RowRequest, load_readings
 from tests.journals import change_events
@@ -187,25 +187,6 @@ def test_where_the_directory_is_free_to_choose_a_new_mission_begins(
     assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
 
 
-def test_runs_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    """They have neither marks nor what was worked out, and [0, 0] for an origin nobody gave."""
-    section, run = on_files(tmp_path)["areas"], tmp_path / "run"
-    drive = Drive(run, map=section)
-    names = cut_off(drive)
-
-    def forget(events: list[dict[str, Any]]) -> None:
-        del events[0]["map"], events[0]["places"]
-
-    change_events(run / "journal.jsonl", forget)
-    path = run / "config.yaml"
-    config = yaml.safe_load(path.read_text("utf-8"))
-    config["map"]["origin"] = [0.0, 0.0]
-    path.write_text(yaml.safe_dump(config), "utf-8")
-    same_places(names, run)
-    drive.start()
-    assert drive.built.mission.loop.topology.names == names
-
-
 # -- configurations of other versions -----------------------------------------------------------
 
 
@@ -233,44 +214,6 @@ def test_a_key_that_a_run_does_not_know_has_its_default(tmp_path: Path) -> None:
     change_config(tmp_path / "run", lambda config: config["map"].pop("columns"))
     with pytest.raises(RunError, match=r"different: map\.columns\. Start the node with the same"):
         drive.start()
-
-
-def test_a_key_without_effect_that_is_refused_now_does_no_harm(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    drive = Drive(run)
-    names = cut_off(drive)
-    change_config(run, lambda config: config["map"].update(inflation=0.3, unknown="free"))
-    same_places(names, run)
-    drive.start()
-    assert drive.built.mission.loop.topology.names == names
-    drive.kill()
-    change_config(run, lambda config: config["map"].update(moves="free"))
-    with pytest.raises(RunError, match=r"different: map\.moves\."):
-        drive.start()
-
-
-def test_a_simulation_with_such_a_key_goes_on(tmp_path: Path) -> None:
-    scenario = simulated(on_files(tmp_path)["map_server"])
-    run = tmp_path / "run"
-    whole = run_scenario(scenario, run)
-    change_config(run, lambda config: config["map"].update(columns=4, value="depth"))
-    change_config(run, lambda config: config["map"].pop("geofence"))
-    assert run_scenario(scenario, run, resume=True).rmspe == whole.rmspe
-
-
-def test_what_has_no_effect_is_no_difference() -> None:
-    grid = {"kind": "grid", "columns": 4, "rows": 3}
-    before = {**grid, "spacing": 1.0, "inflation": 0.2, "origin": [0.0, 0.0], "features": ["x"]}
-    assert comparable(before) == comparable({**grid, "spacing": 0.0, "origin": None})
-    roads = {"kind": "roads", "file": "town"}
-    assert comparable({**roads, "spacing": 1.0}) == comparable({**roads, "spacing": 0.0})
-    assert comparable({**roads, "features": ["x", "y"]})["features"] is None
-    assert comparable({**roads, "features": ["x", "length"]})["features"] == ["x", "length"]
-    assert comparable({**grid, "spacing": 0.0})["spacing"] == 1.0
-    areas = {"kind": "grid", "outline": [[0, 0], [9, 9]], "columns": 0, "rows": 0}
-    assert comparable({**areas, "spacing": 0.0})["spacing"] == 0.0
-    assert comparable({"file": "house", "inflation": 0.3})["inflation"] == 0.3
-    assert "inflation" not in comparable({"file": "lake.plan", "inflation": 0.3})
 
 
 # -- marks ----------------------------------------------------------------------------------------

@@ -310,10 +310,3 @@ def test_columns_that_cannot_be_weights(tmp_path: Path) -> None:
         build("direction")
     with pytest.raises(MapError, match="'rare' was asked for, but segment 'a' has none"):
         build("rare")
-
-
-def test_what_an_earlier_version_stated_of_every_map_is_still_read() -> None:
-    """Runs and bags of before `spacing` could be left out say its default of then."""
-    assert MapConfig(kind="roads", file="town.geojson", spacing=1.0).kind == "roads"
-    with pytest.raises(ConfigError, match="spacing: has no meaning for kind 'roads'"):
-        MapConfig(kind="roads", file="town.geojson", spacing=2.0)
