@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
-from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -26,21 +27,16 @@ _ONLY = {
     "time_scale": ("gp",),
     "file": ("table", "raster"),
     "value_columns": ("table",),
-    "slots": ("table",),
-    "layout": ("table",),
     "time_column": ("table",),
     "between": ("table", "raster"),
     "start_time": ("table", "raster"),
     "fill": ("table",),
     "cell": ("raster",),
     "origin": ("raster",),
-    "row_order": ("raster",),
     "layer": ("raster",),
-    "layers": ("raster",),
     "slot_seconds": ("raster",),
     "formula": ("formula",),
     "function": ("function",),
-    "fit": ("function",),
     "plume": ("plume",),
 }
 """Keys that mean something for some kinds only."""
@@ -56,6 +52,17 @@ _REQUIRED = {
 class FieldConfig:
     """The truth: what the sensor would read without noise."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "smoothness": f"was removed; a draw of graph_matern has the smoothness {SMOOTHNESS:g}",
+            "layout": "was removed; give time_column for a table with a line for each time",
+            "slots": "was removed; name the columns by their time slots: v_900_1800",
+            "row_order": "was removed; the first row is the northern edge: numpy.flipud turns it",
+            "layers": "was removed; give slot_seconds for layers that follow one another in time",
+            "fit": "was removed; give the map the domain of the function (map.low, map.high)",
+        }
+    )
+
     kind: str = param(
         "gp",
         help="a draw from a Gaussian process, a table of the places, a raster, a formula, a test "
@@ -69,9 +76,6 @@ class FieldConfig:
         "se",
         help="covariance function of the draw (gp): of the features, or graph_matern, of how "
         "places are joined",
-    )
-    smoothness: float = param(
-        SMOOTHNESS, help="graph_matern: smoothness of the draw (gp)", above=0.0, high=20.0
     )
     length_scale: float | tuple[float, ...] | None = param(
         None,
@@ -106,29 +110,17 @@ class FieldConfig:
     value_columns: tuple[str, ...] = param(
         (),
         help="instead of value_column, the columns of a table whose values change with time, one "
-        "a time slot; * stands for anything: [v_*_mps]",
-    )
-    slots: tuple[float, ...] = param(
-        (),
-        help="when each of value_columns begins; [] = the two numbers in its name (v_900_1800)",
-        unit="s of the table's clock",
-        low=-HUGE,
-        high=HUGE,
-    )
-    layout: str = param(
-        "long",
-        help="long: a line for each place (table); wide: a line for each time, a column for each "
-        "place under its name",
-        choices=("long", "wide"),
+        "a time slot that its name says (v_900_1800); * stands for anything: [v_*_mps]",
     )
     time_column: str = param(
-        "time",
-        help="layout wide: column with the times, in seconds or as dates (2026-05-01T12:00:00Z)",
+        "",
+        help="column with the times, in seconds or as dates (2026-05-01T12:00:00Z), of a table "
+        'with a line for each time and a column for each place; "" = a line for each place (table)',
     )
     between: str = param(
         "step",
         help="the value between slots: that of the slot, or linear from middle to middle (table, "
-        "layers of a raster); in a wide table from line to line",
+        "layers of a raster); in a table with a time_column from line to line",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
@@ -173,21 +165,16 @@ class FieldConfig:
         "the .asc or .tif file says, arrays need it",
         unit="m",
     )
-    row_order: str = param(
-        "north_first",
-        help="what an array's first row is, the northern edge or the southern one (raster)",
-        choices=("north_first", "south_first"),
-    )
     layer: int | None = param(
         None, help="which layer of an array with three axes, from 0 (raster)", low=0
     )
-    layers: str = param(
-        "one",
-        help="one: the field stands still; all: the first of three axes is time (raster)",
-        choices=("one", "all"),
-    )
     slot_seconds: float | None = param(
-        None, help="layers all: how long each layer counts", unit="s", above=0.0, high=HUGE
+        None,
+        help="how long each layer of an array with three axes counts; null = one layer, and the "
+        "field stands still (raster)",
+        unit="s",
+        above=0.0,
+        high=HUGE,
     )
     formula: str | None = param(
         None,
@@ -200,14 +187,10 @@ class FieldConfig:
         "(function)",
         choices=tuple(FUNCTIONS),
     )
-    fit: bool = param(
-        False,
-        help="stretch the map to the function's own domain, feature by feature (function)",
-    )
     plume: PlumeConfig = dataclasses.field(default_factory=PlumeConfig)
 
     def __post_init__(self) -> None:
-        problems = kernel_problems(self.kernel, self.smoothness)
+        problems = kernel_problems(self.kernel, SMOOTHNESS)
         if self.kind == "gp" and self.length_scale is None:
             problems.append("length_scale: is required for a field of kind gp")
         for key, kinds in _REQUIRED.items():
@@ -218,7 +201,7 @@ class FieldConfig:
                 Formula(self.formula)
             except ConfigError as error:
                 problems += [f"formula: {problem}" for problem in error.problems]
-        problems += self._slot_problems() + self._layer_problems()
+        problems += self._time_problems() + self._layer_problems()
         for field in dataclasses.fields(self):
             kinds = _ONLY.get(field.name, _KINDS)
             if self.kind not in kinds and getattr(self, field.name) != _default(field):
@@ -237,35 +220,18 @@ class FieldConfig:
     def _layer_problems(self) -> list[str]:
         if self.kind != "raster":
             return []
-        if self.layers == "all":
-            problems = [] if self.slot_seconds else ["slot_seconds: is required for layers: all"]
-            if self.layer is not None:
-                problems.append("layer: picks one layer, and layers: all takes them all")
-            return problems
+        if self.slot_seconds is not None:
+            one = self.layer is not None
+            return ["layer: picks one layer, and slot_seconds takes them all"] if one else []
         return [
-            f"{key}: is for layers: all, which change with time"
-            for key, default in (("slot_seconds", None), ("between", "step"), ("start_time", None))
+            f"{key}: is for layers that change with time; give slot_seconds"
+            for key, default in (("between", "step"), ("start_time", None))
             if getattr(self, key) != default
         ]
 
-    def _slot_problems(self) -> list[str]:
-        if self.layout == "wide":
-            return [
-                f"{key}: is for layout: long; a wide table says its times in time_column"
-                for key in ("slots", "value_columns")
-                if getattr(self, key)
-            ]
-        if self.kind == "table" and self.time_column != "time":
-            return ["time_column: is for layout: wide"]
-        slots, columns = self.slots, self.value_columns
-        if not slots:
-            return []
-        if not columns:
-            return ["slots: needs value_columns, the column of each slot"]
-        if any(b <= a for a, b in pairwise(slots)):
-            return [f"slots: expected times that increase, got {list(slots)}"]
-        if len(slots) != len(columns) and not any(set(c) & set(WILD) for c in columns):
-            return [f"slots: expected one for each of {len(columns)} columns, got {len(slots)}"]
+    def _time_problems(self) -> list[str]:
+        if self.time_column and self.value_columns:
+            return ["value_columns: is for a line for each place, without a time_column"]
         return []
 
 

@@ -6,13 +6,17 @@ height that it is mixed through is part of the rate):
     c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
     s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du
 
-where a is the age of a puff and A the time since the source began. [Seinfeld2016, Sec. 18]
+where a is the age of a puff and A 20 lifetimes: the source has been there for long.
+[Seinfeld2016, Sec. 18]
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +43,13 @@ _CELLS = 2_000_000
 class PlumeConfig:
     """A source and the flow that carries what it gives off."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "turn_rate": "was removed; the flow turns by swing and swing_period",
+            "begin": "was removed; the source has been there for long when the mission begins",
+        }
+    )
+
     source: tuple[float, float] = param(
         (0.0, 0.0), help="where the source is when the mission begins", unit="m"
     )
@@ -62,9 +73,6 @@ class PlumeConfig:
         low=-360.0,
         high=360.0,
     )
-    turn_rate: float = param(
-        0.0, help="how fast the flow turns, counter-clockwise", unit="deg/s", low=-360.0, high=360.0
-    )
     swing: float = param(
         0.0, help="the flow swings to either side by so much", unit="deg", low=0.0, high=180.0
     )
@@ -77,13 +85,6 @@ class PlumeConfig:
     diffusivity: float = param(1.0, help="how fast puffs spread", unit="m²/s", low=0.0, high=1e9)
     lifetime: float = param(
         3600.0, help="decay: after so long 1/e is left of a puff", unit="s", above=0.0, high=1e12
-    )
-    begin: float | None = param(
-        None,
-        help="time of the mission at which the source begins; null = it has been there for long",
-        unit="s",
-        low=-1e12,
-        high=1e12,
     )
 
     def __post_init__(self) -> None:
@@ -107,13 +108,11 @@ class PlumeConfig:
         # A swing within the time between two puffs would be missed.
         if self.swing > 0.0 and self.flow_speed > 0.0:
             bounds.append(0.05 * self.swing_period)
-        if self.turn_rate and self.flow_speed > 0.0:
-            bounds.append(18.0 / abs(self.turn_rate))
         return min(bounds)
 
     @property
     def puffs(self) -> int:
-        """How many puffs make the plume of a source that has been there for long."""
+        """How many puffs make the plume."""
         ratio = _LIFETIMES * self.lifetime / self.spacing if self.spacing > 0.0 else math.inf
         return math.ceil(min(ratio, 1e18))
 
@@ -129,11 +128,8 @@ class PlumeField:
     def __init__(self, config: PlumeConfig, positions: FloatArray) -> None:
         self._config = config
         self._positions = np.asarray(positions, dtype=np.float64)
-        self._changes = (
-            config.begin is not None
-            or any(config.source_velocity)
-            or (config.flow_speed > 0.0 and (bool(config.turn_rate) or config.swing > 0.0))
-        )
+        swings = config.flow_speed > 0.0 and config.swing > 0.0
+        self._changes = any(config.source_velocity) or swings
 
     @property
     def changes(self) -> bool:
@@ -144,10 +140,7 @@ class PlumeField:
         """Return the (n,) concentrations at a time of the mission [s]. O(n · puffs)."""
         config = self._config
         total = np.zeros(len(self._positions))
-        since = math.inf if config.begin is None else seconds - config.begin
-        oldest = min(_LIFETIMES * config.lifetime, since)
-        if oldest <= 0.0:
-            return total
+        oldest = _LIFETIMES * config.lifetime
         stretches = max(1, math.ceil(oldest / (_NODES * config.spacing)))
         count, half = _NODES * stretches, 0.5 * oldest / stretches
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -181,5 +174,5 @@ class PlumeField:
         """Return the flow at times, (..., 2) [m/s]."""
         config = self._config
         swing = config.swing * np.sin(2.0 * np.pi * times / config.swing_period)
-        angle = np.deg2rad(config.flow_direction + config.turn_rate * times + swing)
+        angle = np.deg2rad(config.flow_direction + swing)
         return config.flow_speed * np.stack([np.cos(angle), np.sin(angle)], axis=-1)

@@ -123,9 +123,9 @@ def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundT
     """
     rasters = read_rasters(path, config, topology.datum)
     values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
-    if config.layers == "one":
+    length = config.slot_seconds
+    if length is None:
         return GroundTruth(values[0])
-    length = config.slot_seconds or 1.0
     slots = tuple(Slot(k * length, (k + 1) * length) for k in range(len(rasters)))
     linear, start = config.between == "linear", config.start_time or 0.0
     return TimeSeriesField(slots, values, linear=linear, start=start)
@@ -167,7 +167,7 @@ def read_rasters(
 
     Args:
         path: ``.asc``, ``.tif``, ``.tiff``, ``.npy`` or ``.npz``.
-        config: origin, size of a cell, order of the rows, name and layer of the array; what it
+        config: origin, size of a cell, name and layer of the array; what it
             leaves out an ``.asc`` or ``.tif`` file says itself.
         datum: longitude and latitude of the map's origin [degree], for a GeoTIFF that says where
             on Earth it lies; None where it is not known.
@@ -187,11 +187,9 @@ def read_rasters(
             f"{suffix!r}; GDAL turns others into the first: gdal_translate -of AAIGrid IN OUT.asc"
         )
         raise MapError(msg)
-    for key, default in (("row_order", "north_first"), ("layer", None), ("layers", "one")):
-        if getattr(config, key) != default:
-            msg = (
-                f"field.{key}: is for .npy and .npz, an ESRI ASCII grid is one raster, north first"
-            )
+    for key in ("layer", "slot_seconds"):
+        if getattr(config, key) is not None:
+            msg = f"field.{key}: is for .npy, .npz and .tif, an ESRI ASCII grid is one layer"
             raise MapError(msg)
     values, origin, cell = read_ascii_grid(path)
     return [Raster(values[::-1], config.origin or origin, config.cell_size or cell)]
@@ -202,10 +200,7 @@ def _from_geotiff(
 ) -> list[Raster]:
     from gp_active_sensing.topology.loaders.geotiff import read_geotiff
 
-    if config.row_order != "north_first":
-        msg = "field.row_order: is for .npy and .npz, a GeoTIFF says itself how its rows run"
-        raise MapError(msg)
-    bands = None if config.layers == "all" else (config.layer or 0,)
+    bands = (config.layer or 0,) if config.slot_seconds is None else None
     values, origin, cell = read_geotiff(path, bands, datum, MAX_CELLS)
     return [Raster(layer, config.origin or origin, config.cell_size or cell) for layer in values]
 
@@ -223,23 +218,21 @@ def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
     if not 0 < layers.size <= MAX_CELLS:
         msg = f"{path}: expected 1 … {MAX_CELLS} cells, got shape {array.shape}"
         raise MapError(msg)
-    values = np.asarray(layers, dtype=np.float64)
+    values = np.asarray(layers, dtype=np.float64)[:, ::-1]
     if np.isinf(values).any():
-        _, row, column = np.argwhere(np.isinf(values))[0]
+        _, row, column = np.argwhere(np.isinf(layers))[0]
         msg = f"{path}: row {row}, column {column}: expected a finite number or NaN, got infinity"
         raise MapError(msg)
-    if config.row_order == "north_first":
-        values = values[:, ::-1]
     x, y = config.origin or (0.0, 0.0)
     return [Raster(layer, (x, y), config.cell_size or (1.0, 1.0)) for layer in values]
 
 
 def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:
     """Return the (k, rows, columns) layers that are wanted."""
-    if config.layers == "all":
+    if config.slot_seconds is not None:
         if array.ndim == 3:
             return array
-        msg = f"{path}: field.layers: all expects an array with 3 axes, got shape {array.shape}"
+        msg = f"{path}: field.slot_seconds: expects an array with 3 axes, got shape {array.shape}"
         raise MapError(msg)
     if config.layer is not None and array.ndim == 3:
         if config.layer >= len(array):
@@ -250,7 +243,7 @@ def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:
         return array[None]
     wanted = "3 axes (field.layer picks one)" if config.layer is not None else "2 axes"
     hint = (
-        "; pick one with field.layer, or take them as times with field.layers: all"
+        "; pick one with field.layer, or take them as times with field.slot_seconds"
         if array.ndim == 3
         else ""
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,7 +19,6 @@ __all__ = [
     "check_slots",
     "fill_from_other_slots",
     "slot_in",
-    "with_ends",
 ]
 
 _TIMES = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)_(\d+(?:\.\d+)?)(?![\d.])")
@@ -145,9 +143,3 @@ def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[Fl
         is_later = np.abs(middles[later] - middles[gaps]) < np.abs(middles[earlier] - middles[gaps])
         filled[gaps, place] = values[np.where(is_later, later, earlier), place]
     return filled, int(np.count_nonzero(empty & ~np.isnan(filled)))
-
-
-def with_ends(begins: Sequence[float]) -> tuple[Slot, ...]:
-    """Return slots that each end where the next begins; the last is as long as the one before."""
-    ends = [*begins[1:], 2.0 * begins[-1] - begins[-2] if len(begins) > 1 else math.inf]
-    return tuple(Slot(a, b) for a, b in zip(begins, ends, strict=True))

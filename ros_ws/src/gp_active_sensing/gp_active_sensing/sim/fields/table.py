@@ -22,7 +22,6 @@ from gp_active_sensing.sim.fields.slots import (
     check_slots,
     fill_from_other_slots,
     slot_in,
-    with_ends,
 )
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.loaders.drafts import number_of
@@ -67,7 +66,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
         MapError: a table that cannot be used; the message says the line, or the places without a
             value.
     """
-    if config.layout == "wide":
+    if config.time_column:
         cells = _wide(path, config, topology)
     else:
         cells = _edges(path, config) if is_xml(path) else _columns(path, config)
@@ -124,7 +123,7 @@ def _without_gaps(
 def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
     """Read a CSV table with a line for each time."""
     if is_xml(path):
-        msg = f"{path}: field.layout: wide is for CSV tables; XML has its own"
+        msg = f"{path}: field.time_column: is for CSV tables; XML says its times itself"
         raise MapError(msg)
     clock = config.time_column
     with Table(path, MapError, missing=_EMPTY) as table:
@@ -148,10 +147,10 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
 
 def _edges(path: Path, config: FieldConfig) -> _Cells:
     """Read SUMO's edgeData."""
-    if config.value_columns or config.slots:
+    if config.value_columns:
         msg = (
-            f"{path}: field.value_columns and field.slots are for CSV tables; XML says its time "
-            "slots itself (field.value_column names the attribute, such as speed)"
+            f"{path}: field.value_columns: is for CSV tables; XML says its time slots itself "
+            "(field.value_column names the attribute, such as speed)"
         )
         raise MapError(msg)
     slots, rows = read_edgedata(path, config.value_column)
@@ -190,20 +189,12 @@ def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, .
         columns += [name for name in found if name not in columns]
     if not config.value_columns:
         return columns, ()
-    if config.slots:
-        if len(config.slots) != len(columns):
-            msg = (
-                f"{path}: field.slots: expected one for each of {len(columns)} columns "
-                f"({', '.join(columns)}), got {len(config.slots)}"
-            )
-            raise MapError(msg)
-        return columns, with_ends(config.slots)
     timed = [(slot_in(name), name) for name in columns]
     without = [name for slot, name in timed if slot is None]
     if without:
         msg = (
             f"{path}: column {without[0]!r} of field.value_columns does not say its time slot, as "
-            "v_900_1800 does; say when each begins as field.slots, or name other columns"
+            "v_900_1800 does; name it like that, or name other columns"
         )
         raise MapError(msg)
     ordered = sorted((slot, name) for slot, name in timed if slot is not None)

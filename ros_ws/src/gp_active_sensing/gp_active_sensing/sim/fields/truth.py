@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.kernels import SMOOTHNESS, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import HUGE, FieldConfig
 from gp_active_sensing.sim.fields.formula import CONSTANTS, FUNCTION_NAMES, FUNCTIONS, Formula
@@ -127,10 +127,6 @@ def _of_function(config: FieldConfig, topology: Topology) -> FloatArray:
         )
         raise ConfigError(msg)
     low, high = np.array(function.low), np.array(function.high)
-    if config.fit:
-        start, end = features.min(axis=0), features.max(axis=0)
-        share = (features - start) / np.where(end > start, end - start, 1.0)
-        return function.value(low + share * (high - low))
     margin = _EDGE * (high - low)
     outside = ((features < low - margin) | (features > high + margin)).any(axis=1)
     if outside.any():
@@ -139,8 +135,7 @@ def _of_function(config: FieldConfig, topology: Topology) -> FloatArray:
         msg = (
             f"field.function: {config.function} has the domain {box}, {int(outside.sum())} of "
             f"{topology.n} places lie outside, such as {topology.names[place]!r} "
-            f"({_shown(topology, place)}); give the map that extent, or stretch it with "
-            "field.fit: true"
+            f"({_shown(topology, place)}); give the map that extent"
         )
         raise ConfigError(msg)
     return function.value(features)
@@ -277,7 +272,7 @@ def _root(config: FieldConfig, topology: Topology) -> _Root:
         from gp_active_sensing.belief import GraphCovariance, HyperParameters
         from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
 
-        kernel = build_graph_kernel(config.kernel, config.smoothness)
+        kernel = build_graph_kernel(config.kernel, SMOOTHNESS)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
         return GraphCovariance(kernel, laplacian_spectrum(topology.links), one).times_root
     features = topology.features

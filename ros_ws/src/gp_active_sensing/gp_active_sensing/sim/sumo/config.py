@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -13,6 +16,14 @@ __all__ = ["TrafficConfig"]
 @dataclass(frozen=True)
 class TrafficConfig:
     """The traffic of a field of kind sumo; the map's segments are SUMO's edges of the same id."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "step_length": 'was removed; give options: ["--step-length", "0.5"]',
+            "seed": "was removed; SUMO's seed is that of the scenario",
+            "teleport_after": 'was removed; give options: ["--time-to-teleport", "300"]',
+        }
+    )
 
     net: str | None = param(
         None, help="SUMO's network, .net.xml(.gz): one that ships with the maps, or a path"
@@ -32,28 +43,11 @@ class TrafficConfig:
         low=0.0,
         high=1e9,
     )
-    step_length: float | None = param(
-        None,
-        help="a step of the simulation; null = what SUMO or its config says, 1 s",
-        unit="s",
-        low=0.001,
-        high=10.0,
-    )
-    seed: int | None = param(
-        None, help="SUMO's own seed; null = that of the scenario", low=0, high=2**31 - 1
-    )
     rerouting: float | None = param(
         None,
         help="share of the other cars that look for a faster way every 300 s; null = as SUMO",
         low=0.0,
         high=1.0,
-    )
-    teleport_after: float | None = param(
-        None,
-        help="a car that has stood so long is moved on along its way; null = as SUMO, 300 s",
-        unit="s",
-        above=0.0,
-        high=1e9,
     )
     window: float = param(
         300.0,

@@ -310,17 +310,11 @@ def build_traffic(
     if problems:
         raise ConfigError(problems)
     require_sumo()
-    arguments = [*arguments_of(files), "--seed", str(seed if config.seed is None else config.seed)]
+    arguments = [*arguments_of(files), "--seed", str(seed)]
     arguments += ["--random", "false", "--ignore-route-errors", "true", "--no-warnings", "true"]
     arguments += ["--no-step-log", "true", "--duration-log.disable", "true", "--threads", "1"]
-    for option, value in (
-        ("--step-length", config.step_length),
-        ("--device.rerouting.probability", config.rerouting),
-        ("--time-to-teleport", config.teleport_after),
-    ):
-        if value is not None:
-            arguments += [option, f"{value:g}"]
     if config.rerouting is not None:
+        arguments += ["--device.rerouting.probability", f"{config.rerouting:g}"]
         arguments += ["--device.rerouting.period", "300"]
     arguments += config.options
     return LiveTraffic(topology, config, arguments, scale=field.scale, offset=field.offset)

@@ -138,7 +138,7 @@ FILLED = [
     ("one.csv", ONE, {}),
     ("slots.csv", SLOTS, {"value_columns": ("v_*",)}),
     ("linear.csv", SLOTS, {"value_columns": ("v_*",), "between": "linear"}),
-    ("wide.csv", WIDE, {"layout": "wide"}),
+    ("wide.csv", WIDE, {"time_column": "time"}),
     ("edges.xml", EDGES, SPEED),
     ("two.xml", TWO, SPEED),
 ]
@@ -189,7 +189,7 @@ def test_all_other_fields_are_known_everywhere(tmp_path: Path) -> None:
         FieldConfig(kind="gp", length_scale=2.0),
         FieldConfig(kind="gp", length_scale=2.0, time_scale=9.0),
         FieldConfig(kind="formula", formula="x + t"),
-        FieldConfig(kind="raster", layers="all", slot_seconds=1.0, **raster),
+        FieldConfig(kind="raster", slot_seconds=1.0, **raster),
         FieldConfig(kind="raster", layer=0, **raster),
     ):
         known = build_truth(config, LINE, 0).known(1.0)

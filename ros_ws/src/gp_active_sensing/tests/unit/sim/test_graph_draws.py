@@ -40,8 +40,6 @@ def test_the_seed_keys_the_draw() -> None:
     first, again, other = (build_truth(config, GRID, seed).at(0.0) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
-    rough = build_truth(from_mapping(FieldConfig, FIELD | {"smoothness": 0.5}), GRID, 1).at(0.0)
-    assert not np.allclose(first, rough)
 
 
 def test_a_draw_may_drift() -> None:
@@ -58,5 +56,3 @@ def test_what_does_not_fit() -> None:
     several = from_mapping(FieldConfig, FIELD | {"length_scale": [1.0, 2.0]})
     with pytest.raises(ConfigError, match=r"graph_matern needs one length_scale \[m\]"):
         build_truth(several, GRID, 1)
-    with pytest.raises(ConfigError, match="smoothness: is for graph_matern, the kernel is 'se'"):
-        from_mapping(FieldConfig, {"length_scale": 1.0, "smoothness": 0.5})

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, build_truth
+from gp_active_sensing.sim.fields.plume import PlumeConfig
+from gp_active_sensing.sim.sumo.config import TrafficConfig
 from gp_active_sensing.topology import make_grid, make_line
 
 TABLE = """time,0,note,2,1
@@ -23,7 +26,7 @@ TABLE = """time,0,note,2,1
 def wide(tmp_path: Path, text: str = TABLE, **keys: object) -> GroundTruth:
     path = tmp_path / "series.csv"
     path.write_text(text, encoding="utf-8")
-    config = FieldConfig(kind="table", file=str(path), layout="wide", **keys)  # type: ignore[arg-type]
+    config = FieldConfig(kind="table", file=str(path), **{"time_column": "time", **keys})  # type: ignore[arg-type]
     return build_truth(config, make_line(3, 1.0), 0)
 
 
@@ -96,41 +99,33 @@ def test_a_long_series_is_read_and_asked_quickly(tmp_path: Path) -> None:
         assert truth.at(60.0 * i).tolist() == [i, i + 1, near + 2]
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"layout": "wide", "slots": (1.0,)}, "slots: is for layout: long"),
-        ({"layout": "wide", "value_columns": ("a",)}, "value_columns: is for layout: long"),
-        ({"time_column": "t"}, "time_column: is for layout: wide"),
-    ],
-)
-def test_configurations_of_tables(keys: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        FieldConfig(kind="table", file="a.csv", **keys)  # type: ignore[arg-type]
+def test_a_table_with_a_column_of_times_has_no_other_columns() -> None:
+    with pytest.raises(ConfigError, match="value_columns"):
+        FieldConfig(kind="table", file="a.csv", time_column="t", value_columns=("a",))
 
 
 def layers(tmp_path: Path, array: np.ndarray, **keys: object) -> GroundTruth:
     path = tmp_path / "series.npz"
     np.savez(path, value=array)
-    given = {"cell": 1.0, "origin": (-0.5, -0.5), "layers": "all", "slot_seconds": 10.0, **keys}
+    given = {"cell": 1.0, "origin": (-0.5, -0.5), "slot_seconds": 10.0, **keys}
     config = FieldConfig(kind="raster", file=str(path), **given)  # type: ignore[arg-type]
     return build_truth(config, make_grid(3, 2, 1.0), 0)
 
 
 def test_each_layer_counts_for_its_slot(tmp_path: Path) -> None:
     array = np.arange(18, dtype=float).reshape(3, 2, 3)
-    truth = layers(tmp_path, array, row_order="south_first")
+    truth = layers(tmp_path, array[:, ::-1])
     assert truth.changes
     for seconds, layer in ((0.0, 0), (9.9, 0), (10.0, 1), (29.0, 2), (1e9, 2)):
         assert truth.at(seconds).tolist() == array[layer].ravel().tolist()
-    linear = layers(tmp_path, array, row_order="south_first", between="linear", start_time=5.0)
+    linear = layers(tmp_path, array[:, ::-1], between="linear", start_time=5.0)
     np.testing.assert_allclose(linear.at(0.0), array[0].ravel())
     np.testing.assert_allclose(linear.at(5.0), 0.5 * (array[0] + array[1]).ravel())
 
 
 def test_layers_that_cannot_be_used(tmp_path: Path) -> None:
     array = np.zeros((3, 2, 3))
-    with pytest.raises(MapError, match=r"layers: all expects an array with 3 axes, got shape \(2"):
+    with pytest.raises(MapError, match=r"slot_seconds: .* 3 axes, got shape \(2"):
         layers(tmp_path, array[0])
     array[1, 0, 1] = np.nan
     with pytest.raises(MapError, match=r"no data at 1 of 6 places"):
@@ -138,19 +133,33 @@ def test_layers_that_cannot_be_used(tmp_path: Path) -> None:
     array[1, 0, 1] = np.inf
     with pytest.raises(MapError, match=r"row 0, column 1: expected a finite number or NaN"):
         layers(tmp_path, array)
-    with pytest.raises(MapError, match=r"or take them as times with field\.layers: all"):
-        layers(tmp_path, array, layers="one", slot_seconds=None)
+    with pytest.raises(MapError, match=r"or take them as times with field\.slot_seconds"):
+        layers(tmp_path, array, slot_seconds=None)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"layers": "all"}, "slot_seconds: is required for layers: all"),
-        ({"layers": "all", "slot_seconds": 1.0, "layer": 2}, "layer: picks one layer"),
-        ({"slot_seconds": 1.0}, "slot_seconds: is for layers: all"),
-        ({"start_time": 1.0}, "start_time: is for layers: all"),
-    ],
-)
-def test_configurations_of_layers(keys: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        FieldConfig(kind="raster", file="a.npz", **keys)  # type: ignore[arg-type]
+def test_configurations_of_layers() -> None:
+    for key, keys in (
+        ("layer", {"slot_seconds": 1.0, "layer": 2}),
+        ("start_time", {"start_time": 1.0}),
+        ("between", {"between": "linear"}),
+    ):
+        with pytest.raises(ConfigError, match=f"{key}: "):
+            FieldConfig(kind="raster", file="a.npz", **keys)  # type: ignore[arg-type]
+
+
+def test_keys_that_were_removed_say_what_replaces_them() -> None:
+    for config, key, replaced in (
+        (FieldConfig, "layout", "time_column"),
+        (FieldConfig, "layers", "slot_seconds"),
+        (FieldConfig, "slots", "v_900_1800"),
+        (FieldConfig, "row_order", "flipud"),
+        (FieldConfig, "fit", "map.low"),
+        (FieldConfig, "smoothness", "1.5"),
+        (PlumeConfig, "turn_rate", "swing"),
+        (PlumeConfig, "begin", "for long"),
+        (TrafficConfig, "step_length", "options"),
+        (TrafficConfig, "seed", "scenario"),
+        (TrafficConfig, "teleport_after", "options"),
+    ):
+        with pytest.raises(ConfigError, match=f"{key}: was removed; .*{replaced}"):
+            from_mapping(config, {key: 1})

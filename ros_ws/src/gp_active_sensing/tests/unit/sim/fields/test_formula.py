@@ -203,14 +203,10 @@ def test_a_field_of_candidates(name: str) -> None:
     assert not found.changes
 
 
-def test_a_map_is_stretched_to_the_domain_when_asked() -> None:
+def test_a_map_beyond_the_domain_is_refused() -> None:
     grid = make_grid(4, 3, 100.0)
     with pytest.raises(ConfigError, match=r"branin has the domain \[-5, 10\] × \["):
         build_truth(FieldConfig(kind="function", function="branin"), grid, 0)
-    stretched = FieldConfig(kind="function", function="branin", fit=True)
-    found = build_truth(stretched, grid, 0).at(0.0)
-    corners = FUNCTIONS["branin"].value(np.array([[-5.0, 0.0], [10.0, 15.0]]))
-    assert found[[0, -1]] == pytest.approx(corners)
 
 
 def test_another_number_of_features_is_refused() -> None:

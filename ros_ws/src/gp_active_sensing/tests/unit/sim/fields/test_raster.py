@@ -62,9 +62,9 @@ def test_a_plane_is_sampled_exactly(tmp_path: Path) -> None:
     """Bilinear interpolation keeps ``a + b x + c y + d x y``."""
     x, y = np.meshgrid(5.0 + 10.0 * np.arange(8), 5.0 + 10.0 * np.arange(6))
     file = tmp_path / "plane.npy"
-    np.save(file, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y)
+    np.save(file, (2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y)[::-1])
     grid = make_grid(9, 7, 7.7, origin=(5.1, 5.3))
-    found = values(str(file), grid, cell=10.0, origin=(0.0, 0.0), row_order="south_first")
+    found = values(str(file), grid, cell=10.0, origin=(0.0, 0.0))
     x, y = grid.positions.T
     np.testing.assert_allclose(found, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y, rtol=1e-12)
 
@@ -196,12 +196,6 @@ def test_arrays_of_any_number(tmp_path: Path, kind: type) -> None:
     assert values(str(tmp_path / "a.npy"), centres(), **PLACED).tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_order_of_the_rows(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", ARRAY)
-    found = values(str(tmp_path / "a.npy"), centres(), row_order="south_first", **PLACED)
-    assert found.tolist() == [4, 5, 6, 1, 2, 3]
-
-
 def test_archives_with_one_and_several_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", height=ARRAY)
     np.savez_compressed(tmp_path / "two.npz", height=ARRAY, mask=ARRAY > 2)
@@ -319,8 +313,8 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"field\.file: .*no file 'nothing\.asc'"):
         values("nothing.asc", centres())
     file = ascii_file(tmp_path, GRID)
-    for wrong in ({"row_order": "south_first"}, {"layer": 0}):
-        with pytest.raises(MapError, match=r"field\..*: is for \.npy and \.npz"):
+    for wrong in ({"slot_seconds": 1.0}, {"layer": 0}):
+        with pytest.raises(MapError, match=r"field\..*: is for \.npy, \.npz and \.tif"):
             values(file, centres(), **wrong)
 
 
@@ -354,8 +348,6 @@ def test_a_geotiff_in_metres(tmp_path: Path) -> None:
     assert values(file, centres(), layer=1).tolist() == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
     with pytest.raises(MapError, match=r"field\.layer: .*has layers 0 … 1, got 2"):
         values(file, centres(), layer=2)
-    with pytest.raises(MapError, match="a GeoTIFF says itself how its rows run"):
-        values(file, centres(), row_order="south_first")
 
 
 def test_a_geotiff_without_data_somewhere(tmp_path: Path) -> None:
@@ -426,12 +418,13 @@ def test_real_heights() -> None:
     np.testing.assert_allclose(found.reshape(36, 36), np.mean(four, axis=0), rtol=1e-12)
 
 
-def test_real_temperatures_of_a_sea_with_land() -> None:
-    file = real("sst_pacific_monthly.npz")
-    south_west: dict[str, Any] = {"cell": 200e3, "origin": (0.0, 0.0), "row_order": "south_first"}
+def test_real_temperatures_of_a_sea_with_land(tmp_path: Path) -> None:
+    file = str(tmp_path / "sst.npy")
+    with np.load(real("sst_pacific_monthly.npz")) as data:
+        np.save(file, data["sst"][:, ::-1])  # its first row is the southern edge
+    south_west: dict[str, Any] = {"cell": 200e3, "origin": (0.0, 0.0), "layer": 5}
     whole = make_grid(84, 30, 200e3, origin=(100e3, 100e3))
-    layer = {"value_column": "sst", "layer": 5}
     with pytest.raises(MapError, match=r"no data at 259 of 2520 places"):
-        values(file, whole, **layer, **south_west)
+        values(file, whole, **south_west)
     east = make_grid(30, 10, 200e3, origin=(8.1e6, 2.1e6))
-    assert np.isfinite(values(file, east, **layer, **south_west)).all()
+    assert np.isfinite(values(file, east, **south_west)).all()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -86,12 +86,6 @@ def test_columns_are_ordered_by_time_and_scaled(tmp_path: Path) -> None:
     assert [truth.at(t)[0] for t in (0.0, 10.0, 20.0)] == [1, 5, 9]
 
 
-def test_slots_in_the_configuration(tmp_path: Path) -> None:
-    text = TABLE.replace("v_0_10,v_10_20", "night,day")
-    truth = slotted(tmp_path, text, value_columns=("night", "day"), slots=(100.0, 160.0))
-    assert [truth.at(t)[1] for t in (0.0, 59.0, 60.0, 500.0)] == [10, 10, 30, 30]
-
-
 def test_one_column_stands_still(tmp_path: Path) -> None:
     assert not slotted(tmp_path, value_columns=("v_0_10",)).changes
     assert not slotted(tmp_path, value_columns=(), value_column="v_all").changes
@@ -123,7 +117,6 @@ def test_a_place_without_any_value(tmp_path: Path, caplog: pytest.LogCaptureFixt
     [
         (TABLE, {"value_columns": ("w_*",)}, "expected a column 'w_"),
         (TABLE, {"value_columns": ("v_*",)}, "column 'v_all' .* does not say its time slot"),
-        (TABLE, {"value_columns": ("v_[0-9]*",), "slots": (1.0, 2.0)}, "for each of 3 columns"),
         (TABLE.replace("v_10_20", "v_5_20"), {}, "do not overlap, got 0 to 10 s and then 5 to 20"),
         (TABLE.replace("v_10_20", "v_20_10"), {}, "has no length"),
         (TABLE.replace("30,50", "thirty,50"), {}, "line 3, column 'v_10_20': .*got 'thirty'"),
@@ -134,20 +127,6 @@ def test_tables_that_cannot_be_used(
 ) -> None:
     with pytest.raises(MapError, match=message):
         slotted(tmp_path, text, **more)
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"slots": (1.0,)}, "slots: needs value_columns"),
-        ({"value_columns": ("a", "b"), "slots": (2.0, 1.0)}, "slots: expected times that increase"),
-        ({"value_columns": ("a", "b"), "slots": (2.0,)}, "one for each of 2 columns, got 1"),
-        ({"kind": "raster", "between": "linear"}, "between: is for layers: all"),
-    ],
-)
-def test_configurations_that_make_no_sense(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        FieldConfig(**{"kind": "table", "file": "x.csv", **more})
 
 
 # -- SUMO's edgeData ---------------------------------------------------------------------------
@@ -199,7 +178,7 @@ def test_edgedata_that_cannot_be_used(
 
 
 def test_columns_are_not_for_edgedata(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match="are for CSV tables"):
+    with pytest.raises(MapError, match="value_columns: is for CSV tables"):
         truth_of(tmp_path / "e.xml", XML, value_columns=("speed",))
 
 

@@ -65,7 +65,7 @@ def until_done(vehicle: ProbeVehicle, most: int = 500) -> list[Visit]:
 @pytest.mark.parametrize("step", [1.0, 0.5, 0.1])
 def test_a_steady_car_measures_its_speed(step: float) -> None:
     """It enters at the beginning at full speed; what comes before the junction slows it down."""
-    traffic = traffic_of(step_length=step)
+    traffic = traffic_of(options=["--step-length", str(step)])
     trip = drive(traffic, ["eb"], ["ba"])
     ((place, stamp, value),) = trip.visits
     assert traffic.topology.names[place] == "eb"
@@ -80,7 +80,7 @@ def test_measured_times_do_not_depend_on_the_step_much() -> None:
     """Entering and leaving are timed within the steps: long ones give what short ones give."""
     values = []
     for step in (1.0, 0.1):
-        traffic = traffic_of(step_length=step)
+        traffic = traffic_of(options=["--step-length", str(step)])
         # A driver who is perfect: SUMO's others dawdle by the step.
         traffic._running().api.vehicletype.setImperfection(traffic.vehicle._kind, 0.0)
         values.append([v for _, _, v in drive(traffic, ROUND, ["ab"]).visits])
@@ -135,7 +135,7 @@ def test_it_waits_for_a_gap() -> None:
 def test_a_jam_is_teleported_over(tmp_path: Path) -> None:
     """A car stands in the way for ever; SUMO moves the probe on to a later edge."""
     routes = [write_cars(tmp_path / "r.xml", parked_at("bc"))]
-    traffic = traffic_of(routes=routes, begin=60.0, teleport_after=30.0)
+    traffic = traffic_of(routes=routes, begin=60.0, options=["--time-to-teleport", "30"])
     trip = drive(traffic, ROUND, ["ab"])
     values = {traffic.topology.names[p]: v for p, _, v in trip.visits}
     assert list(values) == list(ROUND)
