@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         PolicyRow,
         differences,
         mean_of,
-        paired_difference,
         summary,
     )
 
@@ -54,7 +53,6 @@ __all__ = [
     "load_experiment",
     "load_records",
     "mean_of",
-    "paired_difference",
     "read_experiment",
     "run_experiment",
     "run_trial",
@@ -72,9 +70,6 @@ __getattr__, __dir__ = lazy_names(
         "plan": ("Experiment", "ExperimentConfig", "TrialSpec"),
         "records": ("Loaded", "load_records"),
         "run": ("Outcome", "Progress", "Trial", "run_experiment", "run_trial"),
-        "tables": (
-            *("Estimate", "MetricTable", "PolicyRow"),
-            *("differences", "mean_of", "paired_difference", "summary"),
-        ),
+        "tables": ("Estimate", "MetricTable", "PolicyRow", "differences", "mean_of", "summary"),
     },
 )

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -31,24 +32,27 @@ _ACROSS = 5
 _GREY, _INK, _START = "#c8c8c8", "#222222", "#d55e00"
 
 
+@dataclass(frozen=True)
 class Design:
     """Where one mission went, drawn as in Figures 2 and 3d-f of [Hoang2014].
 
     Args:
-        record: of its trial.
-        readings: observed places that are shown.
+        policy: label.
+        places: observed places, in their order.
+        belief: on the true length-scale after each of them, NaN where there is nothing to show.
     """
 
-    def __init__(self, record: Mapping[str, Any], readings: int) -> None:
-        self.policy: str = record["policy"]
-        stages = stages_until(record, readings) or record["stages"]
-        self.places = [int(stage["location"]) for stage in stages]
-        where = true_weight_indices(record["config"])
-        if stages and len(where) == len(stages[0]["weights"]):
-            where = ()  # it knows the length-scale: there is nothing to show
-        self.belief = [
-            math.fsum(stage["weights"][i] for i in where) if where else math.nan for stage in stages
-        ]
+    policy: str
+    places: list[int]
+    belief: list[float]
+
+
+def _design(record: Mapping[str, Any], readings: int) -> Design:
+    stages = stages_until(record, readings) or record["stages"]
+    where = true_weight_indices(record["config"])
+    shown = where and len(where) < len(stages[0]["weights"])  # otherwise it is known
+    belief = [math.fsum(s["weights"][i] for i in where) if shown else math.nan for s in stages]
+    return Design(record["policy"], [int(stage["location"]) for stage in stages], belief)
 
 
 def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design]]]:
@@ -62,9 +66,8 @@ def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design
         shown = record["seed"] == config.seed_list()[0] and record["budget"] == budget
         if shown and record["stages"]:
             section = record["config"]["map"]
-            found.setdefault(record["configuration"], (section, []))[1].append(
-                Design(record, readings)
-            )
+            designs = found.setdefault(record["configuration"], (section, []))[1]
+            designs.append(_design(record, readings))
     return found
 
 
@@ -132,16 +135,8 @@ def _on_map(panel: Axes, topology: Topology, design: Design) -> None:
 
 # Distinct for most colour-blind readers, and in grey by their markers.
 COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#e69f00",
-    "#222222",
-    "#8c6d31",
-    "#7f7f7f",
-    "#882255",
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222", "#8c6d31"),
+    *("#7f7f7f", "#882255"),
 )
 MARKERS = "os^Dv<>Phd"
 _WIDE = 30

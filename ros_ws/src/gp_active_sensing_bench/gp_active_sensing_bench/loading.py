@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,8 @@ class _ExperimentReader:
     def read(self, mapping: Mapping[str, Any], name: str) -> Experiment | None:
         config = self._try("", partial(from_mapping, ExperimentConfig, mapping))
         base = self._scenario(mapping.get("scenario"))
-        policies = self._policies(mapping.get("policies") or _own_policy(base))
+        own = {} if base is None else {str(base.policy["name"]): base.policy}
+        policies = self._policies(mapping.get("policies") or own)
         overrides = self._overrides(mapping.get("configurations") or {DEFAULT: {}})
         scenarios = self._variants(base, overrides)
         if config is None or base is None or self.problems:
@@ -107,7 +108,7 @@ class _ExperimentReader:
         written = dataclasses.replace(
             config,
             name=config.name or name,
-            scenario=_without(base.to_mapping(), "policy", "seed"),
+            scenario={k: v for k, v in base.to_mapping().items() if k not in ("policy", "seed")},
             policies=policies,
             configurations={
                 label: {key: _at(scenarios[label].to_mapping(), key) for key in flat}
@@ -158,33 +159,30 @@ class _ExperimentReader:
     def _policies(self, given: Any) -> dict[str, dict[str, Any]]:
         """Return label -> policy with every parameter written out."""
         found: dict[str, dict[str, Any]] = {}
-        for label, policy in given.items() if isinstance(given, Mapping) else ():
-            if policy is not None and not isinstance(policy, Mapping):
-                self.problems.append(
-                    f"policies.{label}: expected a mapping such as {{name: bal, horizon: 3}}, got "
-                    f"{type(policy).__name__} {policy!r}"
-                )
-                continue
+        for label, policy in self._mappings("policies", given, "such as {name: bal, horizon: 3}"):
             # A label that is no policy's name needs a name; the error says so.
-            named = {"name": str(label)} if str(label) in registered or not policy else {}
-            whole = {**named, **(policy or {})}
+            named = {"name": label} if label in registered or not policy else {}
+            whole = {**named, **policy}
             built = self._try(f"policies.{label}", partial(build_policy, whole))
             if built is not None:
-                found[str(label)] = {"name": whole["name"], **to_mapping(built)}
+                found[label] = {"name": whole["name"], **to_mapping(built)}
         return found
+
+    def _mappings(self, key: str, given: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield label and mapping, {} for none."""
+        for label, value in given.items() if isinstance(given, Mapping) else ():
+            if value is None or isinstance(value, Mapping):
+                yield str(label), value or {}
+            else:
+                got = f"{type(value).__name__} {value!r}"
+                self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
         """Return label -> ``a.b`` -> value."""
         found: dict[str, dict[str, Any]] = {}
-        for label, overrides in given.items() if isinstance(given, Mapping) else ():
-            if overrides is not None and not isinstance(overrides, Mapping):
-                self.problems.append(
-                    f"configurations.{label}: expected a mapping of keys of the scenario, got "
-                    f"{type(overrides).__name__} {overrides!r}"
-                )
-                continue
-            found[str(label)] = flat_overrides(overrides or {})
-            for key in found[str(label)]:
+        for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
+            found[label] = flat_overrides(overrides)
+            for key in found[label]:
                 instead = {"policy": "policies", "seed": "seeds"}.get(key.split(".")[0])
                 if instead is not None:
                     self.problems.append(
@@ -283,10 +281,6 @@ def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
     return problems
 
 
-def _own_policy(scenario: Scenario | None) -> dict[str, Any]:
-    return {} if scenario is None else {str(scenario.policy["name"]): scenario.policy}
-
-
 def _all_revisit(config: ExperimentConfig) -> bool:
     """Whether every policy may choose observed places again: readings are not places then."""
     names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
@@ -298,10 +292,6 @@ def _build_world(scenario: Scenario) -> int:
     topology = build_world(scenario).topology
     build_loop(scenario, topology)
     return topology.n
-
-
-def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if key not in keys}
 
 
 def _at(mapping: Mapping[str, Any], key: str) -> Any:

@@ -1,35 +1,9 @@
-"""Metrics computed from the record of a trial.
+"""Metrics computed from the record of a trial; ``experiments/README.md`` describes each.
 
-| metric | unit | what |
-| --- | --- | --- |
-| `rmspe` | field unit | root mean squared prediction error over the places not observed, against the noise-free truth |
-| `nlpd` | nat | mean negative log predictive density of the noise-free truth over the same places |
-| `promised_error` | field unit | what the belief promises of the error of its map: root of the places' mean variance, by `map.weights` |
-| `coverage_50` | | share of the true values of these places that are inside the belief's central 50 % interval |
-| `coverage_90` | | share of the true values of these places that are inside the belief's central 90 % interval |
-| `coverage_95` | | share of the true values of these places that are inside the belief's central 95 % interval |
-| `reading_coverage_50` | | probability that a new reading there is inside the belief's central 50 % interval for one, mean over the places |
-| `reading_coverage_90` | | probability that a new reading there is inside the belief's central 90 % interval for one, mean over the places |
-| `reading_coverage_95` | | probability that a new reading there is inside the belief's central 95 % interval for one, mean over the places |
-| `true_weight` | | belief on the field's own length-scale, where the field is drawn from a Gaussian process with the belief's kernel and a length-scale that is among the candidates |
-| `plan_seconds` | s | planning time a stage, mean over the stages so far |
-| `total_plan_seconds` | s | planning time of all stages so far |
-| `expanded` | | planner expansions a stage, mean over the stages so far |
-| `gap` | nat | upper minus lower bound of the decision, mean over the stages so far |
-| `driven_metres` | m | distance driven so far |
-| `average_regret` | field unit | how far the places that were chosen stay behind the best one, mean over the stages so far: `R_T / T` |
-| `cumulative_regret` | field unit | the same added up: `R_T` |
-| `simple_regret` | field unit | the same of the best stage so far |
-| `recommended_regret` | field unit | the same of the place with the best posterior mean, which one would name now |
-| `regret_bound` | field unit | what `R_T` is bounded by with the policy's probability, where that is known |
-| `expert_answers` | | answers of an expert used so far, where the scenario has one |
-
-All are taken after the stage in which so many places are observed for the first time; of a policy
-that may choose observed places again, the stage in which so many readings of the budget are spent.
-Values that stand in for a truth that is not known (`field.fill`) are in none of them.
-A trial has no value where its mission ended earlier, or where the metric has no meaning: regret is
-counted where the policy has an objective, or the scenario says one (`seek`).
-"""  # noqa: E501 - a row of a Markdown table is one line
+A metric is taken after the stage in which so many places are observed for the first time. For a
+policy that may choose observed places again it is the stage in which so many readings of the
+budget are spent.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
@@ -133,14 +109,8 @@ def _scales(value: Any) -> tuple[float, ...]:
 
 def _same(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
     """Compare length-scales; a single one holds for every feature."""
-    size = max(len(first), len(second))
-    if len(first) == 1:
-        first *= size
-    if len(second) == 1:
-        second *= size
-    return len(first) == len(second) and all(
-        math.isclose(a, b, rel_tol=1e-9) for a, b in zip(first, second, strict=True)
-    )
+    fit = len({len(first), len(second)} - {1}) < 2
+    return fit and np.allclose(first, second, rtol=1e-9, atol=0.0)
 
 
 def _last(key: str) -> Callable[[Record, Stages], float | None]:

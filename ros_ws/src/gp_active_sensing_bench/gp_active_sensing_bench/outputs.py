@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,13 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.wording import fixed
 from gp_active_sensing_bench.figures import write_figures
 from gp_active_sensing_bench.metrics import METRICS
-from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded, load_records
+from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded
 from gp_active_sensing_bench.tables import (
-    Estimate,
     MetricTable,
-    PolicyRow,
     differences,
+    grid,
     note_of,
     summary,
     to_csv,
@@ -38,7 +35,6 @@ __all__ = [
     "is_experiment",
     "outcome_mapping",
     "tables_of",
-    "write_comparison",
     "write_outputs",
 ]
 
@@ -122,6 +118,8 @@ def _finite(value: float) -> float | None:
 def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
+    The experiment may go on meanwhile; the files say what is missing.
+
     Args:
         directory: of the experiment, which may go on or have been interrupted.
         loaded: what it holds; None = read it.
@@ -142,7 +140,7 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Experi
     except MissingDependencyError as error:
         logger.warning("no figures: %s", error)
         figures = ()
-    return ExperimentOutputs(page, write_comparison(made.path), figures)
+    return ExperimentOutputs(page, write_whole(made.path / PAGE, _page(loaded)), figures)
 
 
 COLUMNS = 12
@@ -154,21 +152,8 @@ _FROM_ZERO = frozenset(
 )
 
 
-def write_comparison(experiment_dir: Path | str) -> Path:
-    """Write ``report.html`` into an experiment's directory and return its path.
-
-    The page is a function of ``experiment.yaml`` and the records; it may be written while the
-    experiment goes on, and says what is missing.
-
-    Raises:
-        RunError: not an experiment's directory, a damaged record, or the page cannot be written.
-        ConfigError: an ``experiment.yaml`` that cannot be used.
-    """
-    path = Path(experiment_dir)
-    return write_whole(path / PAGE, _fill(load_records(path)))
-
-
-def _fill(loaded: Loaded) -> str:
+def _page(loaded: Loaded) -> str:
+    """Return ``report.html``, a function of ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
     tables = {metric: summary(records, metric, at) for metric in config.metrics}
@@ -177,7 +162,6 @@ def _fill(loaded: Loaded) -> str:
         "comparison.html",
         _SCRIPTS,
         {"policies": list(config.policies), "charts": list(_charts(loaded, tables))},
-        package="gp_active_sensing_bench",
         title=html.escape(f"{config.name} · experiment"),
         heading=html.escape(config.name),
         description=html.escape(config.description),
@@ -190,6 +174,7 @@ def _fill(loaded: Loaded) -> str:
         if config.expected
         else "",
         config=html.escape(written),
+        package="gp_active_sensing_bench",
     )
 
 
@@ -260,40 +245,37 @@ def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
 
 
 def _table(table: MetricTable, note: str, *, mark: bool = False) -> str:
-    columns = _spread(len(table.columns))
-    several = len({row.configuration for row in table.rows}) > 1
-    digits = _digits([cell for row in table.rows for cell in row.cells if cell is not None])
-    unit = f" [{html.escape(table.unit)}]" if table.unit else ""
-    head = '<th class="text">configuration</th>' if several else ""
-    head += '<th class="text">policy</th>'
-    head += "".join(f"<th>{table.columns[c]} readings</th>" for c in columns) + "<th>n</th>"
+    """Return a table as HTML; with `mark`, differences above two standard errors are bold."""
+    caption, head, rows = grid(_thinned(table))
+    labels = len(head) - len(_spread(len(table.columns))) - 1
+
+    def line(tag: str, texts: Sequence[str]) -> str:
+        kinds = [' class="text"' if k < labels else "" for k in range(len(texts))]
+        cells = (f"<{tag}{k}>{text}</{tag}>" for k, text in zip(kinds, texts, strict=True))
+        return f"<tr>{''.join(cells)}</tr>"
+
     body = ""
-    for row in table.rows:
-        cells = f'<td class="text">{html.escape(row.configuration)}</td>' if several else ""
-        cells += f'<td class="text">{html.escape(row.policy)}</td>'
-        cells += "".join(f"<td>{_cell(row.cells[c], digits, mark)}</td>" for c in columns)
-        body += f"<tr>{cells}<td>{_counts(row, columns)}</td></tr>"
+    for row, texts in zip(_thinned(table).rows, rows, strict=True):
+        shown = [html.escape(text) for text in texts]
+        for k, cell in enumerate(row.cells, labels):
+            if mark and cell is not None and abs(cell.mean) > 2.0 * cell.error:
+                shown[k] = f"<b>{shown[k]}</b>"
+        body += line("td", shown)
     return (
-        f'<figure class="table"><h3>{html.escape(table.title)}{unit}</h3>'
-        f'<p class="more">{note}</p><div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
-        "</figure>"
+        f'<figure class="table"><h3>{html.escape(caption)}</h3><p class="more">{note}</p>'
+        f'<div class="scroll"><table>{line("th", head)}{body}</table></div></figure>'
     )
 
 
-def _cell(cell: Estimate | None, digits: int, mark: bool) -> str:
-    if cell is None:
-        return "–"
-    text = fixed(cell.mean, digits)
-    if not math.isfinite(cell.error):
-        return text
-    text = f"{text} ± {cell.error:.{digits}f}"
-    return f"<b>{text}</b>" if mark and abs(cell.mean) > 2.0 * cell.error else text
+def _thinned(table: MetricTable) -> MetricTable:
+    """Return a table with at most `COLUMNS` columns."""
+    kept = _spread(len(table.columns))
 
+    def of(values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(values[k] for k in kept)
 
-def _counts(row: PolicyRow, columns: Sequence[int]) -> str:
-    counts = [row.counts[c] for c in columns]
-    low, high = min(counts, default=0), max(counts, default=0)
-    return str(low) if low == high else f"{low} to {high}"
+    rows = tuple(replace(r, cells=of(r.cells), counts=of(r.counts)) for r in table.rows)
+    return replace(table, columns=of(table.columns), rows=rows)
 
 
 def _spread(count: int) -> list[int]:
@@ -303,22 +285,13 @@ def _spread(count: int) -> list[int]:
     return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})
 
 
-def _digits(cells: Sequence[Estimate]) -> int:
-    """Return the decimals that show two digits of a typical standard error."""
-    sizes = sorted(c.error for c in cells if math.isfinite(c.error) and c.error > 0.0)
-    if not sizes:
-        return 2
-    return min(max(1 - math.floor(math.log10(sizes[len(sizes) // 2])), 0), 6)
-
-
 def _made(loaded: Loaded) -> str:
     """Return what the records were made by: a row for each commit, versions and machine."""
     made: dict[tuple[str, str, str], int] = {}
     for record in loaded.records:
         versions = record.get("versions") or {}
         shown = ", ".join(f"{name} {version}" for name, version in versions.items())
-        platform = record.get("platform") or ""
-        where = platform if isinstance(platform, str) else json.dumps(platform)
+        where = str(record.get("platform") or "")
         key = (str(record.get("commit") or "not known"), shown, where)
         made[key] = made.get(key, 0) + 1
     head = "".join(f'<th class="text">{h}</th>' for h in ("commit", "versions", "machine"))

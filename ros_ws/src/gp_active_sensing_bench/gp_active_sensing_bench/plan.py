@@ -15,7 +15,7 @@ from typing import Any
 from gp_active_sensing.belief import with_mark
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.sim import Scenario, scenario_from_mapping
+from gp_active_sensing.sim import Scenario
 from gp_active_sensing_bench.metrics import METRICS
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "ExperimentConfig",
     "TrialSpec",
     "key_of",
-    "key_today",
     "trials_of",
 ]
 
@@ -160,13 +159,8 @@ class TrialSpec:
 
     def labels(self) -> dict[str, Any]:
         """Return what a record says about where it belongs."""
-        return {
-            "experiment": self.experiment,
-            "configuration": self.configuration,
-            "policy": self.policy,
-            "seed": self.seed,
-            "budget": self.budget,
-        }
+        keys = ("experiment", "configuration", "policy", "seed", "budget")
+        return {key: getattr(self, key) for key in keys}
 
     def __str__(self) -> str:
         budget = "" if self.budget is None else f", {self.budget} readings"
@@ -193,18 +187,6 @@ def key_of(scenario: Mapping[str, Any]) -> str:
     """Return the key of a trial: a hash of its complete scenario mapping, whatever its order."""
     text = json.dumps(scenario, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
-def key_today(scenario: Mapping[str, Any]) -> str:
-    """Return the key that a trial of an earlier version has in this one.
-
-    Keys that were added to scenarios since then have their defaults, which change nothing.
-    Returns "" where this version cannot read the scenario.
-    """
-    try:
-        return key_of(scenario_from_mapping(scenario).to_mapping())
-    except ConfigError:
-        return ""
 
 
 def _marked(scenario: Scenario) -> Scenario:

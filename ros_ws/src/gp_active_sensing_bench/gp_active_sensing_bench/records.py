@@ -7,7 +7,7 @@ line cut short by the kill is not used, said, and removed on resuming.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,6 @@ from gp_active_sensing.util.files import (
     LOCK,
     append_whole,
     cannot,
-    drop_damage,
     open_to_append,
     read_lines,
     take_lock,
@@ -29,8 +28,7 @@ from gp_active_sensing.util.files import (
 )
 from gp_active_sensing.util.yaml_files import load_yaml
 from gp_active_sensing_bench.loading import read_experiment
-from gp_active_sensing_bench.one_field import one_field_notes
-from gp_active_sensing_bench.plan import Experiment, ExperimentConfig, key_today
+from gp_active_sensing_bench.plan import Experiment, ExperimentConfig
 
 __all__ = [
     "CONFIG",
@@ -40,6 +38,7 @@ __all__ = [
     "Loaded",
     "is_empty",
     "load_records",
+    "one_field_notes",
 ]
 
 CONFIG = "experiment.yaml"
@@ -100,6 +99,34 @@ class Loaded:
         return (*notes, *one_field_notes(self.config, self.records))
 
 
+_DRAWN = ("gp", "sumo")
+"""Kinds of fields that differ from seed to seed."""
+
+
+def one_field_notes(
+    config: ExperimentConfig, records: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Yield a sentence for each configuration whose seeds all have the same field.
+
+    Standard errors over such seeds are those of starts and noise. They do not include the
+    variation between fields.
+
+    Args:
+        config: of the experiment.
+        records: of its trials.
+    """
+    if any(key.partition(".")[0] in ("field", "map") for key in config.seeded):
+        return
+    for label in dict.fromkeys(record["configuration"] for record in records):
+        mine = [record for record in records if record["configuration"] == label]
+        fixed = all(record["config"]["field"].get("kind", "gp") not in _DRAWN for record in mine)
+        if fixed and len({record["seed"] for record in mine}) > 1:
+            yield (
+                f"{label}: all seeds have the same field. Standard errors are over starts and "
+                "noise on this one field and say nothing of other fields."
+            )
+
+
 def load_records(directory: Path | str) -> Loaded:
     """Read the directory of an experiment, also of one that goes on or was interrupted.
 
@@ -154,11 +181,8 @@ class ExperimentDirectory:
             RunError: there is no such directory, or it is not an experiment's.
         """
         path = Path(path)
-        if not path.is_dir():
-            msg = f"directory {path} does not exist"
-            raise RunError(msg)
         if not (path / CONFIG).is_file():
-            msg = f"{path} is not the directory of an experiment: it has no {CONFIG}"
+            msg = f"{path} is not the directory of an experiment: there is no {path / CONFIG}"
             raise RunError(msg)
         return cls(path)
 
@@ -191,12 +215,7 @@ class ExperimentDirectory:
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file beside, then rename it: a reader sees the old one or the new one."""
-        path = self.path / name
-        try:
-            path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise cannot(path, "write", error) from error
-        return write_whole(path, text)
+        return write_whole(self.path / name, text)
 
     def forget_failures(self) -> None:
         """Remove the failures, whose trials are about to be tried again. Raises RunError."""
@@ -205,29 +224,18 @@ class ExperimentDirectory:
         except OSError as error:
             raise cannot(self.path / FAILURES, "remove", error) from error
 
-    def drop_damage(self) -> None:
-        """Remove records that cannot be read, and say so: their trials are done again."""
-        drop_damage(self.path / RECORDS)
-
     # -- reading -------------------------------------------------------------------------------
-
-    def experiment(self) -> Experiment:
-        """Read the configuration. Raises ConfigError."""
-        path = self.path / CONFIG
-        return read_experiment(load_yaml(path), source=str(path), check_worlds=False)
 
     def load(self) -> Loaded:
         """Read everything. Raises RunError, ConfigError."""
-        experiment = self.experiment()
-        items, cut_short = self._lines(RECORDS)
-        failures, _ = self._lines(FAILURES)
-        wanted = {trial.key for trial in experiment.trials}
+        path = self.path / CONFIG
+        experiment = read_experiment(load_yaml(path), source=str(path), check_worlds=False)
+        items, damaged = read_lines(self.path / RECORDS)
+        failures, _ = read_lines(self.path / FAILURES)
+        cut_short = f"{self.path / RECORDS}: the last line is half-written and is not used."
         by_key: dict[str, dict[str, Any]] = {}
         for item in items:
-            key = str(item.get("key"))
-            if key not in wanted:
-                key = key_today(item.get("config", {})) or key
-            by_key.setdefault(key, {**item, "key": key})
+            by_key.setdefault(str(item.get("key")), item)
         records: list[dict[str, Any]] = []
         for trial in experiment.trials:
             if trial.key in by_key:
@@ -240,13 +248,8 @@ class ExperimentDirectory:
             tuple(f for f in failures if f.get("key") not in done),
             len(by_key),
             missing,
-            cut_short,
+            cut_short if damaged else "",
         )
-
-    def _lines(self, name: str) -> tuple[Sequence[dict[str, Any]], str]:
-        path = self.path / name
-        items, cut_short = read_lines(path)
-        return items, f"{path}: the last line is half-written and is not used." * cut_short
 
 
 def is_empty(path: Path) -> bool:

@@ -19,6 +19,7 @@ from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
+from gp_active_sensing.util.files import drop_damage
 from gp_active_sensing.util.process import commit, versions
 from gp_active_sensing.util.workers import check_version, connect, on_cores
 from gp_active_sensing_bench.plan import Experiment, TrialSpec
@@ -32,16 +33,11 @@ from gp_active_sensing_bench.records import (
 
 __all__ = [
     "STAGE_KEYS",
-    "OnTrial",
     "Outcome",
     "Progress",
     "Trial",
-    "cores",
     "do_trial",
-    "failure_of",
     "run_experiment",
-    "run_local",
-    "run_on_cluster",
     "run_trial",
 ]
 
@@ -59,17 +55,6 @@ class Trial:
     scenario: Scenario
     records: tuple[Mapping[str, Any], ...]
     reason: str = ""
-
-    def at(self, readings: int, key: str) -> Any:
-        """Return a record's value after so many newly observed places.
-
-        Raises:
-            ValueError: the run ended before.
-        """
-        if not 1 <= readings <= len(self.records):
-            msg = f"{self.scenario.name}: {len(self.records)} stages, asked for number {readings}"
-            raise ValueError(msg)
-        return self.records[readings - 1][key]
 
 
 def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
@@ -96,37 +81,14 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
 
 
 STAGE_KEYS = (
-    "stage",
-    "observed",
-    "location",
-    "value",
-    "weights",
-    "lower",
-    "upper",
-    "expanded",
-    "plan_seconds",
-    "deadline_hit",
-    "rmspe",
-    "nlpd",
-    *SCORES[2:],
-    "promised_error",
-    "promised_worst",
-    "driven_metres",
-    "driven_seconds",
+    *("stage", "observed", "location", "value", "weights", "lower", "upper", "expanded"),
+    *("plan_seconds", "deadline_hit", "rmspe", "nlpd", *SCORES[2:], "promised_error"),
+    *("promised_worst", "driven_metres", "driven_seconds"),
+    # only where there is an objective, several probes or an expert
+    *("visits", "probe", "regret", "cumulative_regret", "recommended", "recommended_regret"),
+    *("regret_bound", "expert_asked", "expert_used"),
 )
-"""What is kept of a stage's record: not the candidates and paths, which would be most of it."""
-WHERE_THERE = (
-    "visits",
-    "probe",
-    "regret",
-    "cumulative_regret",
-    "recommended",
-    "recommended_regret",
-    "regret_bound",
-    "expert_asked",
-    "expert_used",
-)
-"""What is kept besides of records that have it."""
+"""Keys of a stage's record that are kept. Candidates and paths, most of a record, are not."""
 
 
 @dataclass(frozen=True)
@@ -170,15 +132,11 @@ def do_trial(
         "seconds": clock() - started,
         "reason": trial.reason,
         "warnings": list(warnings),
-        "stages": [_kept(record) for record in trial.records],
+        "stages": [
+            {key: record[key] for key in STAGE_KEYS if key in record} for record in trial.records
+        ],
     }
     return Outcome(spec, item, failed=False)
-
-
-def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of the record of a stage."""
-    found = {key: record[key] for key in STAGE_KEYS}
-    return found | {key: record[key] for key in WHERE_THERE if key in record}
 
 
 class _Collector(logging.Handler):
@@ -302,12 +260,6 @@ def run_experiment(
 ) -> Loaded:
     """Run the trials of an experiment that have no record yet.
 
-    Example:
-        >>> from gp_active_sensing_bench import load_experiment, summary, write_outputs
-        >>> loaded = run_experiment(load_experiment("bal_1d", seeds=2), "out")  # doctest: +SKIP
-        >>> summary(loaded.records, "rmspe", (5, 10)).rows[0].cells  # doctest: +SKIP
-        >>> write_outputs("out")  # doctest: +SKIP
-
     Args:
         experiment: what to run.
         out_dir: directory; new or empty unless `resume`.
@@ -335,7 +287,9 @@ def run_experiment(
         done = {record["key"] for record in before.records}
         left = [trial for trial in experiment.trials if trial.key not in done]
         count, failed = len(before.records), 0
-        with closing(_outcomes(left, jobs, client)) as outcomes:
+        jobs = cores() if jobs is None else jobs
+        found = run_local(left, jobs) if client is None else run_on_cluster(left, client)
+        with closing(found) as outcomes:
             for outcome in outcomes:
                 directory.append(FAILURES if outcome.failed else RECORDS, outcome.item)
                 count += not outcome.failed
@@ -359,13 +313,7 @@ def _directory(
         return directory, directory.load()
     directory = ExperimentDirectory.open(out_dir)
     directory.lock()
-    directory.drop_damage()
+    drop_damage(directory.path / RECORDS)  # their trials are done again
     directory.forget_failures()
     directory.write_config(experiment)
     return directory, directory.load()
-
-
-def _outcomes(left: list[TrialSpec], jobs: int | None, client: Any) -> Generator[Outcome]:
-    if client is not None:
-        return run_on_cluster(left, client)
-    return run_local(left, cores() if jobs is None else jobs)

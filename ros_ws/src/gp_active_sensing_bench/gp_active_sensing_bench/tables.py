@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ __all__ = [
     "MetricTable",
     "PolicyRow",
     "differences",
+    "grid",
     "mean_of",
     "note_of",
-    "paired_difference",
     "summary",
     "to_csv",
     "to_markdown",
@@ -51,15 +51,6 @@ def mean_of(values: Sequence[float]) -> Estimate:
         raise ValueError(msg)
     error = math.nan if array.size == 1 else float(array.std(ddof=1) / math.sqrt(array.size))
     return Estimate(float(array.mean()), error)
-
-
-def paired_difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """Return the mean of ``first - second`` over the same seeds, with its standard error.
-
-    Raises:
-        ValueError: sequences of different length.
-    """
-    return mean_of([a - b for a, b in zip(first, second, strict=True)])
 
 
 NOTE = "mean ± standard error over n seeds"
@@ -119,12 +110,11 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
     """
     found = metric_of(metric)
     values = _values(records, found, at)
-    rows = []
-    for configuration, policy in _labels(records):
-        samples = [list(values.get((configuration, policy, n), {}).values()) for n in at]
-        cells = tuple(mean_of(v) if v else None for v in samples)
-        rows.append(PolicyRow(configuration, policy, cells, tuple(len(v) for v in samples)))
-    return MetricTable(found.label, metric, _unit(records, found), tuple(at), tuple(rows))
+
+    def samples(configuration: str, policy: str, n: int) -> list[float]:
+        return list(values.get((configuration, policy, n), {}).values())
+
+    return _table(records, found, at, found.label, _labels(records), samples)
 
 
 def differences(
@@ -145,27 +135,37 @@ def differences(
     """
     found = metric_of(metric)
     values = _values(records, found, at)
-    rows = []
-    for configuration, policy in _labels(records):
-        if policy == baseline:
-            continue
-        cells: list[Estimate | None] = []
-        counts = []
-        for n in at:
-            mine = values.get((configuration, policy, n), {})
-            other = values.get((configuration, baseline, n), {})
-            seeds = [seed for seed in mine if seed in other]
-            counts.append(len(seeds))
-            pairs = [mine[s] for s in seeds], [other[s] for s in seeds]
-            cells.append(paired_difference(*pairs) if seeds else None)
-        rows.append(PolicyRow(configuration, policy, tuple(cells), tuple(counts)))
+
+    def samples(configuration: str, policy: str, n: int) -> list[float]:
+        mine = values.get((configuration, policy, n), {})
+        other = values.get((configuration, baseline, n), {})
+        return [mine[seed] - other[seed] for seed in mine if seed in other]
+
     title = f"{found.label}: difference to {baseline} on the same seeds"
-    return MetricTable(title, metric, _unit(records, found), tuple(at), tuple(rows))
+    others = [(label, policy) for label, policy in _labels(records) if policy != baseline]
+    return _table(records, found, at, title, others, samples)
+
+
+def _table(
+    records: Sequence[Record],
+    metric: Metric,
+    at: Sequence[int],
+    title: str,
+    labels: Sequence[tuple[str, str]],
+    samples: Callable[[str, str, int], list[float]],
+) -> MetricTable:
+    """Return a row for each configuration and policy, and a cell for each number of readings."""
+    rows = []
+    for label in labels:
+        found = [samples(*label, n) for n in at]
+        cells = tuple(mean_of(values) if values else None for values in found)
+        rows.append(PolicyRow(*label, cells, tuple(len(values) for values in found)))
+    return MetricTable(title, metric.name, _unit(records, metric), tuple(at), tuple(rows))
 
 
 def to_text(table: MetricTable) -> list[str]:
     """Return a table as lines with aligned columns, for a terminal."""
-    caption, head, rows = _grid(table)
+    caption, head, rows = grid(table)
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in [head, *rows]]
     return [f"{caption}: {note_of(table)}", *(f"  {line.rstrip()}" for line in lines)]
@@ -179,14 +179,14 @@ def note_of(table: MetricTable, several: str = NOTE) -> str:
 
 def to_markdown(table: MetricTable) -> str:
     """Return a Markdown table: mean ± standard error, and the counts where they differ."""
-    caption, head, rows = _grid(table)
+    caption, head, rows = grid(table)
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
     lines = [f"| {' | '.join(row)} |" for row in plain]
     rule = "| --- " * len(head) + "|"
     return "\n".join([f"## {caption}", "", note_of(table), "", lines[0], rule, *lines[1:]])
 
 
-def _grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
+def grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
     """Return caption, head and rows; configurations are shown where there are several."""
     several = len({row.configuration for row in table.rows}) > 1
     head = (["configuration"] if several else []) + ["policy"]
@@ -248,7 +248,7 @@ def _unit(records: Sequence[Record], metric: Metric) -> str:
 
 
 def _digits(cells: Sequence[Estimate]) -> int:
-    """Return decimals that show two digits of a typical standard error."""
+    """Return the number of decimals that shows two digits of a typical standard error."""
     errors = [c.error for c in cells if math.isfinite(c.error) and c.error > 0.0]
     sizes = sorted(errors or [abs(c.mean) for c in cells if c.mean])
     if not sizes:

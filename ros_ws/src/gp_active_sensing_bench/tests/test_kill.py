@@ -20,8 +20,8 @@ from tests.waiting import LIMIT, wait_until
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 pytest.importorskip("joblib")
 
-LONGER = {"seeds": 12, "budgets": [4, 8], "policies": {"two": {"name": "bal", "samples": 5}}}
-CHANGES = {**LONGER, "baseline": None}
+POLICIES = {"two": {"name": "bal", "samples": 5}}
+CHANGES = {"seeds": 12, "budgets": [8], "policies": POLICIES, "baseline": None}
 
 
 @contextlib.contextmanager
@@ -32,13 +32,8 @@ def started(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
     # Where this process ignores the signal (a shell's background job), its children would, too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, start_new_session=True, **pipes)
     finally:
         signal.signal(signal.SIGINT, before)
     try:
@@ -58,36 +53,37 @@ def wait_for_records(out: Path, count: int) -> None:
 def test_killed_and_resumed_is_equal_to_never_killed(tmp_path: Path) -> None:
     file, out = write(tmp_path / "e.yaml", **CHANGES), tmp_path / "out"
     with started(file, out) as process:
-        wait_for_records(out, 5)
+        wait_for_records(out, 3)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     left = load_records(out)
-    assert 5 <= len(left.records) < 24
-    assert left.missing == 24 - len(left.records)
+    assert 3 <= len(left.records) < 12
+    assert left.missing == 12 - len(left.records)
     kept = (out / "records.jsonl").read_bytes()
     resumed = run_experiment(small(**CHANGES), out, resume=True, jobs=2)
     whole = run_experiment(small(**CHANGES), tmp_path / "whole", jobs=1)
     assert what_was_done(resumed.records) == what_was_done(whole.records)
-    assert len(resumed.records) == 24
+    assert len(resumed.records) == 12
     complete = kept[: kept.rfind(b"\n") + 1]
     assert (out / "records.jsonl").read_bytes().startswith(complete), "nothing was done again"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("everyone", [False, True], ids=["the command", "its workers, too"])
 def test_interrupted_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, everyone: bool) -> None:
     """A terminal sends Ctrl-C to all processes, `kill` to one."""
     file, out = write(tmp_path / "e.yaml", **CHANGES), tmp_path / "out"
     with started(file, out) as process:
-        wait_for_records(out, 5)
+        wait_for_records(out, 3)
         if everyone:
             os.killpg(process.pid, signal.SIGINT)
         else:
             process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
-    assert errors == (f"Error: interrupted; the same command with --out {out} --resume goes on\n")
-    assert load_records(out).notes[0].endswith("of 24 trials have no record.")
+    assert f"--out {out} --resume" in errors
+    assert errors.count("\n") == 1, "no traceback"
+    assert load_records(out).missing > 0
 
 
 def test_one_process_writes_to_an_experiment(tmp_path: Path) -> None:
@@ -97,7 +93,7 @@ def test_one_process_writes_to_an_experiment(tmp_path: Path) -> None:
     def interfere(*_: object) -> None:
         before = (out / "records.jsonl").read_bytes()
         for resume in (True, False):
-            with pytest.raises(InUse, match=f"is in use by process {os.getpid()}") as caught:
+            with pytest.raises(InUse) as caught:
                 run_experiment(small(), out, resume=resume, jobs=1)
             refused.append(str(caught.value))
         assert (out / "records.jsonl").read_bytes() == before

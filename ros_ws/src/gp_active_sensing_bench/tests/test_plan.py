@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from bench_support.small import mapping, small, write
+from bench_support.small import small, write
 from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing_bench import (
+    METRICS,
     ExperimentConfig,
     load_experiment,
-    metrics,
     read_experiment,
 )
-from gp_active_sensing_bench.plan import key_of, key_today
+from gp_active_sensing_bench.plan import key_of
 from tests.unit.sim.scenarios import mapping as scenario_mapping
 
 
@@ -102,33 +103,23 @@ def test_the_key_is_of_the_whole_scenario_and_of_nothing_else() -> None:
     assert key_of(changed) != key_of(config)
 
 
-def test_a_scenario_from_before_a_key_was_added_is_still_known() -> None:
-    config = small().trials[0].config
-    older = {**config, "sensor": {k: v for k, v in config["sensor"].items() if k != "bias"}}
-    assert key_of(older) != key_of(config)
-    assert key_today(older) == key_of(config)
-    assert key_today({"nothing": 1}) == ""
-
-
 NEEDS_DATA = {"tampines"}
 """Experiments on measured roads, which do not ship with the package."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list_resources("experiments"))
-def test_shipped_experiments_can_run(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if Path(name).stem in NEEDS_DATA:
-        monkeypatch.setenv("GPAS_DATA", str(request.getfixturevalue("shared_data")))
-    experiment = load_experiment(name)
-    assert experiment.config.description
-    assert experiment.config.name == Path(name).stem
+@pytest.mark.long
+def test_shipped_experiments_can_run() -> None:
+    for name in list_resources("experiments"):
+        if Path(name).stem not in NEEDS_DATA:
+            experiment = load_experiment(name)
+            assert experiment.config.description, name
+            assert experiment.config.name == Path(name).stem
 
 
 def test_experiment_1_is_as_published() -> None:
     experiment = load_experiment("bal_1d")
     assert experiment.config.seed_list() == tuple(range(20))
+    assert load_experiment("bal_1d", seeds=2).config.seed_list() == (0, 1)
     assert experiment.at == (5, 10, 15, 20, 25)
     config = experiment.trials[0].config
     assert config["map"]["count"] == 100
@@ -148,8 +139,9 @@ def test_the_page_lists_every_key_metric_and_experiment() -> None:
     page = (folder / "README.md").read_text(encoding="utf-8")
     table = key_table(ExperimentConfig)
     assert table in page, f"experiments/README.md is stale; its table of keys must be:\n{table}"
-    listed = (metrics.__doc__ or "").split("\n\n", 1)[1].strip()
-    assert listed in page, f"experiments/README.md is stale; its metrics must be:\n{listed}"
+    for name, metric in METRICS.items():
+        unit = {"field": "field unit"}.get(metric.unit, metric.unit)
+        assert f"| `{name}` | {unit} |".replace("|  |", "| |") in page, name
     for name in list_resources("experiments"):
         assert f"| `{name}` |" in page
 
@@ -169,70 +161,49 @@ def test_further_keys_get_the_seed() -> None:
     assert {trial.config["map"]["seed"] for trial in plain.trials} == {5}
 
 
-def test_another_number_of_seeds() -> None:
-    assert load_experiment("bal_1d", seeds=2).config.seed_list() == (0, 1)
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"polices": {}}, ["polices: ", "'policies'"]),
+    ({"scenario": None}, ["scenario: "]),
+    ({"scenario": "lnie"}, ["scenario: ", "'line'"]),
+    ({"scenario": {"map": {"kind": "lime"}}}, ["scenario.map.kind: "]),
+    ({"scenario": 3}, ["scenario: "]),
+    *(({"seeds": seeds}, ["seeds: "]) for seeds in (0, [], [1, 1], -1)),
+    ({"seeded": ["map.sed"]}, ["seeded[0]: ", "'map.sed'"]),
+    ({"seeded": ["map.count.seed"]}, ["seeded[0]: "]),
+    ({"seeded": ["map.count"]}, ["seeded[0]: ", "map.seed"]),
+    ({"seeded": ["seed"]}, ["seeded[0]: "]),
+    ({"budgets": [0]}, ["budgets[0]: "]),
+    ({"budgets": [5, 5]}, ["budgets: 5"]),
+    ({"budgets": [13]}, ["budgets: 13 readings", "12 places"]),
+    ({"checkpoints": [2]}, ["checkpoints: ", "budgets"]),
+    ({"budgets": [], "checkpoints": [9]}, ["checkpoints: ", "9"]),
+    ({"metrics": ["rmpse"]}, ["metrics[0]: ", "'rmspe'"]),
+    ({"metrics": []}, ["metrics: "]),
+    ({"baseline": "rnadom"}, ["baseline: ", "'random'"]),
+    ({"policies": {"two": {"horizon": 2}}}, ["policies.two.name: "]),
+    ({"policies": {"bal": {"horizn": 2}}}, ["policies.bal.horizn: ", "'horizon'"]),
+    ({"policies": {"a": {"name": "bla"}}}, ["policies.a: ", "'bla'", "'bal'"]),
+    ({"policies": {"a": 3}}, ["policies.a: "]),
+    ({"policies": {"random": {}, "b": {"name": "random"}}}, ["'default, random' and 'default, b'"]),
+    ({"configurations": {"a": 3}}, ["configurations.a: "]),
+    ({"configurations": {"a": {"map.cuont": 3}}}, ["configurations.a.map.cuont: "]),
+    ({"configurations": {"a": {"map.count.x": 3}}}, ["configurations.a.map.count.x: "]),
+    ({"configurations": {"a": {"policy.horizon": 3}}}, ["a.policy.horizon: ", "policies"]),
+    ({"configurations": {"a": {"seed": 3}}}, ["configurations.a.seed: ", "seeds"]),
+    ({"configurations": {"a": {"budget.readings": 3}}}, ["a.budget.readings: ", "budgets"]),
+    ({"configurations": {"a": {"probe.start": "99"}}}, ["configurations.a.probe.start: "]),
+    ({"configurations": {"a": {"field.length_scale": 3.0}}}, ["metrics: true_weight"]),
+    ({"name": "a/b"}, ["name: "]),
+]
+"""What is changed in a file, and words of its error: the key, and the name that was meant."""
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"polices": {}}, ["polices: unknown key. Did you mean 'policies'"]),
-        ({"scenario": None}, ["scenario: expected"]),
-        ({"scenario": "lnie"}, ["scenario: sim: no file 'lnie'. Did you mean 'line'"]),
-        ({"scenario": {"map": {"kind": "lime"}}}, ["scenario.map.kind: expected one of"]),
-        ({"scenario": 3}, ["scenario: expected"]),
-        ({"seeds": 0}, ["seeds: expected at least one seed"]),
-        ({"seeds": []}, ["seeds: expected at least one seed"]),
-        ({"seeds": [1, 1]}, ["seeds: 1 given more than once"]),
-        ({"seeded": ["map.sed"]}, ["seeded[0]: the scenario has no key 'map.sed'"]),
-        ({"seeded": ["map.count.seed"]}, ["seeded[0]: the scenario has no key 'map.count.seed'"]),
-        ({"seeded": ["map.count"]}, ["seeded[0]: expected a key named seed, such as map.seed"]),
-        ({"seeded": ["seed"]}, ["seeded[0]: the scenario's own seed is given anyway"]),
-        ({"seeds": -1}, ["seeds: must be 0 or more"]),
-        ({"budgets": [0]}, ["budgets[0]: must be 1 or more"]),
-        ({"budgets": [5, 5]}, ["budgets: 5 given more than once"]),
-        ({"budgets": [13]}, ["budgets: 13 readings", "has 12 places"]),
-        ({"checkpoints": [2]}, ["checkpoints: cannot go with budgets"]),
-        ({"budgets": [], "checkpoints": [9]}, ["checkpoints: the last one is 9"]),
-        ({"metrics": ["rmpse"]}, ["metrics[0]: expected one of", "Did you mean 'rmspe'"]),
-        ({"metrics": []}, ["metrics: expected at least 1"]),
-        ({"baseline": "rnadom"}, ["baseline: no policy is labelled", "Did you mean 'random'"]),
-        ({"policies": {"two": {"horizon": 2}}}, ["policies.two.name: is required"]),
-        ({"policies": {"bal": {"horizn": 2}}}, ["policies.bal.horizn: unknown", "'horizon'"]),
-        ({"policies": {"a": {"name": "bla"}}}, ["policies.a: unknown policy 'bla'", "'bal'"]),
-        ({"policies": {"a": 3}}, ["policies.a: expected a mapping"]),
-        (
-            {"policies": {"random": {}, "again": {"name": "random"}}},
-            ["'default, random' and 'default, again'", "the same missions"],
-        ),
-        ({"configurations": {"a": 3}}, ["configurations.a: expected a mapping"]),
-        ({"configurations": {"a": {"map.cuont": 3}}}, ["configurations.a.map.cuont: unknown key"]),
-        ({"configurations": {"a": {"map.count.x": 3}}}, ["'count' is a value, not a section"]),
-        (
-            {"configurations": {"a": {"policy.horizon": 3}}},
-            ["configurations.a.policy.horizon: belongs under policies"],
-        ),
-        ({"configurations": {"a": {"seed": 3}}}, ["configurations.a.seed: belongs under seeds"]),
-        (
-            {"configurations": {"a": {"budget.readings": 3}}},
-            ["configurations.a.budget.readings: belongs under budgets"],
-        ),
-        (
-            {"configurations": {"a": {"probe.start": "99"}}},
-            ["configurations.a.probe.start: no place '99'"],
-        ),
-        (
-            {"configurations": {"a": {"field.length_scale": 3.0}}},
-            ["metrics: true_weight needs a field of kind gp"],
-        ),
-        ({"name": "a/b"}, ["name: expected a word"]),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_key(changes, expected) -> None:
-    with pytest.raises(ConfigError) as caught:
-        small(**changes)
-    for text in expected:
-        assert text in str(caught.value)
+def test_what_is_wrong_is_refused_with_its_key() -> None:
+    for changes, expected in WRONG:
+        with pytest.raises(ConfigError) as caught:
+            small(**changes)
+        for text in expected:
+            assert text in str(caught.value), changes
 
 
 def test_everything_wrong_is_said_at_once() -> None:
@@ -247,13 +218,12 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 
 def test_no_scenario_and_no_budget() -> None:
-    with pytest.raises(ConfigError, match="scenario: is required and missing"):
+    with pytest.raises(ConfigError, match=r"^scenario: "):
         read_experiment({})
-    with pytest.raises(ConfigError, match="expected budgets or checkpoints"):
+    with pytest.raises(ConfigError, match=r"^budgets: "):
         read_experiment({"scenario": scenario_mapping(budget={"readings": None, "metres": 9.0})})
 
 
 def test_no_such_file() -> None:
-    with pytest.raises(ResourceError, match="Did you mean 'bal_1d'"):
+    with pytest.raises(ResourceError, match="'bal_1d'"):
         load_experiment("bal_1")
-    assert mapping()["name"] == "small"
