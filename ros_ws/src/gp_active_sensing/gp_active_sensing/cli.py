@@ -7,14 +7,17 @@ inside the command that needs it, so that ``--help`` answers at once.
 from __future__ import annotations
 
 import logging
-from importlib import import_module, metadata
-from typing import Any, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.util.process import one_blas_thread
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["cli", "main"]
 
@@ -42,8 +45,10 @@ ELSEWHERE = {
 """Command -> package that has it, so that a missing one is named."""
 
 
-def _added() -> dict[str, metadata.EntryPoint]:
+def _added() -> dict[str, EntryPoint]:
     """Return the commands that installed packages add, by name."""
+    from importlib import metadata
+
     try:
         found = list(metadata.entry_points(group=GROUP))
     except Exception as error:  # a damaged distribution, which `doctor` names

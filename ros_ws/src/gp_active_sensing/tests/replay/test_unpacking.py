@@ -16,7 +16,7 @@ from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay import storage as unpacking
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.storage import UnpackingLimit, unlz4, unzstd
-from tests.page_names import REPOSITORY
+from tests.pages import REPOSITORY
 from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
 

@@ -410,6 +410,21 @@ def test_version_and_help() -> None:
     assert all(command in text for command in built)
 
 
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [("learn", "gp_active_sensing_learning"), ("experiment", "gp_active_sensing_bench")],
+)
+def test_a_command_of_another_package_names_it(
+    command: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.cli._added", dict)
+    assert f"\n  {command} " not in cli("--help").stdout
+    done = cli(command, "anything", "--option")
+    assert done.exit_code == 1
+    assert done.stderr.strip().count("\n") == 0
+    assert f"pip install {package}" in done.stderr
+
+
 def test_a_command_that_is_not_there_suggests_another() -> None:
     done = CliRunner().invoke(group, ["rnu"])
     assert done.exit_code == 2
@@ -430,4 +445,4 @@ def test_starts_at_once(option: str) -> None:
     loaded = done.stderr.split()
     assert "gp_active_sensing.cli" in loaded
     assert not {"numpy", "scipy", "yaml", "rich.console"} & set(loaded)
-    assert len(loaded) < 120
+    assert len(loaded) < 150

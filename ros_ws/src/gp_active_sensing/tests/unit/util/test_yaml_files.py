@@ -29,7 +29,7 @@ from gp_active_sensing.util.yaml_files import (
     parse_yaml,
 )
 from gp_active_sensing_bench.loading import load_experiment
-from tests.page_names import REPOSITORY
+from tests.pages import REPOSITORY
 
 
 def bomb(levels: int = 9, each: int = 9) -> str:

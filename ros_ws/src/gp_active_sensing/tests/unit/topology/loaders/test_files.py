@@ -15,7 +15,7 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
 from gp_active_sensing.topology.loaders import drafts, files
 from gp_active_sensing.topology.loaders.files import elements, tag_of
-from tests.page_names import REPOSITORY
+from tests.pages import REPOSITORY
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.road_maps import HEADER, segment, write
 
