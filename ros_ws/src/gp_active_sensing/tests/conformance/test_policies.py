@@ -42,13 +42,13 @@ def policy(name: str) -> Iterator[Policy]:
     end_program(built)
 
 
-@pytest.mark.parametrize(("name", "map_name"), sorted(REFUSED))
-def test_a_policy_that_does_not_fit_is_refused_at_once(name: str, map_name: str) -> None:
-    topology, belief, _ = shared_world(map_name)
-    policy = build_policy(configured(name))
-    for refused in (check_fit, lambda p, b, t: SensingLoop(t, b, p)):
-        with pytest.raises(PlanningError, match=rf"policy {name} .* Take "):
-            refused(policy, belief, topology)
+def test_a_policy_that_does_not_fit_is_refused_at_once() -> None:
+    for name, map_name in sorted(REFUSED):
+        topology, belief, _ = shared_world(map_name)
+        policy = build_policy(configured(name))
+        for refused in (check_fit, lambda p, b, t: SensingLoop(t, b, p)):
+            with pytest.raises(PlanningError, match=rf"policy {name} .* Take "):
+                refused(policy, belief, topology)
 
 
 def test_missions_stay_within_any_budget_and_end_where_they_have_to(
@@ -99,38 +99,40 @@ def drive(
     assert belief.observed.sum() >= (1 if revisits(policy) else 2), mission
 
 
-def test_the_last_place_and_nothing_left(policy: Policy) -> None:
+def test_the_last_place_and_nothing_left() -> None:
     topology = build_topology(from_mapping(MapConfig, MAPS["line"] | {"count": 3}))
-    belief = build_belief(BeliefConfig(length_scales=(1.0, 2.0)), topology.features)
-    for place in (0, 2):
-        belief.observe(place, 1.0)
-    plan, _ = ask(policy, (topology, belief, None))
-    assert plan.waypoint in ((0, 1, 2) if revisits(policy) else (1,))
-    belief.observe(1, 1.0)
-    plan, _ = ask(policy, (topology, belief, None))
-    if revisits(policy):
-        assert plan.waypoint in (0, 1, 2)
-        plan, _ = ask(policy, (topology, belief, None), pending=(1,), unavailable=(0, 2))
-        assert plan.waypoint is None
-        assert "set aside" in plan.reason
-    else:
-        assert plan.waypoint is None
-        assert "observed" in plan.reason
+    for name in policies.names():
+        belief = build_belief(BeliefConfig(length_scales=(1.0, 2.0)), topology.features)
+        policy, world = build_policy(configured(name)), (topology, belief, None)
+        for place in (0, 2):
+            belief.observe(place, 1.0)
+        plan, _ = ask(policy, world)
+        assert plan.waypoint in ((0, 1, 2) if revisits(policy) else (1,)), name
+        belief.observe(1, 1.0)
+        plan, _ = ask(policy, world)
+        if revisits(policy):
+            assert plan.waypoint in (0, 1, 2), name
+            plan, _ = ask(policy, world, pending=(1,), unavailable=(0, 2))
+        assert plan.waypoint is None, name
+        assert ("set aside" if revisits(policy) else "observed") in plan.reason, name
+        end_program(policy)
 
 
-def test_configuration_round_trip_help_and_unknown_key(name: str, policy: Policy) -> None:
-    cls = type(policy)
-    assert from_mapping(cls, to_mapping(policy)) == policy
-    for field in dataclasses.fields(cls):
-        assert param_of(field).help, f"{cls.__name__}.{field.name} says what it is"
-    assert (cls.__doc__ or "").strip()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        policy.anything = 1  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
-        build_policy({**configured(name), "horizonn": 3})
-    for removed in getattr(cls, "REMOVED", {}):
-        with pytest.raises(ConfigError, match=rf"policy\.{removed}: is removed"):
-            build_policy({**configured(name), removed: 3})
+def test_configuration_round_trip_help_and_unknown_key() -> None:
+    for name in policies.names():
+        policy = build_policy(configured(name))
+        cls = type(policy)
+        assert from_mapping(cls, to_mapping(policy)) == policy
+        for field in dataclasses.fields(cls):
+            assert param_of(field).help, f"{cls.__name__}.{field.name} has no help"
+        assert (cls.__doc__ or "").strip(), name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            policy.anything = 1  # type: ignore[attr-defined]
+        with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
+            build_policy({**configured(name), "horizonn": 3})
+        for removed in getattr(cls, "REMOVED", {}):
+            with pytest.raises(ConfigError, match=rf"policy\.{removed}: is removed"):
+                build_policy({**configured(name), removed: 3})
 
 
 def test_unknown_policy_names_the_nearest() -> None:
