@@ -125,18 +125,24 @@ class Ros:
         self.executor.shutdown()
 
 
-@pytest.fixture
-def ros(ros_environment: None) -> Iterator[Ros]:
-    """Give rclpy to one test and take it back afterwards."""
+@pytest.fixture(scope="module")
+def context(ros_environment: None) -> Iterator[None]:
+    """Give rclpy to the tests of a module: to make a context costs more than most tests."""
     rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     from rclpy.signals import SignalHandlerOptions
 
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    yield
+    rclpy.try_shutdown()
+
+
+@pytest.fixture
+def ros(context: None) -> Iterator[Ros]:
+    """Spin the nodes of one test and destroy them afterwards."""
     harness = Ros()
     try:
         yield harness
     finally:
         harness.close()
-        rclpy.try_shutdown()
         # A node whose constructor raised hangs on a cycle, and is in the graph until that is found.
         gc.collect()

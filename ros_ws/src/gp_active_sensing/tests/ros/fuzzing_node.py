@@ -21,7 +21,7 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.fuzzing import NUMBERS, absurd_values, mutated, sums
 from tests.ros.probe import GRID
 
-__all__ = ["Case", "cases", "fuzz_callbacks", "fuzz_parameters", "fuzzed_parameters", "send"]
+__all__ = ["Case", "cases", "fuzz_callbacks", "fuzz_parameters", "fuzzed_parameters"]
 
 _BEGUN_NS = 100_000_000_000
 STEP = 50
@@ -183,17 +183,6 @@ def _step(mission: Any, now_ns: int) -> None:
             mission.decided(job, job.ask())
         elif job is not None:
             mission.showing = False
-
-
-def send(publishers: dict[str, Any], case: Case, rng: random.Random, count: int) -> Counter[str]:
-    """Publish so many messages as bytes; return how many of each topic."""
-    sent: Counter[str] = Counter()
-    messages = mutated(rng, case.kinds, serialize_message)
-    for _ in range(count):
-        topic, data = next(messages)
-        publishers[topic].publish(data)
-        sent[topic] += 1
-    return sent
 
 
 def fuzzed_parameters(node: ActiveSensingNode) -> list[str]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +19,8 @@ from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import diagnostics, qos
 from gp_active_sensing.ros.environment import REFUSED
 from tests.ros.conftest import Ros, wait_until
@@ -135,39 +131,17 @@ def test_bad_messages_are_counted_and_the_mission_goes_on(ros: Ros) -> None:
     assert not ros.failures
 
 
-def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
-    node, probe = started(ros)
-    loop = node.mission.loop
-    good, hold = loop.policy, threading.Event()
-
-    class Held:
-        def plan(self, *args: Any, **options: Any) -> Any:
-            hold.wait(LIMIT)
-            return good.plan(*args, **options)
-
-    loop.policy = Held()
-    probe.obedient = True
-    probe.hear(probe.waypoints[0])
-    wait_until(lambda: node.mission.decisions.running, "a plan being computed")
-    probe.obedient = False
-    before, sent = loop.counts["accepted"], len(probe.waypoints)
-    probe.reading(5.0)
-    wait_until(lambda: loop.counts["accepted"] > before, "the reading to be used")
-    assert node.mission.decisions.running, "the plan is still being computed"
-    hold.set()
-    wait_until(lambda: len(probe.waypoints) > sent, "the plan")
-
-
 # -- who comes late --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", [qos.latched(), QoSProfile(depth=10)], ids=["latched", "plain"])
-def test_a_late_joiner_gets_the_waypoint(ros: Ros, profile: QoSProfile) -> None:
+def test_a_late_joiner_gets_the_waypoint(ros: Ros) -> None:
     _, probe = started(ros)
-    late: list[PoseStamped] = []
-    ros.node("late").create_subscription(PoseStamped, "next_waypoint", late.append, profile)
-    wait_until(lambda: late, "the waypoint of before")
-    assert late[0] == probe.waypoints[0]
+    late: dict[str, list[PoseStamped]] = {"latched": [], "plain": []}
+    for name, profile in (("latched", qos.latched()), ("plain", QoSProfile(depth=10))):
+        node = ros.node(f"late_{name}")
+        node.create_subscription(PoseStamped, "next_waypoint", late[name].append, profile)
+    wait_until(lambda: all(late.values()), "the waypoint of before")
+    assert late["latched"][0] == late["plain"][0] == probe.waypoints[0]
 
 
 def test_incompatible_quality_of_service_is_reported(
@@ -180,18 +154,6 @@ def test_incompatible_quality_of_service_is_reported(
     )
     probe.wait_value("qos_~/probes: DURABILITY", "1")
     assert "make the subscriber volatile" in capfd.readouterr().err
-
-
-def test_a_healthy_start_misses_nothing(
-    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert diagnostics.GRACE_SECONDS >= 5.0, "discovery may take three"
-    monkeypatch.setattr(diagnostics, "GRACE_SECONDS", 1e9)
-    sensing(ros)
-    heard: list[Any] = []
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", heard.append, 10)
-    wait_until(lambda: len(heard) > 2, "the node to have looked three times")
-    assert "waiting for" not in capfd.readouterr().err
 
 
 def test_topics_nobody_publishes_are_named(
@@ -322,6 +284,7 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     assert node.exit_code is None
 
 
+@pytest.mark.long
 def test_finish_and_diagnostics_tell_the_truth_about_the_records(ros: Ros, tmp_path: Path) -> None:
     """The run directory is removed under way, and a file lies in its place."""
     run = tmp_path / "run"
@@ -349,13 +312,6 @@ def test_finish_and_diagnostics_tell_the_truth_about_the_records(ros: Ros, tmp_p
     assert probe.call("save").success
     assert json.loads((run / "summary.json").read_text())["reason"] == "asked to finish"
     assert '"end"' in (run / "journal.jsonl").read_text()
-
-
-def test_nothing_can_be_saved_without_a_directory(ros: Ros) -> None:
-    _, probe = started(ros)
-    answer = probe.call("save")
-    assert not answer.success
-    assert "run_dir" in answer.message
 
 
 def test_begin_false_waits_for_start(ros: Ros) -> None:
@@ -407,45 +363,20 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert lifecycle.do(Transition.TRANSITION_CONFIGURE)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "text"),
-    [
+def test_autostart_with_wrong_parameters_ends_with_the_reason(
+    ros: Ros, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for parameter, text in (
         ("policy.name:=ball", "Did you mean 'bal'"),
         ("reading.field:=temprature", "Did you mean 'temperature'"),
         ("reading.type:=no_such_msgs/msg/Thing", "no_such_msgs cannot be imported"),
         ("scenario:=no_such_scenario", "no_such_scenario"),
-        ("run_dir:=/dev/null/run", "/dev/null/run: cannot make the run directory"),
-    ],
-)
-def test_autostart_with_wrong_parameters_ends_with_the_reason(
-    ros: Ros, capfd: pytest.CaptureFixture[str], parameter: str, text: str
-) -> None:
-    node = sensing(ros, parameter)
-    wait_until(lambda: node.exit_code is not None, "the node to give up")
-    assert node.exit_code == REFUSED
-    assert text in capfd.readouterr().err
-
-
-def test_a_message_type_without_header_is_stamped_on_arrival(ros: Ros) -> None:
-    node = sensing(
-        ros,
-        "reading.type:=std_msgs/msg/Float64",
-        "reading.field:=data",
-        "reading.variance_field:=''",
-    )
-    probe_node = ros.node("bare_probe")
-    publisher = probe_node.create_publisher(Float64, "reading", 10)
-    probe = Probe.__new__(Probe)
-    probe.node = probe_node
-    from nav_msgs.msg import Odometry
-
-    probe.poses = probe_node.create_publisher(Odometry, "pose", 10)
-    wait_until(publisher.get_subscription_count, "a subscriber of reading")
-    wait_until(probe.poses.get_subscription_count, "a subscriber of pose")
-    probe.pose(20.0)
-    publisher.publish(Float64(data=4.0))
-    wait_until(lambda: node.mission.loop.counts["accepted"] == 1, "the reading to be used")
-    assert bool(node.mission.loop.belief.observed[2])
+        ("run_dir:=/dev/null/run", "/dev/null/run"),
+    ):
+        node = sensing(ros, parameter)
+        wait_until(lambda node=node: node.exit_code is not None, f"{parameter} to be refused")
+        assert node.exit_code == REFUSED
+        assert text in capfd.readouterr().err, parameter
 
 
 # -- the clock -------------------------------------------------------------------------------------
@@ -478,51 +409,3 @@ def test_a_simulated_clock_that_goes_back_pauses_and_resume_goes_on(ros: Ros) ->
     at(21.0)
     wait_until(lambda: len(probe.waypoints) > sent, "the next waypoint, or the same again")
     assert probe.waypoints[-1].header.stamp.sec in (20, 21)
-
-
-def test_a_mission_that_ends_where_it_began(ros: Ros, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    _, probe = started(
-        ros, "budget.readings:=3", "budget.metres:=100.0", "probe.end:=start", f"run_dir:={run}"
-    )
-    probe.obedient = True
-    probe.hear(probe.waypoints[0])
-    probe.wait_value("state", "ended")
-    wait_until(lambda: probe.waypoints[-1].pose.position.x == 0.0, "the way home")
-    assert probe.values["reason"] == "the budget of readings is spent"
-    wait_until((run / "summary.json").exists, "the summary")
-    summary = json.loads((run / "summary.json").read_text())
-    assert summary["observed"] == 3
-    events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    home = next(event for event in events if event["event"] == "home")
-    assert home["path"][-1] == 0
-    way = [10.0 * place for place in home["path"]]
-    wait_until(
-        lambda: way == [p.pose.position.x for p in probe.heard["plan"][-1].poses], "the plan of it"
-    )
-    config = (run / "config.yaml").read_text()
-    assert "end: start" in config
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("probe.end:=c9r9", "probe.end: no place 'c9r9' on map 'grid'"),
-        ("probe.end:=7", "probe.end: map 'grid' has places 0 … 3, got 7"),
-        ("probe.speed:=fast", "probe.speed: expected one of limit, got 'fast'"),
-    ],
-)
-def test_an_end_that_is_none_is_refused(ros: Ros, given: str, message: str) -> None:
-    node = sensing(ros, given, "autostart:=false")
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        node.configure()
-
-
-def test_an_end_that_is_too_far_is_said_before_anything_is_driven(ros: Ros) -> None:
-    node = sensing(ros, "probe.end:=c3r0", "budget.metres:=29.0")
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    probe.wait_value("state", "paused")
-    assert "end: the way from 'c0r0' to 'c3r0' takes 30 m" in probe.values["reason"]
-    assert probe.waypoints == []
-    assert node.parameters.config().probe.end == "c3r0"

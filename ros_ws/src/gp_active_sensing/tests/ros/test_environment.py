@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros.environment import REQUIRED, RosEnvironment, inspect_ros, require_ros
+from tests.cases import case
 from tests.waiting import LIMIT
 
 
@@ -27,34 +28,20 @@ def look(
     )
 
 
-def test_wheels_alone_are_usable() -> None:
-    found = look(wheels="7.1.6")
-    require_ros(found)
-    assert found.usable
-    assert found.advice == ""
-    assert found.summary == "found (wheels 7.1.6)"
-
-
-def test_a_sourced_ros_alone_is_usable() -> None:
-    found = look({"AMENT_PREFIX_PATH": "/opt/ros/jazzy"})
-    require_ros(found)
-    assert found.summary == "found (/opt/ros/jazzy)"
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
+def test_wheels_beside_a_sourced_ros_are_refused() -> None:
+    for environ in [
         {"AMENT_PREFIX_PATH": "/home/x/ws/install:/opt/ros/jazzy"},
         {"PYTHONPATH": "/opt/ros/jazzy/lib/python3.12/site-packages"},
         {"LD_LIBRARY_PATH": "/opt/ros/jazzy/lib:/usr/lib"},
-    ],
-)
-def test_wheels_beside_a_sourced_ros_are_refused(environ: dict[str, str]) -> None:
-    found = look(environ, wheels="7.1.6")
-    assert found.mixed
-    assert not found.usable
-    with pytest.raises(MissingDependencyError, match=r"two ROS .*7\.1\.6.*/opt/ros/jazzy.*Use one"):
-        require_ros(found)
+    ]:
+        with case(environ):
+            found = look(environ, wheels="7.1.6")
+            assert found.mixed
+            assert not found.usable
+            with pytest.raises(
+                MissingDependencyError, match=r"two ROS .*7\.1\.6.*/opt/ros/jazzy.*Use one"
+            ):
+                require_ros(found)
 
 
 def test_a_ros_built_from_source_counts_as_sourced(tmp_path: Path) -> None:
@@ -87,11 +74,12 @@ def test_nothing_found_names_both_ways_to_install() -> None:
     assert "source /opt/ros/jazzy/setup.bash" in str(error.value)
 
 
-@pytest.mark.parametrize("system", [("Linux", "aarch64"), ("Darwin", "arm64")])
-def test_where_no_wheels_exist_pip_is_not_advised(system: tuple[str, str]) -> None:
-    found = look(installed=(), system=system)
-    assert "pip install" not in found.advice
-    assert "Linux on x86_64 only" in found.advice
+def test_where_no_wheels_exist_pip_is_not_advised() -> None:
+    for system in [("Linux", "aarch64"), ("Darwin", "arm64")]:
+        with case(system):
+            found = look(installed=(), system=system)
+            assert "pip install" not in found.advice
+            assert "Linux on x86_64 only" in found.advice
 
 
 def test_missing_message_packages_are_named() -> None:

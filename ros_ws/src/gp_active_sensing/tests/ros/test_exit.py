@@ -10,9 +10,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.mission.names import MOST_PROBES
 from tests.ros.conftest import Ros, wait_until
-from tests.ros.probe import GRID, Probe
+from tests.ros.probe import Probe
 from tests.ros.test_two_processes import node
 from tests.waiting import LIMIT
 
@@ -32,6 +31,7 @@ def end(process: subprocess.Popen[bytes], log: Path) -> None:
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.long
 def test_while_it_plans_for_a_day(ros: Ros, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with node("active_sensing", log, *LONG, f"run_dir:={tmp_path / 'run'}") as process:
@@ -44,14 +44,3 @@ def test_while_it_plans_for_a_day(ros: Ros, tmp_path: Path) -> None:
         wait_until(planning, "the node to plan")
         end(process, log)
     assert "start again with run_dir:=" in log.read_text()
-
-
-def test_with_as_many_probes_as_there_may_be(ros_environment: None, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    names = ",".join(f"probe_{i}" for i in range(MOST_PROBES))
-    with node("active_sensing", log, *GRID, f"probes:=[{names}]") as process:
-        wait_until(
-            lambda: "the mission begins" in log.read_text() or process.poll() is not None,
-            "the mission to begin",
-        )
-        end(process, log)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +32,7 @@ from tests.fuzzing import NUMBERS, mutated
 from tests.pages import REPOSITORY, blocks
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing, write_scenario
-from tests.ros.test_security_policy import published, rules, subscribed
-from tests.ros.test_two_processes import node
-from tests.unit.experts.asking import Asking, registered
-from tests.waiting import LIMIT
+from tests.unit.experts.asking import registered
 
 pytestmark = pytest.mark.ros
 EXPERTS_PAGE = REPOSITORY / "docs" / "experts.md"
@@ -172,24 +167,6 @@ def test_nobody_is_asked_where_that_is_not_wanted(ros: Ros) -> None:
     assert not [p for p in one.publishers if "expert" in p.topic_name]
 
 
-@dataclass(frozen=True)
-class Failing(Asking):
-    """Cannot say where it wants to ask."""
-
-    def queries(self, *_: Any, **__: Any) -> tuple[int, ...]:
-        msg = "no idea"
-        raise ValueError(msg)
-
-
-def test_a_policy_that_fails_to_ask_decides_without(ros: Ros) -> None:
-    with registered(Failing):
-        one = sensing(ros, given=ASKING)
-        probe = Probe(ros).connect()
-        probe.pose(0.0)
-        wait_until(lambda: probe.waypoints, "the waypoint")
-        assert one.results.health.worker_errors == {"planner": 1}
-
-
 def test_stations_by_parameter(ros: Ros) -> None:
     _, expert, _ = begun(ros, "expert.stations:=['1', '3']")
     assert sorted(points_of(expert.queries[0])["x"].tolist()) == [10.0, 30.0]
@@ -229,6 +206,7 @@ def absurd(rng: random.Random, query: PointCloud2) -> PointCloud2:
     return message
 
 
+@pytest.mark.long
 def test_fuzzed_answers(ros: Ros) -> None:
     limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")
     one, expert, _ = begun(ros, *limits)
@@ -260,16 +238,6 @@ def test_fuzzed_answers(ros: Ros) -> None:
     mean, variance = mission.loop.belief.predict()
     assert np.isfinite(mean).all()
     assert (variance >= 0).all()
-
-
-def test_a_flood_of_answers_is_thinned_out(ros: Ros) -> None:
-    one, expert, _ = begun(ros, "expert.max_rate:=0.1")
-    asking = one.results.asking
-    data = serialize_message(expert.queries[0])
-    for _ in range(100):
-        asking.on_bytes(data)
-    assert one.mission.inbox.refused["answer_too_fast"] > 0
-    assert one.mission.inbox.refused["answer_too_fast"] + asking.messages == 100
 
 
 # -- the simulator's ---------------------------------------------------------------
@@ -322,6 +290,7 @@ def test_which_places_a_question_means() -> None:
     assert places_at(road, far) == []
 
 
+@pytest.mark.long
 def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
     """docs/experts.md has an expert as a node: it is started, asked and heard."""
     if not EXPERTS_PAGE.exists():
@@ -342,51 +311,3 @@ def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
-
-
-def test_what_it_does_is_what_it_may_do(ros: Ros) -> None:
-    one, _, _ = begun(ros)
-    may = rules("active_sensing")
-    assert published(one) == may["publish"]
-    assert subscribed(one) == may["subscribe"] - {"/clock", "/tf", "/tf_static"}
-
-
-@contextlib.contextmanager
-def both(tmp_path: Path, scenario: Path) -> Iterator[tuple[Any, Any, Path]]:
-    """Run simulator and node as processes."""
-    run = tmp_path / "run"
-    with (
-        node("simulator", tmp_path / "s.log", f"scenario:={scenario}", "speed_factor:=25.0") as sim,
-        node(
-            "active_sensing", tmp_path / "a.log", f"scenario:={scenario}", f"run_dir:={run}",
-            "use_sim_time:=true", "mission.exit_at_end:=true",
-        ) as one,
-    ):  # fmt: skip
-        yield sim, one, run
-
-
-@pytest.mark.parametrize("dropout", [0.0, 1.0], ids=["answers", "silent"])
-def test_a_whole_mission_of_two_processes(
-    tmp_path: Path, ros_environment: None, dropout: float
-) -> None:
-    # Answers come at once, but on a busy machine many simulated seconds later.
-    timeout = 2.0 if dropout else 1000.0
-    scenario = simulated(tmp_path / "tiny.yaml", dropout=dropout, timeout=timeout)
-    log = tmp_path / "a.log"
-    with both(tmp_path, scenario) as (sim, one, run):
-        one.wait(timeout=LIMIT)
-        sim.wait(timeout=LIMIT)
-        assert (one.returncode, sim.returncode) == (0, 0), log.read_text()
-    summary = json.loads((run / "summary.json").read_text())
-    assert summary["status"] == "finished"
-    expert = summary["expert"]
-    assert expert["questions"] > 2
-    assert expert["answered"] == (0 if dropout else expert["asked"])
-    assert expert["unanswered"] == (expert["asked"] if dropout else 0)
-    assert expert["rejected"] == {}
-    text = log.read_text() + (tmp_path / "s.log").read_text()
-    assert "Traceback" not in text
-    assert ("deciding without" in text) is bool(dropout)
-    events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    queries = [e for e in events if e["event"] == "query" and e["places"]]
-    assert len(queries) == expert["questions"]

@@ -150,6 +150,7 @@ def play(newcomer: Newcomer, needs: str) -> int:
     return commands
 
 
+@pytest.mark.long
 def test_the_lake_with_gps(newcomer: Newcomer) -> None:
     pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     assert play(newcomer, "pyproj") <= 2 + 4, "two programs of the robot, and four commands"
@@ -159,6 +160,7 @@ def test_the_lake_with_gps(newcomer: Newcomer) -> None:
     assert content(newcomer.folder) <= 12
 
 
+@pytest.mark.long
 def test_the_house_with_frames(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("tf2_ros") is None:  # it has no wheel
         path = os.pathsep.join(filter(None, (str(STANDIN), os.environ.get("PYTHONPATH"))))
@@ -180,17 +182,3 @@ def test_the_robot_can_be_read_at_once() -> None:
     (robot,) = (block for block in blocks(PAGE) if block.option("file") == "robot.py")
     assert len(robot.text.splitlines()) <= MOST_LINES
     compile(robot.text, robot.where, "exec")
-
-
-def test_a_first_map_takes_few_commands_and_lines(newcomer: Newcomer) -> None:
-    """As a new user counts: to the end of "The map", without the robot itself."""
-    commands = 0
-    for block in blocks(PAGE):
-        newcomer.do(block)
-        if block.language == "sh":
-            commands += len(block.text.splitlines())
-        if "export" in block.text:
-            break
-    newcomer.end_robots()
-    assert commands <= 5
-    assert content(newcomer.folder) <= 12

@@ -204,19 +204,6 @@ def assert_shared(events: list[dict[str, Any]], readings: int) -> None:
     assert len(observed) == readings
 
 
-def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Path) -> None:
-    sensing = coordinator(ros, scenario, "probes:=[probe_1]")
-    wait_active(sensing)
-    for names, text in (
-        (["1st"], "cannot be a namespace"),
-        (["a", "a"], "comes more than once"),
-    ):
-        (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
-        assert not answer.successful
-        assert text in answer.reason
-    assert list(sensing.mission.probes) == ["probe_1"]
-
-
 def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenario: Path) -> None:
     sensing = coordinator(ros, scenario, "probes:=[probe_1]")
     wait_active(sensing)
@@ -260,6 +247,8 @@ def test_no_more_names_than_a_mission_may_have(ros: Ros, scenario: Path) -> None
         ([f"p{i}" for i in range(MOST_PROBES)], f"expected {MOST_PROBES} at most: use a name"),
         ([f"p{i}" for i in range(MOST_PROBES + 1)], f"{MOST_PROBES + 1} names; expected"),
         (["probe_1", "probe_2", "a" * 301], "a name of 301 characters"),
+        (["1st"], "cannot be a namespace"),
+        (["a", "a"], "comes more than once"),
     ):
         (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
         assert not answer.successful

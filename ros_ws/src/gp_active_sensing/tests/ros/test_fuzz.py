@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import pytest
 
@@ -14,16 +13,16 @@ from rosgraph_msgs.msg import Clock
 
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.to_messages import find_message_type
-from tests.fuzzing import sums
 from tests.ros.conftest import Ros, wait_until
-from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters, send
+from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters
 from tests.ros.probe import Probe, sensing
 
 pytestmark = pytest.mark.ros
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))]
+)
 def test_messages_through_the_callbacks(ros: Ros, number: int) -> None:
     rng = random.Random(f"callbacks {number}")
     case = cases(rng)[number]
@@ -37,40 +36,7 @@ def test_messages_through_the_callbacks(ros: Ros, number: int) -> None:
     assert {"pose_undecodable", "pose_not_finite"} | framed <= set(found["pose"]), found
 
 
-def test_messages_through_the_topics_of_a_running_node(ros: Ros) -> None:
-    rng = random.Random("topics")
-    case = cases(rng)[0]
-    node = sensing(
-        ros, "reading.reliable:=true", "pose.reliable:=true", "reading.rate:=5000.0",
-        "pose.rate:=5000.0", given=case.parameters,
-    )  # fmt: skip
-    tester = ros.node("hostile")
-    publishers = {
-        topic: tester.create_publisher(find_message_type(kind), topic, qos.reliable(5000))
-        for topic, kind in (
-            ("reading", "sensor_msgs/msg/Temperature"), ("pose", "nav_msgs/msg/Odometry"),
-        )
-    }  # fmt: skip
-    for publisher in publishers.values():
-        wait_until(publisher.get_subscription_count, "a subscriber")
-    sent = send(publishers, case, rng, 1000)
-    mission = node.mission
-
-    def all_there() -> bool:
-        totals = Counter({"reading": mission.inbox.received["readings"]})
-        totals["pose"] = mission.inbox.received["poses"]
-        return totals == sent and not len(mission.inbox)
-
-    wait_until(all_there, f"{sent} to be received")
-    wait_until(
-        lambda: [sum(found.values()) for found in sums(mission)] == [sent["reading"], sent["pose"]],
-        "everything to be used or counted",
-    )
-    assert not node.callback_errors
-    probe = Probe(ros)
-    assert probe.call("pause").message, "the services answer"
-
-
+@pytest.mark.long
 def test_absurd_times_on_the_clock(ros: Ros) -> None:
     rng = random.Random("clock")
     node = sensing(ros, "use_sim_time:=true", "mission.begin:=false")
@@ -102,6 +68,7 @@ def _told(probe: Probe, node: ActiveSensingNode, seconds: float) -> bool:
     return int(node.get_clock().now().nanoseconds) == round(1e9 * seconds)
 
 
+@pytest.mark.long
 def test_parameters_of_a_node_that_is_not_configured(ros: Ros) -> None:
     node = sensing(ros, "autostart:=false")
     found = fuzz_parameters(node, random.Random("unconfigured"), 1500)

@@ -15,10 +15,8 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import NavSatFix, Temperature
 
 from gp_active_sensing.messages.conversions import pose_reader
-from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.simulator_node import SimulatorNode, pose_message
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
@@ -63,15 +61,6 @@ def test_waypoints_have_a_z_and_poses_are_matched_by_theirs(ros: Ros, tmp_path: 
     assert any("length_scale=20/20/6 " in label for label in labels)
 
 
-def test_a_pose_without_a_height_is_refused(ros: Ros) -> None:
-    node = sensing(ros, given=COLUMN)
-    probe = Probe(ros).connect()
-    probe.pose(0.0, z=float("nan"))
-    probe.wait_value("rejected_pose_not_finite", "1")
-    assert not probe.waypoints
-    assert node.exit_code is None
-
-
 class Diver(Probe):
     """Says how sure it is of its depth, and which sensor measured."""
 
@@ -92,51 +81,6 @@ class Diver(Probe):
 def observed(node: ActiveSensingNode) -> list[str]:
     loop = node.mission.loop
     return [loop.topology.names[i] for i in np.flatnonzero(loop.belief.observed)]
-
-
-@pytest.mark.parametrize("use", [True, False])
-def test_the_variance_of_a_depth_widens_a_reading(ros: Ros, use: bool) -> None:
-    node = sensing(ros, f"pose.covariance:={'use' if use else 'ignore'}", given=COLUMN)
-    probe = Diver(ros).connect()
-    now = probe.now_ns()
-    probe.dive(-3.0, variance=25.0, t=now)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    probe.measured(20.0, "gas", now)
-    wait_until(lambda: observed(node) == ["c0r0z1"], "the reading")
-    with node.mission.lock:
-        belief = node.mission.loop.belief
-        place = node.mission.loop.topology.names.index("c0r0z1")
-        variance = float(belief.predict()[1][place])
-        least = 0.01 + float(belief.varies_by(place, 0.0, 25.0).min())
-    assert (variance > 0.9 * least) == use
-    assert (variance < 0.011) != use
-    assert least > 0.06
-
-
-def test_so_does_that_of_a_fix(ros: Ros) -> None:
-    given = ("pose.type:=sensor_msgs/msg/NavSatFix", "pose.datum:=[54.0, 10.0]")
-    node = sensing(ros, *given, "pose.zero_altitude:=40.0", given=COLUMN)
-    sender = ros.node().create_publisher(NavSatFix, "pose", qos.reliable(10))
-    wait_until(sender.get_subscription_count, "a subscriber of pose")
-    fix = NavSatFix(latitude=54.0, longitude=10.0, altitude=37.0, position_covariance_type=2)
-    fix.position_covariance[8] = 2.25
-    fix.header.stamp = node.get_clock().now().to_msg()
-    sender.publish(fix)
-    track = node.mission.probes[""].ingestion.track
-    wait_until(lambda: track.newest is not None, "the pose")
-    assert track.newest is not None
-    assert (track.newest.z, track.newest.z_variance) == (pytest.approx(-3.0), 2.25)
-    assert track.newest.variance == 0.0
-
-
-def test_a_mount_has_a_height(ros: Ros) -> None:
-    node = sensing(ros, "reading.mount:=[0.0, 0.0, -3.0]", given=COLUMN)
-    probe = Diver(ros).connect()
-    now = probe.now_ns()
-    probe.dive(-3.0, t=now)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    probe.measured(20.0, "gas", now)
-    wait_until(lambda: observed(node) == ["c0r0z2"], "the reading below the pose")
 
 
 def test_tf_says_the_height_of_a_sensor(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,31 +106,3 @@ def test_the_altitude_of_a_fix() -> None:
     fix = NavSatFix(latitude=54.0, longitude=10.0, altitude=37.5)
     assert pose_reader(kind, datum=datum, zero_altitude=40.0)(fix).z == pytest.approx(-2.5)
     assert np.isnan(pose_reader(kind, datum=datum)(fix).z)
-
-
-def test_the_simulator_drives_in_three_dimensions(ros: Ros, tmp_path: Path) -> None:
-    scenario = tmp_path / "column.yaml"
-    scenario.write_text(
-        "map: {kind: grid, columns: 2, rows: 1, spacing: 10.0, heights: [0, -3, -6]}\n"
-        "field: {kind: formula, formula: 20 + z, unit: degC}\n"
-        "sensor: {noise_std: 0.1}\nprobe: {start: c0r0z0}\nbudget: {readings: 3}\n",
-        encoding="utf-8",
-    )
-    node = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
-    try:
-        node.configure()  # nobody spins it
-        deep = outputs.waypoint_message((10.0, 0.0, 0.0), "map", 5 * 10**9, -6.0)
-        node.drive("", deep)
-        player = node.players[""]
-        assert player.goal == 5  # c1r0z2
-        moment = player.step(60.0)
-        assert moment.pose == pytest.approx((10.0, 0.0, 0.0, -6.0))
-        assert moment.readings[-1].value == pytest.approx(14.0, abs=1.0)
-        message = pose_message(moment, "map", "base_link")
-        assert message.pose.pose.position.z == -6.0
-        node.drive("", outputs.waypoint_message((10.0, 0.0, 0.0), "map", 6 * 10**9, 0.0))
-        assert player.goal == 1  # c1r0z0, above it
-    finally:
-        node.release()
-        node.stop_forwarding_logs()
-        node.destroy_node()

@@ -16,7 +16,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
 from gp_active_sensing.planning import DEFAULT_POLICY
-from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
+from gp_active_sensing.ros.active_sensing_node import LIVE
 from gp_active_sensing.ros.bag_player_node import BagPlayer
 from gp_active_sensing.ros.descriptors import READ_ONLY
 from gp_active_sensing.ros.node_base import GuardedNode
@@ -251,10 +251,3 @@ def test_live_page(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert made(node.publishers) == {}
     assert made(node.subscriptions) == written(text, "in")
     assert parameters_of(node) == parameters_in(text)
-
-
-def test_the_class_s_own_words_agree() -> None:
-    """The docstring lists the topics for readers of the code."""
-    text = ActiveSensingNode.__doc__ or ""
-    for name in written(section("### Topics out")):
-        assert name in text

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import errno
 import json
-import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,8 @@ from nav_msgs.msg import OccupancyGrid
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import export_map
-from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.ros import qos
@@ -111,12 +107,6 @@ def test_levels_between_limits_of_ones_own(ros: Ros) -> None:
     assert max(heard["std_grid"][-1].data) < 15
 
 
-def test_limits_in_the_wrong_order_are_refused(ros: Ros) -> None:
-    node = sensing(ros, "autostart:=false", "grids.mean_low:=5.0", "grids.mean_high:=5.0")
-    with pytest.raises(ConfigError, match=r"grids\.mean_high: must be more than mean_low \(5\)"):
-        node.configure()
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
@@ -192,72 +182,7 @@ def test_a_mission_that_is_shut_down_leaves_its_map(ros: Ros, tmp_path: Path) ->
     assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
 
 
-def test_before_the_first_reading_there_is_no_map(ros: Ros, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    sensing(ros, f"run_dir:={run}")
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    answer = save(ros)
-    assert answer.success
-    assert answer.message == f"summary written to {run}"
-    assert not (run / "map.csv").exists()
-
-
-def test_a_map_that_cannot_be_written_is_said_and_the_mission_goes_on(
-    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    node, probe = read_one(ros, f"run_dir:={run}", "budget.readings:=2")
-    full = RunError(f"{run / 'map.csv'}: cannot write: {os.strerror(errno.ENOSPC)}")
-
-    def no_room(self: RunDirectory, name: str, content: object) -> None:
-        raise full
-
-    monkeypatch.setattr(RunDirectory, "write_file", no_room)
-    answer = save(ros)
-    assert not answer.success
-    assert answer.message == "see the log"
-    probe.obedient = True
-    probe.hear(probe.waypoints[-1])
-    probe.wait_value("state", "ended")
-    wait_until((run / "summary.json").exists, "the summary")
-    node.release()
-    assert "map.csv: cannot write: No space left on device" in capfd.readouterr().err
-    assert not node.callback_errors
-
-
-@pytest.mark.parametrize(
-    ("formats", "why"),
-    [
-        ("['csv', 'shp']", r"mission\.export\[1\]: expected one of csv, geojson"),
-        ("['asc']", r"mission\.export: asc: map 'ring' is no grid: its places are pieces of roads"),
-    ],
-)
-def test_formats_that_do_not_fit_are_refused_at_the_start(
-    ros: Ros, tmp_path: Path, formats: str, why: str
-) -> None:
-    corners = [[100 * math.cos(a), 100 * math.sin(a)] for a in (0, 2, 4, 0)]
-    ways = [
-        {
-            "type": "Feature",
-            "properties": {"id": f"s{i}", "from": str(i), "to": str((i + 1) % 3)},
-            "geometry": {"type": "LineString", "coordinates": corners[i : i + 2]},
-        }
-        for i in range(3)
-    ]
-    ring = tmp_path / "ring.geojson"
-    ring.write_text(json.dumps({"type": "FeatureCollection", "features": ways}))
-    given = (
-        "map.kind:=roads", f"map.file:={ring}", "policy.name:=ie",
-        f"mission.export:={formats}", f"run_dir:={tmp_path / 'run'}", "autostart:=false",
-    )  # fmt: skip
-    node = sensing(ros, given=given)
-    with pytest.raises(ConfigError, match=why):
-        node.configure()
-    assert not (tmp_path / "run").exists()
-
-
+@pytest.mark.long
 def test_a_map_in_layers_is_saved_layer_by_layer_and_has_no_flat_grids(
     ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,7 @@ def test_maps_that_cannot_be_used_are_said_and_the_mission_goes_on(ros: Ros) -> 
     probe.wait_value("map_problem", "")
 
 
+@pytest.mark.long
 def test_the_node_can_be_cleaned_up_while_it_waits_and_configured_again(ros: Ros) -> None:
     node = sensing(ros, "autostart:=false", given=PARAMETERS)
     life = Lifecycle(ros, "active_sensing")
@@ -168,30 +169,6 @@ def test_the_node_can_be_cleaned_up_while_it_waits_and_configured_again(ros: Ros
     wait_active(node)
 
 
-STRANGER = """
-import rclpy
-from std_msgs.msg import String
-rclpy.init()
-node = rclpy.create_node("stranger")
-publisher = node.create_publisher(String, "/map", 1)
-rclpy.spin(node)
-"""
-
-
-def test_a_topic_of_another_type_is_named(ros: Ros) -> None:
-    stranger = subprocess.Popen([sys.executable, "-c", STRANGER], env={**os.environ, **LOOPBACK})
-    try:
-        sensing(ros, given=PARAMETERS)
-        probe = Probe(ros)
-        wait_until(
-            lambda: "published as std_msgs/msg/String" in probe.values.get("reason", ""),
-            "the type to be said",
-        )
-    finally:
-        stranger.kill()
-        stranger.wait()
-
-
 def _start(run: Path, log: Path) -> subprocess.Popen[bytes]:
     given = (*PARAMETERS, f"run_dir:={run}", "budget.readings:=20", "mission.exit_at_end:=true")
     words = [word for text in given for word in ("-p", text)]
@@ -205,6 +182,7 @@ def _start(run: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
+@pytest.mark.long
 def test_a_killed_mission_goes_on_with_its_own_map_before_another_comes(
     ros: Ros, tmp_path: Path
 ) -> None:

@@ -14,10 +14,8 @@ from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_active, wait_until
-from tests.ros.launched import processes
-from tests.ros.probe import GRID, Probe, sensing
+from tests.ros.probe import Probe, sensing
 
 pytestmark = pytest.mark.ros
 NAV2: dict[str, Any] = {"/map": OccupancyGrid, "/plan": Path}
@@ -28,42 +26,22 @@ def types_of(node: Any) -> dict[str, list[str]]:
     return dict(node.get_topic_names_and_types())
 
 
-@pytest.mark.parametrize("probes", ["", "probes:=[probe_1, probe_2]"])
-def test_no_topic_of_nav2_has_two_types(ros: Ros, probes: str) -> None:
+def test_no_topic_of_nav2_has_two_types(ros: Ros) -> None:
     nav2 = ros.node("nav2")
     for topic, kind in NAV2.items():
         nav2.create_publisher(kind, topic, qos.latched())
-    node = sensing(ros, *([probes] if probes else []))
+    node = sensing(ros)
     wait_active(node)
     wait_until(lambda: "/active_sensing/map" in types_of(nav2), "our own map in the graph")
     own = {publisher.topic_name for publisher in node.publishers}
     assert {"/active_sensing/map", "/active_sensing/field"} <= own
-    plans = {"/active_sensing/probe_1/plan", "/active_sensing/probe_2/plan"}
-    assert plans <= own if probes else "/active_sensing/plan" in own
+    assert "/active_sensing/plan" in own
     assert not own & set(NAV2)
     found = types_of(nav2)
     assert found["/map"] == ["nav_msgs/msg/OccupancyGrid"]
     assert found["/plan"] == ["nav_msgs/msg/Path"]
     assert found["/active_sensing/map"] == ["visualization_msgs/msg/MarkerArray"]
     assert all(len(kinds) == 1 for kinds in found.values()), found
-
-
-def test_the_names_that_a_launch_gives_are_those_of_the_topics(ros: Ros) -> None:
-    given = {"map_topic": "map", "plan_topic": "/show/plan", "belief_topic": "~/belief"}
-    for probes, plan in (("", "/show/plan"), ("a,b", "/b/way")):
-        if probes:
-            given["plan_topic"] = "way"
-        run = processes("probe", **given, probes=probes)["active_sensing"]
-        words = [w for names in run.remappings for w in ("-r", "{}:={}".format(*names))]
-        more = ("-p", f"probes:=[{probes}]") if probes else ()
-        grid = [word for text in GRID for word in ("-p", text)]
-        node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *grid, *more, *words]))
-        wait_active(node)
-        own = {publisher.topic_name for publisher in node.publishers}
-        assert {"/map", plan, "/active_sensing/belief", "/active_sensing/field"} <= own
-        assert not {"/active_sensing/map", "/active_sensing/b/plan"} & own
-        node.deactivate()
-        node.release()
 
 
 def test_who_comes_after_the_mission_still_sees_it(ros: Ros) -> None:

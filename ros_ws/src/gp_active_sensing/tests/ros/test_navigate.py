@@ -108,12 +108,6 @@ def test_a_waypoint_is_a_goal_once(stage: Stage) -> None:
     assert stage.client.goals[0].header.stamp.sec == 100, "transforms of long ago are forgotten"
 
 
-def test_nothing_is_sent_before_there_is_a_waypoint(stage: Stage) -> None:
-    stage.later(10.0)
-    assert stage.client.goals == []
-    assert stage.state == "no waypoint yet"
-
-
 def test_a_new_waypoint_preempts_and_the_abortion_of_the_old_one_blocks_nothing(
     stage: Stage,
 ) -> None:
@@ -194,15 +188,6 @@ def test_a_goal_that_is_refused_is_tried_again_first(stage: Stage) -> None:
     assert stage.rig.loop.blocked == {place}
 
 
-def test_each_waypoint_has_its_own_tries(stage: Stage) -> None:
-    stage.client.accepts = False
-    stage.go(1)
-    stage.later(2.1)
-    stage.go(2)
-    stage.later(2.1)
-    assert stage.rig.loop.blocked == set()
-
-
 def test_a_server_that_is_not_there_is_said_and_waited_for(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -243,17 +228,6 @@ def test_success_is_not_an_observation(stage: Stage) -> None:
     assert stage.rig.sent != [place]
 
 
-def test_a_goal_tolerance_larger_than_the_arrival_radius_is_said_once(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
-    stage.rig.pose(2.0, 7.0)
-    stage.rig.step(2.0)
-    for _ in range(2):
-        stage.go()
-        stage.client.handles[-1].end(SUCCEEDED)
-    assert caplog.text.count("farther than mission.arrival_radius (2 m)") == 1
-
-
 def test_a_goal_that_somebody_else_cancels_pauses_the_mission(stage: Stage) -> None:
     stage.go()
     stage.client.handles[0].end(CANCELED)
@@ -276,6 +250,7 @@ def test_an_abortion_that_comes_late_does_not_block_the_next_place(stage: Stage)
     assert stage.client.at[-1] == (20.0, 0.0)
 
 
+@pytest.mark.long
 def test_absurd_answers_of_nav2(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     rng = random.Random("nav2")
     results: tuple[dict[str, Any], ...] = (
@@ -329,13 +304,6 @@ def test_closing_cancels_what_is_under_way(stage: Stage) -> None:
     assert stage.client.handles[0].cancelled
     assert stage.client.destroyed
     assert stage.guards == 1
-
-
-def test_closing_after_the_end_lets_the_last_waypoint_stand(stage: Stage) -> None:
-    stage.go()
-    stage.rig.mission.stop("asked to finish")
-    stage.navigator.close()
-    assert not stage.client.handles[0].cancelled
 
 
 # -- with a node -----------------------------------------------------------------------------------

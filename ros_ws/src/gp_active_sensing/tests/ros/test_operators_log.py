@@ -14,14 +14,12 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.test_node_base import ACTIVATE, DEACTIVATE, Lifecycle
 
 pytestmark = pytest.mark.ros
 TWO = ("probes:=[probe_1, probe_2]",)
-NOT_WORDS = re.compile(r"None|True|False|\bnan\b|\binf\b|Counter|[\[\](){}<>]|\d{16}")
 """Python's own words, and stamps in nanoseconds."""
 
 
@@ -51,63 +49,6 @@ def test_each_stage_is_read_before_the_next_is_chosen(
     assert re.search(r"\(\d+(\.\d)? m\); map uncertainty [\d.]+ → [\d.]+ degC$", second)
     assert "the mission is over: the budget of readings is spent; the last waypoint stands" in told
     assert not [line for line in told if re.search(r"\d{16}|\bns\b", line)]
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_end_says_what_the_readings_tell_of_each_other(
-    ros: Ros, capfd: pytest.CaptureFixture[str], tmp_path: Path, kept: bool
-) -> None:
-    more = (f"run_dir:={tmp_path / 'run'}",) if kept else ()
-    sensing(ros, "map.columns:=3", "map.rows:=2", "budget.readings:=6", *more)
-    probe = Probe(ros).connect()
-    probe.obedient = True
-    probe.pose(0.0)
-    probe.wait_value("state", "ended")
-    said: list[str] = []
-
-    def told() -> bool:
-        said.append(capfd.readouterr().err)
-        return "the node stays" in "".join(said)
-
-    wait_until(told, "the last word")
-    words = ("the readings of other places explain", "these readings do not tell about places")
-    assert len([line for line in lines("".join(said)) if line.startswith(words)]) == 1
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_end_says_what_is_kept_and_what_the_node_does_then(
-    ros: Ros,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    kept: bool,
-) -> None:
-    run = tmp_path / "run"
-    node = sensing(ros, "budget.readings:=1", *([f"run_dir:={run}"] if kept else []))
-    probe = Probe(ros).connect()
-    probe.obedient = True
-    probe.pose(0.0)
-    said: list[str] = []
-
-    def stays() -> bool:
-        said.append(capfd.readouterr().err)
-        return "the node stays, with its topics and services; Ctrl-C ends it" in "".join(said)
-
-    wait_until(stays, "the last word")
-    told = lines("".join(said))
-    assert (f"report: {run / 'report.html'}" in told) is kept
-    assert ("nothing is kept, since there is no run_dir" in told) is not kept
-    stopped = Worker.stop
-    monkeypatch.setattr(Worker, "stop", lambda worker: stopped(worker) and False)
-    if kept:  # as if it had been stopped before
-        (run / "report.html").unlink()
-    node.deactivate()
-    node.release()
-    told = lines(capfd.readouterr().err)
-    given_up = "its records were still being written when the node was stopped; that is given up"
-    assert given_up in told
-    by_hand = f"the report page is not written; `gp-active-sensing report {run}` makes it"
-    assert (by_hand in told) is kept
 
 
 def test_pausing_going_on_and_ending_leave_a_line_each(
@@ -151,49 +92,7 @@ def test_pausing_going_on_and_ending_leave_a_line_each(
     assert f"{begun}kept in {run}" in told
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        (),
-        TWO,
-        ("policy.name:=sparq_gp_ucb", "belief.signal_std:=[1.0]"),
-        ("budget.metres:=500.0", "budget.readings:=2"),
-    ],
-    ids=["one", "several", "expert", "budget"],
-)
-def test_diagnostics_speak_in_words(ros: Ros, more: tuple[str, ...]) -> None:
-    heard: dict[tuple[str, str], set[str]] = {}
-    states: set[str] = set()
-
-    def listen(message: DiagnosticArray) -> None:
-        for status in message.status:
-            assert_words(status.name, status.message)
-            for item in status.values:
-                heard.setdefault((status.name, item.key), set()).add(item.value)
-                if item.key == "state":
-                    states.add(item.value)
-
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
-    node = sensing(ros, *more)
-    wait_active(node)
-    wait_until(lambda: "running" in states, "a word before the first pose")
-    if "probes" not in " ".join(more):
-        probe = Probe(ros).connect()
-        probe.obedient = True
-        probe.pose(0.0)
-        planner = ("active_sensing: planner", "deadline_hit")
-        wait_until(lambda: planner in heard, "a decision")
-        assert heard[planner] <= {"yes", "no"}
-        gaps = heard["active_sensing: planner", "gap"]
-        nat = "sparq" not in " ".join(more)
-        assert all(re.fullmatch(r"[\d.e-]+ nat" if nat else r"[\d.e-]+", gap) for gap in gaps)
-    assert heard["active_sensing: planner", "planning"] <= {"yes", "no"}
-    assert "none yet" in heard["active_sensing: planner", "reading_to_belief_median_ms"]
-    for (name, key), values in heard.items():
-        for value in values:
-            assert_words(f"{name}, {key}", value)
-
-
+@pytest.mark.long
 def test_no_reading_is_missed_of_a_probe_that_nothing_is_left_for(
     ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,11 +134,6 @@ def test_no_reading_is_missed_of_a_probe_that_nothing_is_left_for(
     states.clear()
     wait_until(lambda: "active_sensing: mission" in states, "another look")
     assert f"/probe_{resting}/reading" not in "".join([*said[:heard], capfd.readouterr().err])
-
-
-def assert_words(where: str, text: str) -> None:
-    plain = re.sub(r"\((no pose yet|asked to|read by)[^)]*\)", "", text)
-    assert not NOT_WORDS.search(plain), f"{where}: {text!r}"
 
 
 def test_a_mission_of_which_not_all_could_be_written_is_not_called_kept(

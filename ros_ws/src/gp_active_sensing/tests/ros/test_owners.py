@@ -16,6 +16,7 @@ from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import NODES, ParameterTree, owner_of
 from gp_active_sensing.util.resources import find_resource, list_resources
+from tests.cases import case
 from tests.ros.conftest import Ros
 
 pytestmark = pytest.mark.ros
@@ -60,59 +61,53 @@ def problems(ros: Ros, tmp_path: Path) -> Problems:
     return build
 
 
-@pytest.mark.parametrize("name", NODES)
 def test_keys_of_other_nodes_are_passed_over(
-    name: str, problems: Problems, capfd: pytest.CaptureFixture[str]
+    problems: Problems, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    foreign = set().union(*(keys_of(other) for other in NODES)) - keys_of(name)
-    assert len(foreign) > 15
-    lines = "".join(f"    {key}: 1\n" for key in sorted(foreign))
-    said = problems(name, f"/**:\n  ros__parameters:\n{lines}    wheel_radius: 0.3\n")
-    assert "unknown" not in said
-    assert not any(key in said.split() for key in foreign)
-    assert "unknown" not in capfd.readouterr().err
+    for name in NODES:
+        with case(name):
+            foreign = set().union(*(keys_of(other) for other in NODES)) - keys_of(name)
+            assert len(foreign) > 15
+            lines = "".join(f"    {key}: 1\n" for key in sorted(foreign))
+            said = problems(name, f"/**:\n  ros__parameters:\n{lines}    wheel_radius: 0.3\n")
+            assert "unknown" not in said
+            assert not any(key in said.split() for key in foreign)
+            assert "unknown" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", NODES)
-@pytest.mark.parametrize("file", [n for n in list_resources("config") if n.endswith(".yaml")])
 def test_no_node_dies_of_a_shipped_file(
-    name: str, file: str, problems: Problems, capfd: pytest.CaptureFixture[str]
+    problems: Problems, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert "unknown" not in problems(name, find_resource("config", file))
-    assert "unknown" not in capfd.readouterr().err
+    for file in [n for n in list_resources("config") if n.endswith(".yaml")]:
+        for name in NODES:
+            with case(file, name):
+                assert "unknown" not in problems(name, find_resource("config", file))
+                assert "unknown" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "said"),
-    [
+def test_a_key_that_is_nearly_one_of_ours_is_refused(problems: Problems) -> None:
+    for name, key, said in [
         ("bag_player", "salvag", "salvag: unknown parameter. Did you mean 'salvage'?"),
         ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
         ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
         ("simulator", "reading.feild", "Did you mean 'reading.field'?"),
-    ],
-)
-def test_a_key_that_is_nearly_one_of_ours_is_refused(
-    name: str, key: str, said: str, problems: Problems
-) -> None:
-    assert said in problems(name, f"/**: {{ros__parameters: {{{key}: 1}}}}\n")
+    ]:
+        with case(name, key, said):
+            assert said in problems(name, f"/**: {{ros__parameters: {{{key}: 1}}}}\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "said"),
-    [
+def test_under_the_node_s_own_name_every_unknown_key_is_refused(problems: Problems) -> None:
+    for name, key, said in [
         ("bag_player", "map.features", "map.features: belongs to the node active_sensing, not"),
         ("active_sensing", "speed_factor", "speed_factor: belongs to the node simulator, not"),
         ("simulator", "wheel_radius", "wheel_radius: unknown parameter."),
         ("bag_player", "loop", "loop: unknown parameter."),
         ("active_sensing", "budgets", "budgets: unknown parameter."),
-    ],
-)
-def test_under_the_node_s_own_name_every_unknown_key_is_refused(
-    name: str, key: str, said: str, problems: Problems
-) -> None:
-    own = f"/boat/{name}: {{ros__parameters: {{{key}: 1}}}}\n"
-    words = ("-r", "__ns:=/boat")
-    assert said in problems(name, own, words=words)
+    ]:
+        with case(name, key, said):
+            own = f"/boat/{name}: {{ros__parameters: {{{key}: 1}}}}\n"
+            words = ("-r", "__ns:=/boat")
+            assert said in problems(name, own, words=words)
 
 
 def test_a_node_of_another_name_is_another_node(problems: Problems) -> None:

@@ -18,7 +18,7 @@ from gp_active_sensing.ros.parameter_files import (
     given_files,
     keys_in_files,
 )
-from gp_active_sensing.util.resources import find_resource, list_resources
+from tests.cases import case
 
 HEAD = "/**:\n  ros__parameters:\n"
 ORDER = "expected the name of a node, such as /**, below it ros__parameters"
@@ -60,17 +60,18 @@ def read_by_rcl(path: Path) -> None:
     rclpy.shutdown(context=context)
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_what_rcl_cannot_read_is_said_with_line_key_and_remedy(tmp_path: Path, text: str) -> None:
-    path = write(tmp_path / "mine.yaml", f"{HEAD}    {text}\n")
-    with pytest.raises(ConfigError) as error:
-        check_parameter_file(path)
-    (problem,) = error.value.problems
-    assert problem.startswith("line ")
-    assert WRONG[text] in problem
-    assert str(path) in str(error.value)
-    with pytest.raises(RCLError, match="parse params file"):
-        read_by_rcl(path)
+def test_what_rcl_cannot_read_is_said_with_line_key_and_remedy(tmp_path: Path) -> None:
+    for text in WRONG:
+        with case(text):
+            path = write(tmp_path / "mine.yaml", f"{HEAD}    {text}\n")
+            with pytest.raises(ConfigError) as error:
+                check_parameter_file(path)
+            (problem,) = error.value.problems
+            assert problem.startswith("line ")
+            assert WRONG[text] in problem
+            assert str(path) in str(error.value)
+            with pytest.raises(RCLError, match="parse params file"):
+                read_by_rcl(path)
 
 
 def test_a_list_of_mappings_which_rcl_garbles_is_refused(tmp_path: Path) -> None:
@@ -79,31 +80,30 @@ def test_a_list_of_mappings_which_rcl_garbles_is_refused(tmp_path: Path) -> None
         check_parameter_file(path)
 
 
-@pytest.mark.parametrize("text", FINE)
-def test_what_rcl_reads_is_let_through(tmp_path: Path, text: str) -> None:
-    path = write(tmp_path / "mine.yaml", f"{HEAD}    {text}\n")
-    check_parameter_file(path)
-    read_by_rcl(path)
+def test_what_rcl_reads_is_let_through(tmp_path: Path) -> None:
+    for text in FINE:
+        with case(text):
+            path = write(tmp_path / "mine.yaml", f"{HEAD}    {text}\n")
+            check_parameter_file(path)
+            read_by_rcl(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_file_of_another_form(tmp_path: Path) -> None:
+    for text, said in [
         ("map: {kind: grid}\n", f"line 1: kind: a value before ros__parameters: {ORDER}"),
         ("/**:\n  x: 1\n", f"line 2: x: a value before ros__parameters: {ORDER}"),
         ("/**:\n", f"line 1: /**: a value before ros__parameters: {ORDER}"),
         (HEAD + "    # all of it\n", "expected parameters below it, found none"),
         ("- a\n", f"line 1: {ORDER}"),
         ("a: [\n", "is not valid YAML"),
-    ],
-)
-def test_a_file_of_another_form(tmp_path: Path, text: str, said: str) -> None:
-    path = write(tmp_path / "mine.yaml", text)
-    with pytest.raises(ConfigError) as error:
-        check_parameter_file(path)
-    assert said in str(error.value)
-    with pytest.raises(RCLError):
-        read_by_rcl(path)
+    ]:
+        with case(text, said):
+            path = write(tmp_path / "mine.yaml", text)
+            with pytest.raises(ConfigError) as error:
+                check_parameter_file(path)
+            assert said in str(error.value)
+            with pytest.raises(RCLError):
+                read_by_rcl(path)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -114,16 +114,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         check_parameter_file(tmp_path / "latin")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])
-def test_an_empty_file_says_nothing(tmp_path: Path, text: str) -> None:
-    path = write(tmp_path / "mine.yaml", text)
-    words = ["--ros-args", "--params-file", str(path)]
-    assert keys_in_files(words, "active_sensing") == {}
-
-
-@pytest.mark.parametrize("name", [n for n in list_resources("config") if n.endswith(".yaml")])
-def test_the_shipped_files_are_fine(name: str) -> None:
-    check_parameter_file(find_resource("config", name))
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    for text in ["", "# nothing yet\n", "---\n"]:
+        with case(text):
+            path = write(tmp_path / "mine.yaml", text)
+            words = ["--ros-args", "--params-file", str(path)]
+            assert keys_in_files(words, "active_sensing") == {}
 
 
 def test_under_which_name_a_key_stands(tmp_path: Path) -> None:

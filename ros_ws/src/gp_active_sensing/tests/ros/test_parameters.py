@@ -18,11 +18,12 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
+from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.parameters import ParameterTree
+from tests.cases import case
 from tests.chooser import CHOOSER
 from tests.ros.conftest import Ros, wait_until
 
@@ -101,10 +102,6 @@ def test_descriptors_come_from_the_dataclass(make: Make) -> None:
     assert node.describe_parameter("words").type == ParameterType.PARAMETER_STRING_ARRAY
 
 
-def test_defaults_read_back(make: Make) -> None:
-    assert make("name:=x").config() == Outer(name="x")
-
-
 def test_given_values_read_back(make: Make) -> None:
     tree = make(
         "name:=x",
@@ -133,16 +130,6 @@ def test_given_values_read_back(make: Make) -> None:
     assert node_of(tree).get_parameter("inner.size").value == 3.0
 
 
-def test_a_plain_list_for_a_nested_one(make: Make) -> None:
-    assert make("name:=x", "mixed:=[5.0, 6.0]").config().mixed == (5.0, 6.0)
-
-
-def test_defaults_of_a_scenario_are_overridden_by_parameters(make: Make) -> None:
-    defaults = {"name": "s", "inner": {"size": 4.0, "limit": 2.0}, "count": 2, "unused": 1}
-    tree = make("count:=5", defaults=defaults)
-    assert tree.config() == Outer(name="s", inner=Inner(4.0, 2.0), count=5)
-
-
 def test_nan_or_null_takes_back_an_optional_default(make: Make) -> None:
     for word in (".nan", "null", "~"):
         tree = make("name:=x", f"inner.limit:={word}", defaults={"inner": {"limit": 2.0}})
@@ -152,16 +139,19 @@ def test_nan_or_null_takes_back_an_optional_default(make: Make) -> None:
 GRID = ("map.kind:=grid", "map.columns:=4", "map.rows:=4")
 
 
-@pytest.mark.parametrize("nothing", ["[]", "[.nan]", "''", ".nan"])
-def test_an_optional_list_is_taken_back(ros: Ros, nothing: str) -> None:
+def test_an_optional_list_is_taken_back(ros: Ros) -> None:
     """The scenario knows the field; the parameters say that nobody does."""
-    keys = [f"belief.{key}:={nothing}" for key in ("length_scales", "signal_std", "noise_std")]
-    given = ("scenario:=town", *keys, "belief.mean_std:=.nan", "autostart:=false")
-    words = [word for text in given for word in ("-p", text)]
-    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
-    belief = node.parameters.config().belief
-    assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
-    assert not belief.scale_known
+    for nothing in ["[]", "[.nan]", "''", ".nan"]:
+        with case(nothing):
+            keys = [
+                f"belief.{key}:={nothing}" for key in ("length_scales", "signal_std", "noise_std")
+            ]
+            given = ("scenario:=town", *keys, "belief.mean_std:=.nan", "autostart:=false")
+            words = [word for text in given for word in ("-p", text)]
+            node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
+            belief = node.parameters.config().belief
+            assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
+            assert not belief.scale_known
 
 
 def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
@@ -179,14 +169,6 @@ def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
     assert node.parameters.config().belief.signal_std is None
     (refused,) = node.set_parameters([Parameter("belief.signal_std", value=[math.nan, 1.0])])
     assert "belief.signal_std[0]: expected a finite number" in refused.reason
-
-
-def test_an_empty_list_is_nothing_where_nothing_may_be_given(ros: Ros) -> None:
-    given = (*GRID, "belief.kernel:=[]", "map.features:=[]", "autostart:=false")
-    words = [word for each in given for word in ("-p", each)]
-    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
-    assert node.parameters.config().belief.kernel is None
-    assert node.parameters.config().map.features is None
 
 
 def test_every_problem_at_once(make: Make) -> None:
@@ -212,10 +194,6 @@ def test_every_problem_at_once(make: Make) -> None:
         "flag: expected true or false, got int 1",
     ):
         assert part in text, part
-
-
-def test_parameters_of_other_nodes_are_left_alone(make: Make) -> None:
-    assert make("name:=x", "wheel_radius:=0.3").config() == Outer(name="x")
 
 
 def test_not_a_number_is_no_value_of_a_required_one(make: Make) -> None:
@@ -282,36 +260,6 @@ def test_scenario_gives_the_defaults_and_parameters_override(ros: Ros) -> None:
     assert node.get_parameter("map.count").value == 100
     assert node.describe_parameter("policy.horizon").integer_range[0].from_value == 1
     assert node.describe_parameter("scenario").read_only
-
-
-def test_where_nothing_is_said_the_default_chooses(ros: Ros) -> None:
-    config = sensing(ros, "map.kind:=line", "map.count:=5").parameters.config()
-    assert config.policy["name"] == DEFAULT_POLICY["name"]
-    assert "trials" in config.policy
-
-
-def test_another_policy_keeps_what_it_knows(ros: Ros) -> None:
-    config = sensing(ros, "scenario:=line", "policy.name:=ie").parameters.config()
-    assert config.policy["name"] == "ie"
-
-
-@pytest.mark.parametrize(
-    ("override", "text"),
-    [
-        ("policy.name:=ball", "unknown policy 'ball'. Did you mean 'bal'"),
-        ("policy.horizonn:=3", "policy.horizonn: unknown parameter. Did you mean 'policy.horizon'"),
-        ("scenario:=no_such_town", "no_such_town"),
-        ("belief.kernel:=matern33", "unknown kernel 'matern33'. Did you mean 'matern32'"),
-        ("budget.readings:=0", "budget.readings: must be 1 or more"),
-        ("pose.datum:=[91.0, 8.0]", "datum: expected [latitude, longitude] in degrees"),
-    ],
-)
-def test_wrong_parameters_are_explained(ros: Ros, override: str, text: str) -> None:
-    overrides = [] if override.startswith("scenario") else ["scenario:=line"]
-    node = sensing(ros, *overrides, override)
-    with pytest.raises(ConfigError) as error:
-        node.parameters.config(check=lambda m: build_policy(m.get("policy", {})))
-    assert text in str(error.value)
 
 
 def test_read_only_parameters_stay(ros: Ros) -> None:
@@ -386,19 +334,16 @@ def test_points_with_heights_are_not_flown_at_zero(ros: Ros) -> None:
     assert "set waypoint.altitude [m]" in problem
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_one_height_may_be_asked_for(ros: Ros) -> None:
+    for given in [
         (*SKY, "waypoint.altitude:=15.0"),
         (*SKY, "waypoint.altitude:=0.0"),
         ("map.kind:=points", "map.count:=8", "map.low:=[0.0, 0.0]", "map.high:=[9.0, 9.0]"),
-    ],
-    ids=["a height", "the ground", "in the plane"],
-)
-def test_one_height_may_be_asked_for(ros: Ros, given: tuple[str, ...]) -> None:
-    node = sensing(ros, "policy.name:=ie", "autostart:=false", *given)
-    node.configure()
-    assert node.mission.loop.topology.n == 8
+    ]:
+        with case(given):
+            node = sensing(ros, "policy.name:=ie", "autostart:=false", *given)
+            node.configure()
+            assert node.mission.loop.topology.n == 8
 
 
 def test_without_a_map_all_problems_are_said_with_how_to_give_one(ros: Ros) -> None:

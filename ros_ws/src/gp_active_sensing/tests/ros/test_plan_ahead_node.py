@@ -104,41 +104,6 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
     assert not node.callback_errors
 
 
-def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
-    node, probe, _ = prepared(ros, "plan_ahead_samples:=2")
-    wait_until(lambda: node.mission.probe.ahead.progress == "2 of 2", "the plans")
-    place = probe.waypoints[-1].pose.position
-    probe.pose(place.x, place.y)
-    probe.reading(1e6)
-    wait_until(lambda: len(probe.waypoints) == 2, "the next waypoint")
-    probe.wait_value("decisions_computed", "2")
-    assert probe.values["decisions_foreseen"] == "0"
-
-
-def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
-    node, probe, policy = prepared(ros, "plan_ahead:=false", "budget.readings:=4")
-    probe.obedient = True
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    probe.hear(probe.waypoints[0])
-    probe.wait_value("state", "ended")
-    assert policy.calls == 4, "one for each decision"
-    assert node.mission.decisions.latencies["foreseen"].count == 0
-    assert probe.values["planned_ahead"] == ""
-
-
-def test_a_reading_is_not_delayed_by_planning_ahead(ros: Ros) -> None:
-    node, probe, policy = prepared(ros, held_after=1)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    loop = node.mission.loop
-    wait_until(lambda: policy.held, "a plan to be made ahead")
-    t = probe.now_ns()
-    other = 70.0 if probe.waypoints[0].pose.position.x < 60.0 else 10.0
-    probe.pose(other, t=t)
-    probe.reading(5.0, t=t)
-    wait_until(lambda: loop.counts["accepted"] == 1, "the reading to be used")
-    assert policy.held, "the plan is still being made"
-
-
 def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
     node, probe, policy = prepared(ros, f"run_dir:={run}", held_after=1)
@@ -153,6 +118,7 @@ def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> Non
     assert json.loads((run / "summary.json").read_text())["status"] == "finished"
 
 
+@pytest.mark.long
 def test_the_lifecycle_works_while_it_plans_ahead(
     ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,53 +141,3 @@ def test_the_lifecycle_works_while_it_plans_ahead(
 
 
 # -- nothing known ---------------------------------------------------------------------------------
-
-UNTUNED = (
-    "map.kind:=grid",
-    "map.columns:=6",
-    "map.rows:=6",
-    "map.spacing:=10.0",
-    "budget.readings:=12",
-    "mission.wait_for_reading:=false",
-)
-
-
-def test_a_mission_with_nothing_known_of_the_field(
-    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    node = sensing(ros, f"run_dir:={run}", given=UNTUNED)
-    probe = Probe(ros).connect()
-    probe.field = lambda x, y: 300.0 + 2.0 * x - 0.01 * y * y
-    probe.obedient = True
-    probe.pose(0.0)
-    probe.wait_value("state", "ended")
-    wait_until((run / "report.html").exists, "the report")
-    belief = node.mission.loop.belief
-    assert not belief.scale_known
-    said = capfd.readouterr().err
-    assert said.count("length-scales from the map: 7, ") == 1, "the page says nothing of it again"
-    assert "e+06" not in said, "before a reading nothing is known of the scale"
-    assert "the candidate length-scales follow the readings: " in said
-    heard = probe.heard["length_scale_belief"]
-    count = len(belief.weights)
-    assert {len(message.data) for message in heard} == {count}, "their number stays"
-    assert {len(message.layout.dim) for message in heard} == {count}
-    labels = [tuple(dim.label for dim in message.layout.dim) for message in heard]
-    assert len(set(labels)) > 1, "what they are moves"
-    wait_until(
-        lambda: (
-            probe.heard["length_scale_belief"][-1].layout.dim[0].label
-            == f"kernel=matern12 length_scale={belief.hyperparameters[0].length_scales[0]:g} "
-            f"signal_std={belief.hyperparameters[0].signal_std:g} "
-            f"noise_std={belief.hyperparameters[0].noise_std:g} "
-            f"place_std={belief.hyperparameters[0].place_std:g}"
-        ),
-        "the labels of the last belief",
-    )
-    for message in heard:
-        assert sum(message.data) == pytest.approx(1.0)
-    summary = json.loads((run / "summary.json").read_text())
-    assert (summary["observed"], summary["rejected"]) == (12, 0)
-    check_command_reports(run)
-    assert not node.callback_errors

@@ -26,6 +26,7 @@ from tests.waiting import LIMIT
 
 pytestmark = [
     pytest.mark.ros,
+    pytest.mark.long,
     pytest.mark.skipif(bool(REASON), reason=f"no ros2 launch: {REASON}"),
 ]
 

@@ -21,11 +21,9 @@ from sensor_msgs.msg import PointCloud2
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.report.reconstruction import JournalTeller
-from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
 from tests.replay.bags import header, message, write_bag
@@ -149,7 +147,7 @@ def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("rate", ["0", "20"])
+@pytest.mark.parametrize("rate", ["0", pytest.param("20", marks=pytest.mark.long)])
 def test_the_belief_equals_that_of_the_same_readings_told_offline(
     tmp_path: Path, drive: Drive, listener: Listener, rate: str
 ) -> None:
@@ -193,6 +191,7 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     assert "played 217 messages (/car/odom: 180, /car/temperature: 37)" in done.stdout
 
 
+@pytest.mark.long
 def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: Drive) -> None:
     words = ("decisions:=true", "policy:=ie")
     done = replay(drive, tmp_path / "run", "rate:=0", *words)
@@ -218,6 +217,7 @@ def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: D
     assert len(set(played) & set(offline)) >= 10
 
 
+@pytest.mark.long
 def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) -> None:
     command = replay_command(drive, tmp_path / "run", "rate:=1")
     journal = tmp_path / "run" / "journal.jsonl"
@@ -230,22 +230,7 @@ def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) ->
     check_command_reports(tmp_path / "run")
 
 
-def test_a_topic_that_the_bag_does_not_hold_is_named(tmp_path: Path, drive: Drive) -> None:
-    done = replay(drive, tmp_path / "run", "reading_topic:=/car/pressure")
-    assert done.returncode == REFUSED
-    assert "/car/pressure cannot be played" in done.stdout
-    assert "/car/temperature (sensor_msgs/msg/Temperature, 37)" in done.stdout
-    assert "Traceback" not in done.stdout
-
-
-def test_the_bag_itself_gives_the_same_readings_without_ros(drive: Drive) -> None:
-    with Bag(drive.bag) as bag:
-        values = [bag.decode(m).temperature for m in bag.messages(["/car/temperature"])]
-    finite = [value for value in values if np.isfinite(value)]
-    assert finite == [reading.value for reading in drive.readings]
-    assert len(values) - len(finite) == 1
-
-
+@pytest.mark.long
 def test_a_long_bag_played_as_fast_as_it_is_taken_in_loses_nothing(
     tmp_path: Path, drive: Drive
 ) -> None:

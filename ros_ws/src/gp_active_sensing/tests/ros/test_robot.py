@@ -23,7 +23,6 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import FloatArray
 from tests.ros.conftest import Ros
@@ -188,6 +187,7 @@ def test_a_field_is_learned(start: Callable[..., Drive]) -> None:
     assert "Traceback" not in drive.log.read_text()
 
 
+@pytest.mark.long
 def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
     roads = write_roads(tmp_path / "farm.geojson")
     drive = start(
@@ -198,12 +198,7 @@ def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
     assert (summary["status"], summary["observed"]) == ("finished", 8)
 
 
-def test_a_sensor_that_lags_is_off(start: Callable[..., Drive]) -> None:
-    drive = start(robot={"lag": 3.0})
-    assert drive.wait_end() == 0, drive.log.read_text()
-    assert np.abs(drive.off()).max() > 1.0, "the lag is felt"
-
-
+@pytest.mark.long
 def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
     large = FIELD.replace("columns: 6, rows: 4", "columns: 16, rows: 12")
     # Ended as soon as it is found.
@@ -219,23 +214,7 @@ def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
     assert found["seconds"] == pytest.approx(1.5, abs=0.3)
 
 
-def test_without_a_map_there_is_no_mission(start: Callable[..., Drive]) -> None:
-    drive = start(map="")
-    assert drive.wait_end() == REFUSED
-    log = drive.log.read_text()
-    assert "map: none is given, so there is no mission. Expected a map file (map:=FILE" in log
-    assert drive.waypoints == []
-    assert not drive.run.exists()
-
-
-def test_a_pose_in_another_frame_is_refused_and_said(start: Callable[..., Drive]) -> None:
-    drive = start(robot={"frame_id": "base_link"})
-    drive.wait(lambda: int(drive.values.get("rejected_wrong_frame", 0)) > 100, "poses refused")
-    assert drive.values["state"] == "running"
-    assert drive.waypoints == []
-    assert "pose in frame 'base_link', the map is in 'odom'" in drive.log.read_text()
-
-
+@pytest.mark.long
 def test_a_robot_on_another_map_is_not_sent_across_the_country(start: Callable[..., Drive]) -> None:
     drive = start(robot={"x": 2582.0, "y": 1313.0})
     drive.wait(lambda: drive.values.get("state") == "paused", "a pause")
@@ -246,6 +225,7 @@ def test_a_robot_on_another_map_is_not_sent_across_the_country(start: Callable[.
     assert f"paused at stage 0 ({reason})" in drive.log.read_text()
 
 
+@pytest.mark.long
 def test_a_dead_sensor_is_waited_for(start: Callable[..., Drive]) -> None:
     drive = start(robot={"alive": False})
     waiting = "waiting for a first reading on /temperature"
@@ -257,6 +237,7 @@ def test_a_dead_sensor_is_waited_for(start: Callable[..., Drive]) -> None:
     assert RunDirectory.open(drive.run).summary()["observed"] == 8
 
 
+@pytest.mark.long
 def test_a_sensor_that_dies_stops_the_robot(start: Callable[..., Drive]) -> None:
     drive = start()
     drive.wait(lambda: len(drive.waypoints) >= 3, "some waypoints")

@@ -14,6 +14,7 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.ros.processes import ProcessGroup, Program
+from tests.cases import case
 from tests.waiting import LIMIT, wait_until
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -190,24 +191,6 @@ def test_a_child_that_refuses_to_work_is_not_started_again(tmp_path: Path) -> No
     assert group.failures == {"worker": 2}
 
 
-def test_a_group_that_is_ended_while_a_child_rests_ends(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    marks = tmp_path / "marks"
-    code = f"open({str(marks)!r}, 'a').write('x'); import os; os.kill(os.getpid(), 9)"
-    killed = dataclasses.replace(program("worker", code), respawn=True)
-    group = ProcessGroup([killed, program("other", SLEEPER)], rest=1000.0)
-    ticks = 0
-
-    def rests() -> bool:
-        nonlocal ticks
-        ticks += "started again in 1000 s" in caplog.text
-        return ticks > 5
-
-    assert group.run(rests) in (0, 1)
-    assert marks.read_text() == "x"
-
-
 def test_a_program_that_cannot_start_ends_those_before_it() -> None:
     group = ProcessGroup([program("a", SLEEPER), Program("b", ("/no/such/program",))])
     with pytest.raises(RunError, match=r"b: cannot start '/no/such/program'"):
@@ -251,13 +234,14 @@ def start_parent(**options: object) -> tuple[subprocess.Popen[str], list[int]]:
     return parent, pids
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_reach_the_children_and_the_exit_code_says_which(number: signal.Signals) -> None:
-    parent, pids = start_parent()
-    with parent:
-        parent.send_signal(number)
-        assert parent.wait(timeout=LIMIT) == 128 + number
-    assert all(gone(pid) for pid in pids)
+def test_signals_reach_the_children_and_the_exit_code_says_which() -> None:
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+        with case(number):
+            parent, pids = start_parent()
+            with parent:
+                parent.send_signal(number)
+                assert parent.wait(timeout=LIMIT) == 128 + number
+            assert all(gone(pid) for pid in pids)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")

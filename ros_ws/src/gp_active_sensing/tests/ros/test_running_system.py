@@ -15,6 +15,7 @@ from std_msgs.msg import Float64, Header
 from gp_active_sensing.ros import running_system, topic_monitor
 from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard
 from gp_active_sensing.ros.running_system import RunningSystem
+from tests.cases import case
 
 STEP = 0.01
 TYPES = {"/pose": "std_msgs/msg/Float64", "/reading": "std_msgs/msg/Float64"}
@@ -90,12 +91,13 @@ def test_it_listens_on_to_what_is_slow(hear: Any) -> None:
     assert found["/reading"].period == pytest.approx(2.9, abs=0.05)
 
 
-@pytest.mark.parametrize("first", [0.1, 3.0, 5.9])
-def test_six_seconds_are_heard(hear: Any, first: float) -> None:
-    world = World({"/pose": 0.1, "/reading": first}, {"/pose": 0.1, "/reading": 6.0})
-    found, _ = hear(world)
-    assert LISTEN_SECONDS <= world.now < LISTEN_SECONDS + 0.1
-    assert found["/reading"].period == pytest.approx(6.0, abs=0.05)
+def test_six_seconds_are_heard(hear: Any) -> None:
+    for first in [0.1, 3.0, 5.9]:
+        with case(first):
+            world = World({"/pose": 0.1, "/reading": first}, {"/pose": 0.1, "/reading": 6.0})
+            found, _ = hear(world)
+            assert LISTEN_SECONDS <= world.now < LISTEN_SECONDS + 0.1
+            assert found["/reading"].period == pytest.approx(6.0, abs=0.05)
 
 
 def test_a_silent_topic_and_one_message(hear: Any) -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.cases import case
 from tests.ros.conftest import Ros, wait_active
 from tests.unit.sim.scenarios import GRID, mapping
 
@@ -45,17 +46,12 @@ def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
 NAMES = ["probe_1", "probe_2", "probe_3"]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [((), NAMES), (("probes:=[one]",), ["one"]), (("probes:=[]",), [""])],
-    ids=["scenario", "named", "none"],
-)
-def test_both_nodes_have_the_same(
-    ros: Ros, three: Path, words: tuple[str, ...], expected: list[str]
-) -> None:
-    given = (f"scenario:={three}", *words)
-    assert probes_of_sensing(ros, *given) == expected
-    assert probes_of_simulator(ros, *given) == expected
+def test_both_nodes_have_the_same(ros: Ros, three: Path) -> None:
+    for words, expected in [((), NAMES), (("probes:=[one]",), ["one"]), (("probes:=[]",), [""])]:
+        with case(words, expected):
+            given = (f"scenario:={three}", *words)
+            assert probes_of_sensing(ros, *given) == expected
+            assert probes_of_simulator(ros, *given) == expected
 
 
 def test_a_bag_is_not_said_to_be_of_as_many(ros: Ros, three: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,7 +12,6 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from gp_active_sensing.util.resources import find_resource
-from tests.page_tables import PAGE
 from tests.ros.conftest import Ros, wait_active
 from tests.ros.probe import sensing, write_scenario
 
@@ -103,18 +101,6 @@ def test_what_the_live_page_does_is_what_it_may_do(
     assert served(node) == may["reply"]
     assert {whole(c.srv_name, "live_page") for c in node.clients} == may["request"]
     assert may["request"] <= rules("active_sensing")["reply"]
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="the package lies outside its repository")
-def test_what_the_page_lists_is_allowed() -> None:
-    page = PAGE.read_text("utf-8").split("## simulator")[0]
-    tables = page.split("### Topics in")[1].split("### States")[0]
-    told = {m[1] for m in re.finditer(r"^\| `([^`]+)` \|", tables, re.MULTILINE)}
-    told -= {name for name in told if "probe_1" in name}
-    assert {"reading", "next_waypoint", "~/start"} <= told
-    may = rules("active_sensing")
-    allowed = may["publish"] | may["subscribe"] | may["reply"]
-    assert {whole(name, "active_sensing") for name in told} <= allowed
 
 
 def test_what_one_sends_the_other_hears() -> None:

@@ -14,7 +14,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.ros.environment import REFUSED
 from tests.ros.conftest import wait_until
 from tests.ros.probe import write_scenario
 from tests.ros.reports import check_command_reports
@@ -38,9 +37,8 @@ def node(name: str, log: Path, *parameters: str) -> Iterator[subprocess.Popen[by
             process.wait()
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_a_whole_mission(tmp_path: Path, ros_environment: None, dropout: float) -> None:
-    scenario = write_scenario(tmp_path / "tiny.yaml", dropout=dropout)
+def test_a_whole_mission_in_which_readings_are_lost(tmp_path: Path, ros_environment: None) -> None:
+    scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.4)
     run = tmp_path / "run"
     logs = tmp_path / "sensing.log", tmp_path / "simulator.log"
     with (
@@ -62,8 +60,7 @@ def test_a_whole_mission(tmp_path: Path, ros_environment: None, dropout: float) 
     assert summary["observed"] == 5
     assert summary["rmspe"] is not None
     assert summary["rejected"] == 0
-    if dropout:
-        assert summary["missed"] > 0
+    assert summary["missed"] > 0
     records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
     assert all(isinstance(r["rmspe"], float) for r in records)
     text = logs[0].read_text()
@@ -72,9 +69,9 @@ def test_a_whole_mission(tmp_path: Path, ros_environment: None, dropout: float) 
     check_command_reports(run)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.long
 def test_a_signal_in_the_middle_leaves_readable_records(
-    tmp_path: Path, ros_environment: None, number: signal.Signals
+    tmp_path: Path, ros_environment: None
 ) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", budget=8)
     run = tmp_path / "run"
@@ -94,29 +91,9 @@ def test_a_signal_in_the_middle_leaves_readable_records(
             return records.exists() and bool(records.read_text())
 
         wait_until(begun, f"the first stage, see {log}")
-        for process in (sensing, other):
+        for process, number in ((sensing, signal.SIGINT), (other, signal.SIGTERM)):
             process.send_signal(number)
             assert process.wait(timeout=LIMIT) == 0
     assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
     check_command_reports(run)
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("name", "parameter", "text"),
-    [
-        ("active_sensing", "scenario:=no_such", "scenario: "),
-        ("simulator", "scenario:=no_such", "no_such"),
-        ("simulator", "speed_factor:=-1.0", "speed_factor: must be more than 0"),
-        ("simulator", "reading.type:=std_msgs/msg/Float64", "a message with a header"),
-    ],
-)
-def test_wrong_parameters_are_refused(
-    tmp_path: Path, ros_environment: None, name: str, parameter: str, text: str
-) -> None:
-    log = tmp_path / "log"
-    extra = ["scenario:=line"] if not parameter.startswith("scenario") else []
-    with node(name, log, parameter, *extra) as process:
-        assert process.wait(timeout=LIMIT) == REFUSED
-    assert text in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -13,6 +13,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.records.events import DecisionTaken, Event
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
+from tests.cases import case
 from tests.ros.conftest import wait_until
 from tests.unit.mission.worlds import SECOND, Rig, grid
 from tests.waiting import LIMIT
@@ -174,24 +175,25 @@ class Endless:
         return self._good.plan(request, state)
 
 
-@pytest.mark.parametrize("how", ["pause", "finish", "stop"])
-def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start, how: str) -> None:
-    rig = at_place_0(ahead=3)
-    rig.loop.clock = time.monotonic
-    policy = Endless(rig.loop.policy)
-    rig.loop.policy = policy  # type: ignore[assignment]
-    worker = start(rig, Said())
-    assert policy.begun.wait(LIMIT), "planning ahead"
-    if how == "stop":
-        assert worker.stop(), "the threads end although the plan has no end"
-        return
-    if how == "pause":
-        rig.mission.pause()
-    else:
-        rig.mission.stop("asked to finish")
-    assert worker.settle(), "the planner is free"
-    assert rig.mission.probe.ahead.contingent is None
-    assert not worker.errors
+def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start) -> None:
+    for how in ["pause", "finish", "stop"]:
+        with case(how):
+            rig = at_place_0(ahead=3)
+            rig.loop.clock = time.monotonic
+            policy = Endless(rig.loop.policy)
+            rig.loop.policy = policy  # type: ignore[assignment]
+            worker = start(rig, Said())
+            assert policy.begun.wait(LIMIT), "planning ahead"
+            if how == "stop":
+                assert worker.stop(), "the threads end although the plan has no end"
+                return
+            if how == "pause":
+                rig.mission.pause()
+            else:
+                rig.mission.stop("asked to finish")
+            assert worker.settle(), "the planner is free"
+            assert rig.mission.probe.ahead.contingent is None
+            assert not worker.errors
 
 
 def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Start) -> None:

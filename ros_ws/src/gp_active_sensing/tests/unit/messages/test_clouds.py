@@ -20,6 +20,7 @@ from gp_active_sensing.messages.point_cloud import (
 )
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.types import Reading
+from tests.cases import case
 
 GRID = make_grid(3, 2, 10.0)
 
@@ -82,27 +83,36 @@ def test_no_points() -> None:
     assert answers_of(cloud(empty)) == []
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("kinds", ["ffffd", "ddddd", "hhhff", "iibHf"])
-def test_any_byte_order_and_number_types(order: str, kinds: str) -> None:
-    codes = {"b": 1, "B": 2, "h": 3, "H": 4, "i": 5, "I": 6, "f": 7, "d": 8}
-    offset, fields = 4, []
-    for name, kind in zip(FIELDS, kinds, strict=True):
-        fields.append(SimpleNamespace(name=name, offset=offset, datatype=codes[kind], count=1))
-        offset += struct.calcsize(kind)
-    fields.append(SimpleNamespace(name="intensity", offset=0, datatype=7, count=1))
-    step = offset + 3
-    values = [(10, 20, 0, 7, 2), (30, 40, 0, 8, 4)]
-    rows = [
-        bytes(4) + b"".join(struct.pack(order + k, v) for k, v in zip(kinds, row, strict=True))
-        for row in values
-    ]
-    data = b"".join(row.ljust(step, b"\xff") for row in rows)
-    big = order == ">"
-    message = cloud(
-        some(), fields=fields, point_step=step, row_step=2 * step, data=data, is_bigendian=big
-    )
-    assert points_of(message).tolist() == [tuple(map(float, row)) for row in values]
+def test_any_byte_order_and_number_types() -> None:
+    for kinds in ["ffffd", "ddddd", "hhhff", "iibHf"]:
+        for order in ["<", ">"]:
+            with case(kinds, order):
+                codes = {"b": 1, "B": 2, "h": 3, "H": 4, "i": 5, "I": 6, "f": 7, "d": 8}
+                offset, fields = 4, []
+                for name, kind in zip(FIELDS, kinds, strict=True):
+                    fields.append(
+                        SimpleNamespace(name=name, offset=offset, datatype=codes[kind], count=1)
+                    )
+                    offset += struct.calcsize(kind)
+                fields.append(SimpleNamespace(name="intensity", offset=0, datatype=7, count=1))
+                step = offset + 3
+                values = [(10, 20, 0, 7, 2), (30, 40, 0, 8, 4)]
+                rows = [
+                    bytes(4)
+                    + b"".join(struct.pack(order + k, v) for k, v in zip(kinds, row, strict=True))
+                    for row in values
+                ]
+                data = b"".join(row.ljust(step, b"\xff") for row in rows)
+                big = order == ">"
+                message = cloud(
+                    some(),
+                    fields=fields,
+                    point_step=step,
+                    row_step=2 * step,
+                    data=data,
+                    is_bigendian=big,
+                )
+                assert points_of(message).tolist() == [tuple(map(float, row)) for row in values]
 
 
 def test_several_rows_with_padding() -> None:
@@ -125,9 +135,8 @@ def test_data_of_any_kind() -> None:
         assert points_of(message).tolist() == points.tolist()
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_sizes_that_contradict_each_other() -> None:
+    for more, message in [
         ({"data": b""}, "got 0 bytes"),
         ({"data": bytes(40)}, "got 40 bytes"),
         ({"width": 3}, "rows of 3 points"),
@@ -137,30 +146,27 @@ def test_data_of_any_kind() -> None:
         ({"point_step": 8, "row_step": 16}, "of a point of 8 bytes"),
         ({"row_step": 5}, r"\(5 a row\)"),
         ({"fields": []}, "x, y, z, value, variance missing, got none"),
-    ],
-)
-def test_sizes_that_contradict_each_other(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        points_of(cloud(some(), **more))
+    ]:
+        with case(more, message):
+            with pytest.raises(ValueError, match=message):
+                points_of(cloud(some(), **more))
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "message"),
-    [
+def test_fields_that_cannot_be() -> None:
+    for name, more, message in [
         ("variance", {"name": "var"}, "variance missing, got x, y, z, value, var"),
         ("value", {"datatype": 9}, "field value: expected one number"),
         ("value", {"datatype": 0}, "field value: expected one number"),
         ("x", {"count": 3}, "got 3 of type 7"),
         ("y", {"offset": 2**31}, "field y: at byte 2147483648"),
         ("variance", {"offset": 21}, "field variance: at byte 21 of a point of 28"),
-    ],
-)
-def test_fields_that_cannot_be(name: str, more: dict[str, Any], message: str) -> None:
-    wrong = cloud(some())
-    (field,) = (f for f in wrong.fields if f.name == name)
-    vars(field).update(more)
-    with pytest.raises(ValueError, match=message):
-        points_of(wrong)
+    ]:
+        with case(name, more, message):
+            wrong = cloud(some())
+            (field,) = (f for f in wrong.fields if f.name == name)
+            vars(field).update(more)
+            with pytest.raises(ValueError, match=message):
+                points_of(wrong)
 
 
 def test_more_points_than_places() -> None:

@@ -16,6 +16,7 @@ from gp_active_sensing.messages.conversions import (
     geodetic_to_local,
     pose_reader,
 )
+from tests.cases import case
 
 
 class Types:
@@ -36,38 +37,49 @@ def test_scale_and_offset_are_those_of_the_value_and_the_scale_of_the_variance()
     assert found == (pytest.approx(34.0), pytest.approx(0.25 * 3.6**2))
 
 
-@pytest.mark.parametrize("scale", [1e200, -1e308])
-def test_a_scale_whose_square_is_infinite_makes_a_variance_that_is_rejected(scale: float) -> None:
-    message = SimpleNamespace(value=1.0, variance=0.25)
-    _, variance = read("value", message, variance_field="variance", scale=scale)
-    assert variance == math.inf
+def test_a_scale_whose_square_is_infinite_makes_a_variance_that_is_rejected() -> None:
+    for scale in [1e200, -1e308]:
+        with case(scale):
+            message = SimpleNamespace(value=1.0, variance=0.25)
+            _, variance = read("value", message, variance_field="variance", scale=scale)
+            assert variance == math.inf
 
 
-@pytest.mark.parametrize(("flag", "expected"), [(b"\x05", 5.0), (b"", math.nan)])
-def test_an_octet_is_a_number_and_none_is_not(flag: bytes, expected: float) -> None:
-    value, _ = read("flag", SimpleNamespace(flag=flag))
-    assert value == pytest.approx(expected, nan_ok=True)
+def test_an_octet_is_a_number_and_none_is_not() -> None:
+    for flag, expected in [(b"\x05", 5.0), (b"", math.nan)]:
+        with case(flag, expected):
+            value, _ = read("flag", SimpleNamespace(flag=flag))
+            assert value == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize("index", ["[3]", "[-4]"])
-def test_an_element_that_is_not_there_is_not_a_number(index: str) -> None:
-    value, _ = read(f"list{index}", SimpleNamespace(list=[1.0, 2.0, 3.0]))
-    assert math.isnan(value)
+def test_an_element_that_is_not_there_is_not_a_number() -> None:
+    for index in ["[3]", "[-4]"]:
+        with case(index):
+            value, _ = read(f"list{index}", SimpleNamespace(list=[1.0, 2.0, 3.0]))
+            assert math.isnan(value)
 
 
-@pytest.mark.parametrize(
-    ("latitude", "longitude"),
-    [(math.inf, 0.0), (0.0, -math.inf), (math.nan, 0.0), (91.0, 0.0), (1.0, 1e308)],
-)
-def test_an_impossible_fix_is_no_position(latitude: float, longitude: float) -> None:
-    assert all(map(math.isnan, geodetic_to_local(latitude, longitude, (1.35, 103.8))))
-    fix = SimpleNamespace(
-        status=SimpleNamespace(status=0), latitude=latitude, longitude=longitude,
-        position_covariance_type=0,
-        header=SimpleNamespace(stamp=SimpleNamespace(sec=5, nanosec=7)),
-    )  # fmt: skip
-    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.35, 103.8))(fix)
-    assert (pose.stamp_ns, math.isnan(pose.x), math.isnan(pose.y)) == (5_000_000_007, True, True)
+def test_an_impossible_fix_is_no_position() -> None:
+    for latitude, longitude in [
+        (math.inf, 0.0),
+        (0.0, -math.inf),
+        (math.nan, 0.0),
+        (91.0, 0.0),
+        (1.0, 1e308),
+    ]:
+        with case(latitude, longitude):
+            assert all(map(math.isnan, geodetic_to_local(latitude, longitude, (1.35, 103.8))))
+            fix = SimpleNamespace(
+                status=SimpleNamespace(status=0), latitude=latitude, longitude=longitude,
+                position_covariance_type=0,
+                header=SimpleNamespace(stamp=SimpleNamespace(sec=5, nanosec=7)),
+            )  # fmt: skip
+            pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.35, 103.8))(fix)
+            assert (pose.stamp_ns, math.isnan(pose.x), math.isnan(pose.y)) == (
+                5_000_000_007,
+                True,
+                True,
+            )
 
 
 def test_a_fix_east_of_the_datum_is_that_far_east() -> None:
@@ -84,13 +96,14 @@ class Hands:
         return self.now
 
 
-@pytest.mark.parametrize("sent", [50, 99, 100])
-def test_what_keeps_the_rate_passes(sent: int) -> None:
-    clock = Hands()
-    limit = RateLimit(100.0, clock)
-    for _ in range(20 * sent):
-        clock.now += 1.0 / sent
-        assert limit.allows()
+def test_what_keeps_the_rate_passes() -> None:
+    for sent in [50, 99, 100]:
+        with case(sent):
+            clock = Hands()
+            limit = RateLimit(100.0, clock)
+            for _ in range(20 * sent):
+                clock.now += 1.0 / sent
+                assert limit.allows()
 
 
 def test_what_is_faster_is_thinned_out_evenly() -> None:
@@ -125,9 +138,8 @@ def odometry(xx: float, xy: float, yy: float, yaw: float = 0.0) -> Any:
     return SimpleNamespace(header=header, pose=SimpleNamespace(pose=pose, covariance=covariance))
 
 
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
+def test_the_covariance_of_a_position() -> None:
+    for entries, expected in [
         ((4.0, 0.0, 9.0), 13.0),
         ((4.0, 6.0, 9.0), 13.0),  # x and y together: a line
         ((0.0, 0.0, 9.0), 9.0),
@@ -141,18 +153,16 @@ def odometry(xx: float, xy: float, yy: float, yaw: float = 0.0) -> Any:
         ((math.inf, 0.0, 9.0), -1.0),
         ((1e300, 1e300, 1e300), 1e12),
         ((1e6, 0.0, 1e6), 2e6),
-    ],
-)
-def test_the_covariance_of_a_position(entries: tuple[float, float, float], expected: float) -> None:
-    read_pose = pose_reader("nav_msgs/msg/Odometry")
-    assert read_pose(odometry(*entries)).variance == pytest.approx(expected)
-    ignores = pose_reader("nav_msgs/msg/Odometry", covariance=False)
-    assert ignores(odometry(*entries, yaw=0.1)) == ignores(odometry(0.0, 0.0, 0.0))
+    ]:
+        with case(entries, expected):
+            read_pose = pose_reader("nav_msgs/msg/Odometry")
+            assert read_pose(odometry(*entries)).variance == pytest.approx(expected)
+            ignores = pose_reader("nav_msgs/msg/Odometry", covariance=False)
+            assert ignores(odometry(*entries, yaw=0.1)) == ignores(odometry(0.0, 0.0, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("xx", "zz", "expected"),
-    [
+def test_the_variance_of_a_height() -> None:
+    for xx, zz, expected in [
         (4.0, 0.25, 0.25),
         (0.0, 0.25, 0.25),  # a depth is known where x and y are not said
         (4.0, 0.0, 0.0),
@@ -162,40 +172,44 @@ def test_the_covariance_of_a_position(entries: tuple[float, float, float], expec
         (4.0, math.nan, -1.0),
         (4.0, math.inf, -1.0),
         (4.0, 1e300, 1e12),
-    ],
-)
-def test_the_variance_of_a_height(xx: float, zz: float, expected: float) -> None:
-    message = odometry(xx, 0.0, abs(xx))
-    message.pose.covariance[14] = zz
-    pose = pose_reader("nav_msgs/msg/Odometry", heights=True)(message)
-    assert pose.z_variance == pytest.approx(expected)
-    assert pose.variance == (2.0 * xx if xx > 0.0 else 0.0)
-    flat = pose_reader("nav_msgs/msg/Odometry")(message)
-    assert (flat.z_variance, flat.variance) == (0.0, pose.variance)
-    ignores = pose_reader("nav_msgs/msg/Odometry", heights=True, covariance=False)
-    assert ignores(message).z_variance == 0.0
+    ]:
+        with case(xx, zz, expected):
+            message = odometry(xx, 0.0, abs(xx))
+            message.pose.covariance[14] = zz
+            pose = pose_reader("nav_msgs/msg/Odometry", heights=True)(message)
+            assert pose.z_variance == pytest.approx(expected)
+            assert pose.variance == (2.0 * xx if xx > 0.0 else 0.0)
+            flat = pose_reader("nav_msgs/msg/Odometry")(message)
+            assert (flat.z_variance, flat.variance) == (0.0, pose.variance)
+            ignores = pose_reader("nav_msgs/msg/Odometry", heights=True, covariance=False)
+            assert ignores(message).z_variance == 0.0
 
 
-@pytest.mark.parametrize(
-    ("yaw", "expected"),
-    [(0.04, 0.04), (0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (1e6, math.pi**2 / 3.0)],
-)
-def test_the_variance_of_a_heading(yaw: float, expected: float) -> None:
-    read_pose = pose_reader("geometry_msgs/msg/PoseWithCovarianceStamped")
-    assert read_pose(odometry(1.0, 0.0, 1.0, yaw)).turn_variance == pytest.approx(expected)
+def test_the_variance_of_a_heading() -> None:
+    for yaw, expected in [
+        (0.04, 0.04),
+        (0.0, 0.0),
+        (-1.0, 0.0),
+        (math.nan, 0.0),
+        (1e6, math.pi**2 / 3.0),
+    ]:
+        with case(yaw, expected):
+            read_pose = pose_reader("geometry_msgs/msg/PoseWithCovarianceStamped")
+            assert read_pose(odometry(1.0, 0.0, 1.0, yaw)).turn_variance == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(0, 0.0), (1, 13.0), (2, 13.0), (3, 13.0)])
-def test_a_fix_says_whether_its_covariance_is_known(kind: int, expected: float) -> None:
-    header = SimpleNamespace(frame_id="gps", stamp=SimpleNamespace(sec=1, nanosec=0))
-    fix = SimpleNamespace(
-        header=header,
-        status=SimpleNamespace(status=0),
-        latitude=1.0,
-        longitude=2.0,
-        position_covariance=[4.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 400.0],
-        position_covariance_type=kind,
-    )
-    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.0, 2.0), heights=True)(fix)
-    assert pose.variance == pytest.approx(expected)
-    assert pose.z_variance == pytest.approx(400.0 if expected else 0.0)
+def test_a_fix_says_whether_its_covariance_is_known() -> None:
+    for kind, expected in [(0, 0.0), (1, 13.0), (2, 13.0), (3, 13.0)]:
+        with case(kind, expected):
+            header = SimpleNamespace(frame_id="gps", stamp=SimpleNamespace(sec=1, nanosec=0))
+            fix = SimpleNamespace(
+                header=header,
+                status=SimpleNamespace(status=0),
+                latitude=1.0,
+                longitude=2.0,
+                position_covariance=[4.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 400.0],
+                position_covariance_type=kind,
+            )
+            pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.0, 2.0), heights=True)(fix)
+            assert pose.variance == pytest.approx(expected)
+            assert pose.z_variance == pytest.approx(400.0 if expected else 0.0)

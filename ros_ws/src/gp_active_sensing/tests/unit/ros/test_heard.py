@@ -11,6 +11,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros.heard import Heard, Needs, pace_of, pose_needs, reading_needs
+from tests.cases import case
 
 
 def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Heard:
@@ -34,13 +35,14 @@ def test_rates_in_words() -> None:
     assert Heard("/t").in_words == ""
 
 
-@pytest.mark.parametrize("times", [[], [1.0], [1.0, 1.0]])
-def test_some_messages_tell_no_rate(times: list[float]) -> None:
-    heard = Heard("/t", [], times)
-    assert not heard.is_known
-    assert math.isnan(heard.rate)
-    assert math.isnan(heard.period)
-    assert of_poses(heard) == {}
+def test_some_messages_tell_no_rate() -> None:
+    for times in [[], [1.0], [1.0, 1.0]]:
+        with case(times):
+            heard = Heard("/t", [], times)
+            assert not heard.is_known
+            assert math.isnan(heard.rate)
+            assert math.isnan(heard.period)
+            assert of_poses(heard) == {}
 
 
 def test_a_rate_is_known_after_a_second_and_three_messages() -> None:
@@ -56,17 +58,19 @@ def test_a_long_silence_counts() -> None:
     assert regular(0.005, silent=0.5).rate == pytest.approx(200.0), "a busy machine"
 
 
-@pytest.mark.parametrize("period", [0.02, 0.1, 0.5, 0.79])
-def test_usual_poses_need_nothing(period: float) -> None:
-    assert of_poses(regular(period)) == {}
+def test_usual_poses_need_nothing() -> None:
+    for period in [0.02, 0.1, 0.5, 0.79]:
+        with case(period):
+            assert of_poses(regular(period)) == {}
 
 
-@pytest.mark.parametrize(("period", "age", "wait"), [(1.0, 2.5, 1.2), (2.9, 7.2, 3.5)])
-def test_slow_poses_may_be_older(period: float, age: float, wait: float) -> None:
-    found = of_poses(regular(period))
-    assert found["pose.max_age"] == (age, f"s: poses come every {period:.1f} s")
-    assert found["pose.wait"][0] == wait
-    assert set(found) == {"pose.max_age", "pose.wait"}
+def test_slow_poses_may_be_older() -> None:
+    for period, age, wait in [(1.0, 2.5, 1.2), (2.9, 7.2, 3.5)]:
+        with case(period, age, wait):
+            found = of_poses(regular(period))
+            assert found["pose.max_age"] == (age, f"s: poses come every {period:.1f} s")
+            assert found["pose.wait"][0] == wait
+            assert set(found) == {"pose.max_age", "pose.wait"}
 
 
 def test_in_simulated_time_ages_are_longer_than_waits() -> None:
@@ -76,13 +80,17 @@ def test_in_simulated_time_ages_are_longer_than_waits() -> None:
     assert set(of_poses(regular(0.05, pace=20.0))) == {"pose.max_age"}
 
 
-@pytest.mark.parametrize(
-    ("rate", "written"),
-    [(10.0, None), (10.9, None), (11.5, 12.0), (209.0, 210.0), (1234.0, 1200.0)],
-)
-def test_fast_readings_need_a_longer_queue(rate: float, written: float | None) -> None:
-    found = of_readings(regular(1.0 / rate))
-    assert found.get("reading.rate", (None,))[0] == written
+def test_fast_readings_need_a_longer_queue() -> None:
+    for rate, written in [
+        (10.0, None),
+        (10.9, None),
+        (11.5, 12.0),
+        (209.0, 210.0),
+        (1234.0, 1200.0),
+    ]:
+        with case(rate, written):
+            found = of_readings(regular(1.0 / rate))
+            assert found.get("reading.rate", (None,))[0] == written
 
 
 def test_fast_poses_need_a_longer_queue() -> None:
