@@ -68,7 +68,7 @@ check: $(STAMP) ## lint, formatting, types, spelling, plain words
 	  $(addprefix $(PKG)/,gp_active_sensing config launch sim) $(foreach package,$(PACKAGES),$(package)/$(notdir $(package)) $(package)/README.md)
 
 bench: $(STAMP) ## run benchmarks (ARGS="town tours"; without: list them)
-	@cd $(PKG) && $(PY) benchmarks/run.py $(ARGS)
+	@cd $(BENCH) && $(PY) benchmarks/run.py $(ARGS)
 
 # uv resolves for every supported Python at once; pip installs the result.
 lock: $(STAMP) ## pin the dependencies again after a change in setup.py (UPGRADE=1: newest versions)

@@ -15,6 +15,8 @@ import numpy as np
 
 from gp_active_sensing.types import Clock
 
+CORE = Path(__file__).resolve().parents[2] / "gp_active_sensing"
+"""Folder of the product. Benchmarks of the node use the helpers of its tests."""
 Row = Mapping[str, Any]
 
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import CORE
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+sys.path.insert(0, str(CORE))  # for `tests`
 
 from gp_active_sensing.errors import ActiveSensingError
 from tests.fuzzing import absurd_values
@@ -35,7 +36,7 @@ HANG = 5.0
 """Computing time of one file above which it counts as a hang [s]."""
 LIMIT = 60
 """When a file is given up [s, real time]."""
-SHIPPED = Path(__file__).resolve().parents[1] / "sim"
+SHIPPED = CORE / "sim"
 WORD = re.compile(rb"[\w.+-]+")
 ABSURD = (
     b"0", b"-1", b"1e308", b"-1e308", b"1e-320", b"99999999999999999999", b"nan", b"inf", b"null",

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from common import Section
+from common import CORE, Section
 
-PACKAGE = Path(__file__).resolve().parents[1]
 OF_PIP = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}
 PARTS = ("numpy", "scipy", "networkx", "shapely", "gp_active_sensing")
 NODE = "import gp_active_sensing.ros.active_sensing_node"
@@ -32,7 +31,7 @@ def run() -> Section:
         with tempfile.TemporaryDirectory() as folder:
             venv.create(folder, with_pip=True)
             python = Path(folder) / "bin" / "python"
-            target = f"{PACKAGE}[ros]"
+            target = f"{CORE}[ros]"
             subprocess.run(
                 [python, "-m", "pip", "install", "--quiet", *options, target], check=True
             )

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Section
+from common import CORE, Section
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+sys.path.insert(0, str(CORE))  # for `tests`
 
 DECISIONS = int(os.environ.get("GPAS_SOAK_DECISIONS", "2000"))
 SECONDS = float(os.environ.get("GPAS_SOAK_SECONDS", "1800"))

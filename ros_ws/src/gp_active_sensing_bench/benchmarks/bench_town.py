@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Section, cholesky_seconds, quantiles
+from common import CORE, Section, cholesky_seconds, quantiles
 
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit, Reading
@@ -105,7 +105,7 @@ def run(readings: int = 240) -> Section:
             "median / Cholesky",
         ),
     )
-    own = str(HERE.parent)
+    own = str(CORE)
     chosen = os.environ.get("GPAS_SETTINGS", ",".join(map(str, range(len(SETTINGS)))))
     for index in map(int, chosen.split(",")):
         search, limit, _ = SETTINGS[index]

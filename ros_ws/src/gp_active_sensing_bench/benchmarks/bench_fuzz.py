@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import Report, Section
+from common import CORE, Report, Section
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+sys.path.insert(0, str(CORE))  # for `tests`
 
 MESSAGES = int(os.environ.get("GPAS_FUZZ_MESSAGES", "1000000"))
 LIVE = int(os.environ.get("GPAS_FUZZ_LIVE", "10000"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 if not BENCHMARKS.is_dir():  # colcon tests what is installed; the scripts are not
     pytest.skip("the benchmarks are not installed", allow_module_level=True)
 ROS = {"load_publisher", "soak_driver", "watched_node"}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Section
+from common import CORE, Section
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+sys.path.insert(0, str(CORE))  # for `tests`
 
 HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
