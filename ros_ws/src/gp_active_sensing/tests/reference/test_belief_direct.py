@@ -79,7 +79,7 @@ def test_belief_equals_direct_bayes(seed: int) -> None:
         assert belief.log_evidence[i] == pytest.approx(evidence, rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds
 def test_order_of_readings_does_not_matter(seed: int) -> None:
     rng, first, _, readings = random_case(seed)
     second = first.copy()

@@ -14,6 +14,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.kernels import build_kernel, kernels
+from tests.cases import for_each
 
 from .direct_drift import DirectDrift
 
@@ -87,7 +88,7 @@ def assert_same(belief: Belief, direct: DirectDrift, now: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.seeds(0.3)
-@pytest.mark.parametrize("name", DRIFTS)
+@for_each("name", DRIFTS)
 def test_belief_equals_direct_bayes_while_readings_come_and_time_goes(name: str, seed: int) -> None:
     rng, belief, direct, readings = random_case(DRIFTS[name], seed)
     now = -math.inf
@@ -112,7 +113,7 @@ def test_belief_equals_direct_bayes_while_readings_come_and_time_goes(name: str,
         assert_same(belief.copy(), direct, now)
 
 
-@pytest.mark.parametrize("name", DRIFTS)
+@for_each("name", DRIFTS)
 def test_order_of_readings_does_not_matter(name: str) -> None:
     for seed in range(6):
         rng, first, _, readings = random_case(DRIFTS[name], seed)
@@ -127,7 +128,7 @@ def test_order_of_readings_does_not_matter(name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["doubling", "weights"])
+@for_each("name", ["doubling", "weights"])
 def test_evidence_is_that_of_likelihoods_to_a_power(name: str) -> None:
     """One place, two readings: the integral over the field, by quadrature."""
     hyper = HyperParameters((1.0,), 2.0, 0.5)
@@ -154,7 +155,7 @@ def test_evidence_is_that_of_likelihoods_to_a_power(name: str) -> None:
     assert belief.log_evidence[0] == pytest.approx(math.log(integral), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["rate", "doubling", "weights", "kernel"])
+@for_each("name", ["rate", "doubling", "weights", "kernel"])
 def test_readings_at_the_same_time_collapse_exactly(name: str) -> None:
     """Within one slot: one change of the field for all of them, and each with its own noise."""
     hyper = HyperParameters((2.0,), 2.0, 0.5)

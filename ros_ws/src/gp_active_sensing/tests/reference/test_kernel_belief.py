@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from gp_active_sensing.kernel_model import kernel_belief
 from gp_active_sensing.types import FloatArray
+from tests.cases import for_each
 
 CASES = [
     ((0.0, -0.7), 1.0),
@@ -74,7 +75,7 @@ def best_gaussian(L: FloatArray, s: float, count: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bounds", "s"), CASES)
+@for_each(("bounds", "s"), CASES)
 def test_elbo_is_below_the_evidence_and_that_of_the_best_gaussian(
     bounds: tuple[float, ...], s: float
 ) -> None:

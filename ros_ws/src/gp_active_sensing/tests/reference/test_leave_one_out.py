@@ -13,6 +13,7 @@ from gp_active_sensing.belief.leave_one_out import LeaveOneOut
 from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.belief.prior import HyperParameters, JoinedCovariance
 from gp_active_sensing.kernels import build_kernel
+from tests.cases import for_each
 
 from .direct_bayes import DirectBelief
 from .test_belief_direct import random_case
@@ -96,7 +97,7 @@ class DirectScale:
         return np.array(means), np.array(variances), weights / weights.sum()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds
 def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None:
     """Several kernels and parts of the place's own beside each other; revisits; a vague mean.
 
@@ -135,7 +136,7 @@ def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None
         assert found.predicted[i] == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_variances_of_the_readings_own_count_as_before(seed: int) -> None:
     """What they are worth where the scale is not known was set by all readings, and stays."""
     rng = np.random.default_rng([19, seed])

@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ReadingError
+from tests.cases import for_each
 
 POINTS = np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0), indexing="ij"), -1).reshape(-1, 2)
 ONE = {"length_scales": [1.5, 3.0], "signal_std": [2.0], "noise_std": [0.3], "mean_std": 10.0}
@@ -38,8 +39,8 @@ def same(one: Belief, other: Belief) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(0.4)
+@for_each("name", CONFIGS)
 def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> None:
     """Whatever is asked in between, in any order, with older readings of the same places."""
     rng = np.random.default_rng([seed, 5])
@@ -77,8 +78,8 @@ def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(0.2)
+@for_each("name", CONFIGS)
 def test_two_stays_at_one_place_are_amended_in_turn(name: str, seed: int) -> None:
     """Two probes at each of a few places: what was amended need not be in a place's last row."""
     rng = np.random.default_rng([seed, 6])
@@ -106,27 +107,57 @@ def test_two_stays_at_one_place_are_amended_in_turn(name: str, seed: int) -> Non
     same(amended, plain)
 
 
-@pytest.mark.parametrize(("value", "variance"), [(5.0, 4.0), (9.0, 0.01), (5.0, 1e-6)])
-def test_what_is_amended_may_be_in_the_first_of_two_rows(value: float, variance: float) -> None:
-    """Another reading of the place came since; the amended one is now less sure, another, surer."""
-    amended, plain = (
-        build_belief(
-            BeliefConfig(length_scales=(1.5,), signal_std=(2.0,), noise_std=(0.1,), mean_std=10.0),
-            POINTS,
-            ("x", "y"),
-        )
-        for _ in range(2)
-    )
+def one_row_each(last: int) -> Belief:
+    """A belief with a reading at each of the places 0 … last, up to date."""
+    belief = fresh("known")
+    for place in range(last + 1):
+        belief.observe(place, 5.0 + 0.1 * place)
+    assert np.isfinite(belief.weights).all()
+    return belief
+
+
+def test_one_place_less_sure_and_another_surer_in_their_first_rows() -> None:
+    """One amended place that no further row can express has all rows made again."""
+    beliefs = one_row_each(12), fresh("known")
+    amended, plain = beliefs
+    for place in (0, 1):
+        amended.observe(place, 5.2, 1.0)
+        assert np.isfinite(amended.weights).all()
+    for place, variance in ((0, 1e-4), (1, 9.0)):
+        amended.amend(place, (5.0 + 0.1 * place, None, 0.0, None), 7.0, variance, off=0.0)
+        plain.observe(place, 7.0, variance, off=0.0)
+        plain.observe(place, 5.2, 1.0)
+    for place in range(2, 13):
+        plain.observe(place, 5.0 + 0.1 * place)
+    same(amended, plain)
+
+
+def test_rows_are_cut_off_where_the_first_amended_reading_is() -> None:
+    """Of two amended places both are rebuilt: neither gets a second row."""
+    belief = one_row_each(12)
+    for place in (2, 5):
+        belief.amend(place, (5.0 + 0.1 * place, None, 0.0, None), 6.0, 0.01, off=0.0)
+    assert np.isfinite(belief.weights).all()
+    assert belief._data.factor.rows == 13
+
+
+def test_a_row_near_the_end_is_rebuilt_beside_a_new_place() -> None:
+    belief = one_row_each(12)
+    belief.observe(12, 6.0)
+    belief.observe(13, 6.0)
+    assert np.isfinite(belief.weights).all()
+    assert belief._data.factor.rows == 14
+
+
+def test_a_variance_that_comes_with_the_amendment_has_the_unit_of_the_field() -> None:
+    """Of an unknown scale: no reading before it had a variance of its own."""
+    amended, plain = fresh("nothing"), fresh("nothing")
     for belief in (amended, plain):
-        belief.observe(0, 5.0)
-        if belief is plain:
-            belief.amend(0, (5.0, None, 0.0, None), value, variance, off=0.0)
-        for place in range(20, 28):
-            belief.observe(place, 5.0)
-        assert np.isfinite(belief.weights).all()
-        belief.observe(0, 5.2, 1.0)
-        assert np.isfinite(belief.weights).all()
-    amended.amend(0, (5.0, None, 0.0, None), value, variance, off=0.0)
+        for place in range(10):
+            belief.observe(place, 50.0 * (place % 3))
+    amended.observe(20, 70.0)
+    amended.amend(20, (70.0, None, 0.0, None), 90.0, 400.0)
+    plain.observe(20, 90.0, 400.0)
     same(amended, plain)
 
 
@@ -141,23 +172,6 @@ def test_an_average_off_its_point_says_less_the_steeper_the_field() -> None:
     # A slope of two units on 1.5 or 3 m, over 0.3 m.
     assert 0.15 < stds[1] < 0.45
     assert stds[2] == pytest.approx(2.0 * stds[1], rel=0.1)
-
-
-@pytest.mark.parametrize("name", ["known", "nothing"])
-def test_no_number_of_amendments_makes_it_surer_than_one_average(name: str) -> None:
-    """The precision of a stay is that of what it holds last, however often it was told."""
-    often, once = fresh(name), fresh(name)
-    for belief in (often, once):
-        for place in range(8):
-            belief.observe(place, float(place % 3))
-    before: tuple[float, float | None, float, float | None] = (1.0, None, 0.0, None)
-    often.observe(20, 1.0)
-    for _ in range(50):
-        often.amend(20, before, 2.0, 0.1, off=0.2)
-        before = (2.0, 0.1, 0.0, 0.2)
-    once.observe(20, 1.0)
-    once.amend(20, (1.0, None, 0.0, None), 2.0, 0.1, off=0.2)
-    same(often, once)
 
 
 def test_a_reading_that_cannot_be_used_changes_nothing() -> None:

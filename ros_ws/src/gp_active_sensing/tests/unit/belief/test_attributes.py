@@ -56,11 +56,6 @@ def test_columns_are_standardised_and_say_what_is_missing() -> None:
     assert np.square(found.weighted()).mean(axis=0)[3:] == pytest.approx(1.0 / 6.0)
 
 
-def test_a_name_that_is_on_every_road_only_once_is_no_category() -> None:
-    roads = [segment(k, road_class=f"street {k}") for k in range(100)]
-    assert attributes_of(roads).columns.shape == (100, 0)
-
-
 def test_some_are_chosen_by_name() -> None:
     town = build_topology(MapConfig(kind="roads", file="town.geojson"))
     assert {"length", "lanes", "speed_limit"} <= set(town.attributes.names)

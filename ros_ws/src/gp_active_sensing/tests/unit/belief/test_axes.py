@@ -17,6 +17,7 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.base import Topology
+from tests.cases import for_each
 
 STEP, LAYER = 20.0, 2.0
 GRID = make_grid(6, 6, STEP, heights=[-LAYER * k for k in range(6)])
@@ -63,7 +64,7 @@ def test_ratios_and_length_scales_that_are_given() -> None:
     np.testing.assert_allclose(weighted.weights, weights)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "said"),
     [
         ({"axis_ratio": [0.5], "length_scales": [[1, 1, 2]]}, "say the length-scale of each"),
@@ -83,7 +84,7 @@ def test_a_flat_map_has_no_ratio() -> None:
             believed(flat, axis_ratio=[0.5], **more)
 
 
-@pytest.mark.parametrize("true", [0.05, 0.1, 0.3])
+@for_each("true", [0.05, 0.1, 0.3])
 def test_it_follows_the_readings_and_predicts_better(true: float) -> None:
     field = FieldConfig(kind="gp", kernel="matern32", length_scale=(50.0, 50.0, 50.0 * true))
     rng = np.random.default_rng(3)

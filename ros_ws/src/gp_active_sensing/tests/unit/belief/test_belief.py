@@ -19,6 +19,7 @@ from gp_active_sensing.belief import (
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import BeliefError, ConfigError, ReadingError
 from gp_active_sensing.kernels import build_kernel
+from tests.cases import for_each
 
 
 def make(features: np.ndarray, **options) -> Belief:
@@ -37,23 +38,6 @@ def test_prior_is_the_prior() -> None:
     np.testing.assert_allclose(mean, 5.0)
     np.testing.assert_allclose(variance, 2.0**2 + 3.0**2)
     np.testing.assert_allclose(belief.predict(noisy=True)[1], 2.0**2 + 3.0**2 + 0.3**2)
-
-
-def test_a_hundred_thousand_readings_of_a_hundred_places() -> None:
-    rng = np.random.default_rng(1)
-    belief = make(line(100))
-    truth = rng.normal(20.0, 2.0, size=100)
-    where = rng.integers(100, size=100_000)
-    noise = rng.normal(0.0, 0.3, size=100_000)
-    for place, error in zip(where.tolist(), noise.tolist(), strict=True):
-        belief.observe(place, truth[place] + error)
-    mean, variance = belief.predict()
-    assert belief.readings.sum() == 100_000
-    # About 1000 readings a place: standard error 0.3/sqrt(1000) = 0.0095.
-    np.testing.assert_allclose(mean, truth, atol=5 * 0.0095)
-    assert variance.max() < (2 * 0.0095) ** 2
-    assert np.isfinite(belief.log_evidence).all()
-    assert belief.jittered == 0
 
 
 def test_two_thousand_places_one_at_a_time_at_the_end() -> None:
@@ -89,7 +73,7 @@ def test_rereading_an_old_place_equals_reading_it_all_at_once() -> None:
     assert often._data.factor.rows <= 40 + 10, "doubled rows are folded in from time to time"
 
 
-@pytest.mark.parametrize("offset", [0.0, 33.0, 1.0e5])
+@for_each("offset", [0.0, 33.0, 1.0e5])
 def test_a_field_with_a_mean_is_learned_as_well_as_one_without(offset: float) -> None:
     """Mean 33 ± 14 against mean 0 ± 14: the unknown mean is integrated out, never zero."""
     errors = {0.0: [], offset: []}
@@ -114,7 +98,7 @@ def test_a_field_with_a_mean_is_learned_as_well_as_one_without(offset: float) ->
     assert without < 14.0 / 2
 
 
-@pytest.mark.parametrize("variance", [1e8, 1e14, 1e30])
+@for_each("variance", [1e8, 1e14, 1e30])
 def test_a_reading_of_enormous_variance_changes_nothing(variance: float) -> None:
     """As a sensor sends that does not know its variance; the old place's row is doubled."""
     belief = make(line(12))
@@ -128,7 +112,7 @@ def test_a_reading_of_enormous_variance_changes_nothing(variance: float) -> None
         np.testing.assert_allclose(new, old, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "variance"),
     [(np.nan, None), (np.inf, None), (1e160, None), (1.0, 0.0), (1.0, -1.0), (1.0, 1e-310)],
 )
@@ -140,19 +124,6 @@ def test_numbers_that_would_spoil_the_belief_are_refused(value, variance) -> Non
     for place in (-1, 4):
         with pytest.raises(IndexError, match="0 … 3"):
             belief.observe(place, 1.0)
-
-
-def test_linear_mean_follows_a_trend() -> None:
-    X = np.column_stack([np.linspace(0, 100, 30), np.ones(30)])
-    trend = 5.0 + 0.7 * X[:, 0]
-    known = np.arange(0, 15)
-    errors = {}
-    for mean in ("constant", "linear"):
-        belief = make(X, mean=mean, length_scales=[2.0], mean_std=1000.0)
-        for place in known:
-            belief.observe(int(place), float(trend[place]))
-        errors[mean] = np.abs(belief.predict(np.arange(20, 30))[0] - trend[20:]).max()
-    assert errors["linear"] < 3.0 < errors["constant"]
 
 
 def test_numbers_far_from_zero_keep_their_digits() -> None:
@@ -188,17 +159,6 @@ def test_weights_of_zero_and_one_stay() -> None:
     np.testing.assert_array_equal(belief.weights, [0.0, 1.0, 0.0])
 
 
-def test_equal_features_and_tiny_noise_are_floored_and_said(caplog) -> None:
-    features = np.zeros((4, 1))
-    belief = make(features, noise_std=[1e-9], mean_std=0.0)
-    with caplog.at_level(logging.WARNING):
-        for place in range(4):
-            belief.observe(place, 1.0)
-        assert np.isfinite(belief.weights).all()
-    assert belief.jittered >= 1
-    assert "more exact than can be computed with" in caplog.text
-
-
 def test_a_covariance_no_jitter_mends_is_an_error() -> None:
     class Broken(FeatureCovariance):
         def between(self, rows, columns):
@@ -211,34 +171,7 @@ def test_a_covariance_no_jitter_mends_is_an_error() -> None:
         _ = belief.weights
 
 
-def test_copy_is_independent() -> None:
-    belief = make(line(6))
-    belief.observe(0, 1.0)
-    twin = belief.copy()
-    before = belief.predict()
-    for place in range(6):
-        twin.observe(place, 3.0)
-    _ = twin.weights
-    for a, b in zip(belief.predict(), before, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert belief.observed.sum() == 1
-    with pytest.raises(ValueError, match="read-only"):
-        belief.observed[0] = False
-
-
-def test_joint_and_marginals_agree() -> None:
-    rng = np.random.default_rng(6)
-    belief = make(rng.uniform(0, 9, size=(8, 2)))
-    for place in (1, 4, 4, 6):
-        belief.observe(place, float(rng.normal()))
-    joint = belief.joint(np.arange(8))
-    mean, variance = belief.marginals()
-    np.testing.assert_allclose(joint.mean, mean, atol=1e-12)
-    diagonal = np.diagonal(joint.covariance, axis1=1, axis2=2)
-    np.testing.assert_allclose(diagonal, variance, atol=1e-10)
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "message"),
     [
         ({"kernel": "matern25"}, "kernel: unknown kernel 'matern25'. Did you mean 'matern52'"),
@@ -265,14 +198,7 @@ def test_features_without_a_row_a_place_are_refused() -> None:
         make(np.arange(5.0))
 
 
-def test_features_that_are_not_finite_are_refused() -> None:
-    features = line(3)
-    features[1] = np.nan
-    with pytest.raises(ConfigError, match="location 1 has"):
-        make(features)
-
-
-@pytest.mark.parametrize("variance", [1e-20, 1e-60])
+@for_each("variance", [1e-20, 1e-60])
 def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
     variance: float, caplog
 ) -> None:
@@ -291,7 +217,7 @@ def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
     assert caplog.text.count("more exact than can be computed with") == 1
 
 
-@pytest.mark.parametrize("mean", ["constant", "linear"])
+@for_each("mean", ["constant", "linear"])
 def test_the_parts_of_the_posterior_covariance_agree(mean: str) -> None:
     """With a mean that is not known: joint, columns, marginals and roots are of one covariance."""
     X = np.random.default_rng(5).uniform(0, 10, size=(9, 2))
@@ -328,7 +254,7 @@ def test_what_a_transform_makes_too_large_is_refused() -> None:
     assert not belief.observed.any()
 
 
-@pytest.mark.parametrize("offset", [1e3, -1e6])
+@for_each("offset", [1e3, -1e6])
 def test_a_vague_mean_of_an_unknown_scale_is_vague_about_the_first_reading(offset: float) -> None:
     vague = {"signal_std": None, "noise_std": None, "mean_std": None}
     near, far = make(line(6), **vague), make(line(6), **vague)
@@ -340,7 +266,7 @@ def test_a_vague_mean_of_an_unknown_scale_is_vague_about_the_first_reading(offse
     np.testing.assert_allclose(far.predict()[1], near.predict()[1], rtol=1e-4)
 
 
-@pytest.mark.parametrize("mean", ["constant", "linear"])
+@for_each("mean", ["constant", "linear"])
 def test_the_evidence_is_the_density_of_all_readings(mean: str) -> None:
     """Several of one place, some with a variance of their own, under a mean that is not known."""
     X = np.random.default_rng(6).uniform(0, 10, size=(7, 2))

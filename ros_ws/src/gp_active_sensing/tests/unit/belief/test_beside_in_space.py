@@ -14,6 +14,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import FloatArray
+from tests.cases import for_each
 
 CLOSE = make_grid(7, 7, 5.0, heights=[-0.5 * k for k in range(7)])
 """Places so close that a field is nearly a slope from one to the next."""
@@ -33,8 +34,8 @@ def drawn(scales: FloatArray, deviations: FloatArray) -> float:
     return float((2.0 * SIGNAL**2 * (1.0 - correlation)).mean())
 
 
-@pytest.mark.parametrize("place", ["c3r3z3", "c0r0z0", "c6r3z6"], ids=["inside", "corner", "edge"])
-@pytest.mark.parametrize("deviations", [(2.0, 1.0, 0.4), (0.0, 0.0, 0.4), (3.0, 2.0, 0.0)])
+@for_each("place", ["c3r3z3", "c0r0z0", "c6r3z6"])
+@for_each("deviations", [(2.0, 1.0, 0.4), (0.0, 0.0, 0.4), (3.0, 2.0, 0.0)])
 def test_it_is_that_of_drawn_positions(place: str, deviations: tuple[float, ...]) -> None:
     """Within a few per cent, of every candidate: two length-scales by three ratios of axes."""
     ratios = [0.02, 0.1, 0.5]
@@ -64,16 +65,6 @@ def test_it_is_the_mean_of_the_steps_in_each_direction() -> None:
     assert both == pytest.approx([7.0 * step[0] / 1600.0 + 0.5 * step[1] / 9.0], rel=1e-9)
 
 
-def test_in_a_layer_it_is_that_of_a_map_in_the_plane() -> None:
-    flat, layers = make_grid(6, 5, 10.0), make_grid(6, 5, 10.0, heights=[0.0, -4.0, -5.0])
-    plane = believed(flat, length_scales=[[20.0, 20.0]])
-    space = believed(layers, length_scales=[[20.0, 20.0, 2.0]])
-    for place in (0, 7, 29):
-        one, other = plane.varies_by(place, 3.0), space.varies_by(place, 3.0)
-        assert one == pytest.approx(other, rel=1e-9)
-        assert plane.varies_by(place, 0.0, 1.0) == 0.0
-
-
 def test_where_no_place_lies_above_another_the_length_scales_tell_it() -> None:
     """A bottom with a gentle slope: all steps are across."""
     rng = np.random.default_rng(1)
@@ -90,16 +81,6 @@ def test_where_no_place_lies_above_another_the_length_scales_tell_it() -> None:
                 for h in belief.hyperparameters
             ]
             assert found == pytest.approx(expected, rel=0.1)
-
-
-@pytest.mark.parametrize("kernel", ["se", "graph_matern"])
-def test_a_single_column_tells_what_is_up(kernel: str) -> None:
-    """The other direction has no steps; nothing is divided by them."""
-    column = make_grid(1, 1, 1.0, heights=[0.0, -2.0, -4.0])
-    belief = believed(column, kernel=kernel, length_scales=[6.0])
-    across, up = belief.varies_by(1, 1.0, 0.0), belief.varies_by(1, 0.0, 1.0)
-    assert np.isfinite(across).all()
-    assert (up > 0.0).all()
 
 
 def test_one_average_beside_its_point_has_both_parts() -> None:

@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.dated_readings import DatedReadings
 from gp_active_sensing.belief.drift import FRACTION, Ageing, DriftConfig
+from tests.cases import for_each
 
 KINDS = {
     "rate": DriftConfig(kind="injection", rate=0.05),
@@ -30,7 +31,7 @@ def belief_with(drift: DriftConfig, n: int = 6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
+@for_each("name", KINDS)
 def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
     """200 readings a time constant, for 250 time constants."""
     history = DatedReadings(2, Ageing(KINDS[name], 0.2))
@@ -46,7 +47,7 @@ def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
+@for_each("name", KINDS)
 def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
     """A belief that keeps every slot for ever says the same, as far as it is to be noticed."""
     drift = DriftConfig(kind="weights", time_scale=1.0) if name == "weights" else KINDS[name]
@@ -107,11 +108,3 @@ def test_under_the_kernel_so_many_places_and_times_are_kept() -> None:
     expected = [np.sin(max(i for i in range(3_000) if i % 39 == place)) for place in range(39)]
     np.testing.assert_allclose(latest, expected)
     assert np.isfinite(belief.predict()).all()
-
-
-def test_readings_of_one_slot_count_as_one_row() -> None:
-    belief = belief_with(KINDS["kernel"])
-    for i in range(1_000):
-        belief.observe(2, 1.0, seconds=8.0 + i * 1e-5)
-    assert belief._data._history.slots == 1
-    assert belief.readings[2] == 1_000

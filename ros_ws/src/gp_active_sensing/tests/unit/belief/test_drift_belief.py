@@ -12,6 +12,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.errors import ReadingError
+from tests.cases import for_each
 
 YEAR = 3.2e7
 KINDS = {
@@ -25,11 +26,6 @@ KINDS = {
 }
 KNOWN = {"signal_std": (1.0,), "noise_std": (0.2,)}
 LINE = np.arange(8.0)[:, None]
-
-
-@pytest.fixture(params=KINDS)
-def drift(request: pytest.FixtureRequest) -> DriftConfig:
-    return KINDS[request.param]
 
 
 def make(drift: DriftConfig, **options) -> Belief:
@@ -46,6 +42,7 @@ def told(belief: Belief, start: float = 0.0) -> Belief:
 # -- time --------------------------------------------------------------------------------------
 
 
+@for_each("drift", KINDS.values())
 def test_old_readings_tell_less_and_less_until_the_prior_is_back(drift: DriftConfig) -> None:
     belief = told(make(drift, mean_std=0.0))
     before = belief.predict(np.array([6]))[1][0]
@@ -61,6 +58,7 @@ def test_old_readings_tell_less_and_less_until_the_prior_is_back(drift: DriftCon
     assert belief.jittered == 0
 
 
+@for_each("drift", KINDS.values())
 def test_ages_of_years_from_the_clock_of_a_robot(drift: DriftConfig) -> None:
     """Stamps are seconds since 1970: differences of large numbers, and the same answers."""
     early, late = told(make(drift)), told(make(drift), 4.0 * 4.3e8)
@@ -74,6 +72,7 @@ def test_ages_of_years_from_the_clock_of_a_robot(drift: DriftConfig) -> None:
     assert fresh.predict(np.array([3]))[0][0] == pytest.approx(0.4, abs=0.1)
 
 
+@for_each("drift", KINDS.values())
 def test_time_never_goes_back(drift: DriftConfig, caplog: pytest.LogCaptureFixture) -> None:
     belief, straight = told(make(drift)), told(make(drift))
     belief.advance(6.0)
@@ -89,18 +88,8 @@ def test_time_never_goes_back(drift: DriftConfig, caplog: pytest.LogCaptureFixtu
         np.testing.assert_array_equal(a, b)
 
 
-def test_late_readings_have_their_own_age(drift: DriftConfig) -> None:
-    belief, ordered = make(drift), make(drift)
-    belief.observe(5, 1.0, seconds=3.5)
-    belief.observe(1, 0.2, seconds=0.5)
-    ordered.observe(1, 0.2, seconds=0.5)
-    ordered.observe(5, 1.0, seconds=3.5)
-    assert belief.seconds == 3.5
-    for a, b in zip(belief.predict(), ordered.predict(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@for_each("bad", [math.nan, math.inf, -math.inf])
+@for_each("drift", KINDS.values())
 def test_times_that_are_none_are_refused(drift: DriftConfig, bad: float) -> None:
     belief = told(make(drift))
     before = belief.predict()
@@ -111,14 +100,6 @@ def test_times_that_are_none_are_refused(drift: DriftConfig, bad: float) -> None
         belief.advance(bad)
     for a, b in zip(before, belief.predict(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_equal_stamps_of_different_places(drift: DriftConfig) -> None:
-    belief = make(drift)
-    for place in range(8):
-        belief.observe(place, 0.1 * place, seconds=2.0)
-    mean, _ = belief.predict()
-    np.testing.assert_allclose(mean, 0.1 * np.arange(8), atol=0.15)
 
 
 # -- what is observed --------------------------------------------------------------------------
@@ -144,6 +125,7 @@ def test_places_count_as_observed_while_their_readings_do() -> None:
         belief.averages(np.flatnonzero(belief.observed))
 
 
+@for_each("drift", KINDS.values())
 def test_forgotten_places_are_not_observed(drift: DriftConfig) -> None:
     belief = make(dataclasses.replace(drift, forget_after=2.0))
     assert not belief.observed.any()
@@ -171,6 +153,7 @@ def test_from_its_age_on_a_place_is_forgotten_and_not_by_a_copy() -> None:
     assert copy.observed[0]
 
 
+@for_each("drift", KINDS.values())
 def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> None:
     belief, prior = make(drift), make(drift)
     belief.observe(3, 2.0, 0.01, seconds=1.0, expert=True)
@@ -207,6 +190,7 @@ def test_averages_are_of_what_a_reading_is_worth_now() -> None:
 # -- what else there is in a belief --------------------------------------------------------------
 
 
+@for_each("drift", KINDS.values())
 def test_copies_are_independent(drift: DriftConfig) -> None:
     belief = told(make(drift))
     before = belief.predict()
@@ -226,6 +210,7 @@ def test_copies_are_independent(drift: DriftConfig) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@for_each("drift", KINDS.values())
 def test_the_grid_follows_readings_while_the_field_changes(drift: DriftConfig) -> None:
     """Length-scales from the map; readings as of the present, so that they show a smooth field."""
     belief = make(drift, length_scales=None, noise_std=(0.02,))
@@ -242,18 +227,7 @@ def test_the_grid_follows_readings_while_the_field_changes(drift: DriftConfig) -
     np.testing.assert_allclose(mean, np.sin(0.2 * np.arange(8)), atol=0.3)
 
 
-def test_linear_mean_and_logarithm(drift: DriftConfig) -> None:
-    belief = make(drift, mean="linear", transform="log", mean_std=2.0)
-    for i in range(8):
-        belief.observe(i, math.exp(1.0 + 0.2 * i), seconds=1.0 + 1e-3 * i)
-    belief.advance(1.01)
-    mean, _ = belief.predict()
-    np.testing.assert_allclose(np.log(mean), 1.0 + 0.2 * np.arange(8), atol=0.35)
-    with pytest.raises(ReadingError, match="above 0"):
-        belief.observe(0, -1.0, seconds=3.0)
-
-
-@pytest.mark.parametrize("name", sorted(set(KINDS) - {"rate"}))
+@for_each("name", sorted(set(KINDS) - {"rate"}))
 def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
     """A thousand times the values: a thousand times the answer, whenever it is asked."""
     one, thousand = (
@@ -273,7 +247,7 @@ def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
         np.testing.assert_allclose(one.weights, thousand.weights, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["doubling", "weights"])
+@for_each("name", ["doubling", "weights"])
 def test_stale_readings_do_not_speak_for_the_least_noise(name: str) -> None:
     """What is worth nothing any more says nothing about λ either."""
     belief = make(KINDS[name], signal_std=(1.0,), noise_std=(0.05, 0.2, 0.8))
@@ -298,6 +272,7 @@ def test_information_is_that_of_the_readings_as_they_count_now() -> None:
     assert belief.information[0] == pytest.approx(expected, rel=1e-12)
 
 
+@for_each("drift", KINDS.values())
 def test_tick_is_a_small_part_of_the_time_constant(drift: DriftConfig) -> None:
     assert make(drift).tick == 4.0 / 128.0
 

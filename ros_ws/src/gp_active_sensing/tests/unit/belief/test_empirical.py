@@ -10,21 +10,17 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import (
-    Belief,
     BeliefConfig,
     GivenCovariance,
     HyperParameters,
-    PriorMean,
     belief_on,
 )
 from gp_active_sensing.belief.empirical import empirical, read_history
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning import build_policy
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
 from gp_active_sensing.topology import make_line
-from gp_active_sensing.types import Reading
+from tests.cases import for_each
 
 NAMES = tuple("abcdef")
 
@@ -71,25 +67,6 @@ def test_shrinkage_is_the_formula_written_out() -> None:
     np.testing.assert_allclose(found.covariance, kept)
 
 
-def test_fewer_times_than_places_leave_it_positive_definite_and_nearer_the_truth() -> None:
-    errors: list[tuple[float, float]] = []
-    for seed in range(30):
-        K, values = draws(seed, 4)
-        found = empirical(values, NAMES)
-        assert np.linalg.eigvalsh(found.covariance)[0] > 1e-6
-        sample = np.cov(values.T)
-        errors.append((np.linalg.norm(found.covariance - K), np.linalg.norm(sample - K)))
-    shrunk, plain = np.array(errors).T
-    assert shrunk.mean() < plain.mean()
-
-
-def test_with_many_times_there_is_next_to_no_shrinkage() -> None:
-    K, values = draws(3, 20_000)
-    found = empirical(values, NAMES)
-    assert found.shrinkage < 0.001
-    np.testing.assert_allclose(found.covariance, K, atol=0.05 * K.max())
-
-
 def test_missing_values_are_left_out_pair_by_pair() -> None:
     values = np.random.default_rng(4).normal(size=(40, 6))
     values += 0.5 * values[:, :1]
@@ -130,7 +107,7 @@ def test_too_few_times_name_the_place() -> None:
         empirical(values, NAMES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("time,a,b\n0,1,2\n", r"none for 1 of 3 \(c\)\. It has: time, a, b"),
@@ -217,7 +194,7 @@ def test_a_scenario_with_a_history(tmp_path: Path) -> None:
     assert len(records) == 12, "a visit of an observed place is a stage as well"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("keys", "message"),
     [
         ({"kernel": "empirical"}, "history: is needed for kernel: empirical"),
@@ -254,16 +231,3 @@ def test_a_matrix_that_is_no_covariance_is_refused() -> None:
             GivenCovariance(matrix, one)
     with pytest.raises(ValueError, match="at least one hyper-parameter"):
         GivenCovariance(np.eye(2), [])
-
-
-def test_a_singular_covariance_can_be_planned_with() -> None:
-    """Two places that are one, and a rank of one in all."""
-    covariance = GivenCovariance(np.ones((4, 4)), [HyperParameters((1.0,), 2.0, 0.1)])
-    line = make_line(4, 1.0, moves="free")
-    belief = Belief(covariance, PriorMean.known(4, 0.0))
-    loop = SensingLoop(line, belief, build_policy({"name": "gp_ucb"}), seed=1)
-    for stage in range(10):
-        place = loop.ask(0).waypoint
-        assert place is not None
-        loop.tell([Reading(stage, place, 1.0)])
-    np.testing.assert_allclose(belief.predict()[0], 1.0, atol=0.01)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief, factor
+from tests.cases import for_each
 
 
 def made(seed: int, *, scale_known: bool = True) -> Belief:
@@ -26,8 +27,8 @@ def check(belief: Belief) -> None:
         np.testing.assert_allclose(kept, again, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("scale_known", [True, False])
+@pytest.mark.seeds(0.3)
+@for_each("scale_known", [True, False])
 def test_after_any_readings(seed: int, scale_known: bool) -> None:
     """New places, further readings of early and late ones, with and without own variances."""
     rng = np.random.default_rng([6, seed])
@@ -37,19 +38,6 @@ def test_after_any_readings(seed: int, scale_known: bool) -> None:
         for _ in range(int(rng.integers(1, 4))):
             read(belief, rng)
         check(belief)
-
-
-def test_a_copy_goes_its_own_way() -> None:
-    rng = np.random.default_rng(7)
-    belief = made(0)
-    for _ in range(10):
-        read(belief, rng)
-    belief.marginals()
-    other = belief.copy()
-    for _ in range(5):
-        read(other, rng)
-    check(other)
-    check(belief)
 
 
 def test_other_candidates_begin_anew() -> None:

@@ -27,6 +27,7 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.types import FloatArray
+from tests.cases import for_each
 from tests.kernel_models import make_model, rows
 
 NAMES = ("SE", "LIN", "PER+SE", "LIN×RQ", "RQ")
@@ -83,7 +84,7 @@ def test_weights_start_from_those_of_the_kernels(
     assert of_se[2] / of_se[0] == pytest.approx(math.exp(2.0))  # two standard deviations away
 
 
-@pytest.mark.parametrize(("std", "reach"), [(0.0, 2.0), (0.1, 2.0), (0.6, math.exp(1.2)), (5, 8)])
+@for_each(("std", "reach"), [(0.0, 2.0), (0.1, 2.0), (0.6, math.exp(1.2)), (5, 8)])
 def test_lengths_reach_two_standard_deviations_within_limits(
     model: KernelModel, grid: Topology, std: float, reach: float
 ) -> None:
@@ -127,25 +128,7 @@ def test_the_mean_may_be_given_and_is_known_where_outputs_were_not_shifted(
     assert made(BeliefConfig(model="m"), centred).size == 0
 
 
-def test_readings_tell_kernels_apart(grid: Topology) -> None:
-    """On a plane the linear kernel gains, on waves the others."""
-    # As probable beforehand, and of about the same size on this map.
-    model = make_model(("SE", "LIN"), *rows(), bounds={"SE": 0.0, "LIN": 0.0})
-    gained = {}
-    for kind in ("plane", "waves"):
-        belief = belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
-        x, y = model.scaling.inputs(grid.features).T
-        truth = 0.7 * x - 0.5 * y if kind == "plane" else np.sin(3.0 * x) + np.cos(2.0 * y)
-        before = belief.weights[[h.kernel == "LIN" for h in belief.hyperparameters]].sum()
-        for place in range(0, grid.n, 2):
-            belief.observe(place, 20.0 + model.scaling.output_scale * float(truth[place]))
-        after = belief.weights[[h.kernel == "LIN" for h in belief.hyperparameters]].sum()
-        gained[kind] = after - before
-    assert gained["plane"] > 0.2
-    assert gained["waves"] < -0.2
-
-
-@pytest.mark.parametrize("own", [0.0, 0.5, 0.95])
+@for_each("own", [0.0, 0.5, 0.95])
 def test_intervals_of_the_true_value_hold_whatever_the_learned_noise_is(own: float) -> None:
     """Noise of the sensor, each place's own, or both; and a place read again tells which."""
     map_ = make_grid(12, 10, 9.0)
@@ -180,16 +163,6 @@ def test_intervals_of_the_true_value_hold_whatever_the_learned_noise_is(own: flo
     if own != 0.5:
         assert (np.mean(shares) > 0.9) == (own > 0.5)
         assert (np.mean(shares) < 0.1) == (own < 0.5)
-
-
-def test_features_in_another_order_are_put_in_order(model: KernelModel, grid: Topology) -> None:
-    turned = belief_of(model, BeliefConfig(model="m"), grid.features[:, ::-1], ("y", "x"))
-    straight = belief_of(model, BeliefConfig(model="m"), grid.features, ("x", "y"))
-    everywhere = np.arange(grid.n)
-    assert np.array_equal(
-        turned.covariance.between(everywhere, everywhere),
-        straight.covariance.between(everywhere, everywhere),
-    )
 
 
 def test_other_features_are_refused(model: KernelModel, path: Path) -> None:
@@ -227,7 +200,7 @@ def test_a_map_elsewhere_is_said(
     assert "is it of this map?" in caplog.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("keys", "words"),
     [
         ({"length_scales": [1.0]}, "length_scales: comes from belief.model; leave it out, or set"),
@@ -288,7 +261,7 @@ def test_a_mark_that_does_not_fit_is_refused(path: Path, grid: Topology) -> None
         belief_on(wrong, grid)
 
 
-@pytest.mark.parametrize("scales", [1, 3, 5, 9])
+@for_each("scales", [1, 3, 5, 9])
 def test_what_was_learned_is_always_among_the_candidates(model: KernelModel, scales: int) -> None:
     inputs = np.zeros((3, 2))
     for group in candidates_of(model, inputs, kernels=5, scales=scales, extent=9.0):
@@ -349,7 +322,7 @@ def test_one_kernel_and_one_length(path: Path, grid: Topology) -> None:
     assert belief.weights.tolist() == [1.0 / EACH] * EACH
 
 
-@pytest.mark.parametrize(
+@for_each(
     "drift",
     [
         {"kind": "injection", "doubling": 50.0},
@@ -359,7 +332,6 @@ def test_one_kernel_and_one_length(path: Path, grid: Topology) -> None:
         {"kind": "window", "window": 100.0},
         {"kind": "restart", "window": 100.0},
     ],
-    ids=lambda drift: str(drift["kind"]),
 )
 def test_readings_age_under_it(model: KernelModel, grid: Topology, drift: dict[str, Any]) -> None:
     config = from_mapping(BeliefConfig, {"model": "m", "drift": drift})
@@ -390,7 +362,7 @@ def expected(groups: list[KernelCandidates], Z: FloatArray, s: float) -> FloatAr
     )
 
 
-@pytest.mark.parametrize("table", [True, False])
+@for_each("table", [True, False])
 def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not table:
         monkeypatch.setattr("gp_active_sensing.belief.from_kernel_model._TABLE", 0)

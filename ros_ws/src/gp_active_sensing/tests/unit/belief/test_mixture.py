@@ -11,6 +11,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.belief.mixture import Mixture, Probable, most_probable
 from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.kernels import build_kernel
+from tests.cases import for_each
 
 LEVELS = np.array([0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975])
 
@@ -76,7 +77,7 @@ def test_it_is_seen_through_the_transform() -> None:
     np.testing.assert_allclose(LOG.seen_variance(np.array([2.0]), 1.0), 0.25)
 
 
-@pytest.mark.parametrize("scale_known", [True, False])
+@for_each("scale_known", [True, False])
 def test_a_belief_s_mixture_is_what_it_predicts(scale_known: bool) -> None:
     x = np.arange(10.0)[:, None]
     hyper = [HyperParameters((2.0,), 1.0, 0.5), HyperParameters((5.0,), 1.0, 0.1)]
@@ -111,8 +112,3 @@ def test_the_length_scale_is_of_the_most_probable_kernel() -> None:
         ("se", (4.0,), 0.05),
     ]
     assert most_probable(candidates) == Probable("matern12", 0.55, (1.0,), 0.3)
-
-
-def test_without_names_the_length_scales_are_added_up() -> None:
-    candidates = [("", [1.0, 2.0], 0.4), ("", [3.0, 2.0], 0.3), ("", [3.0, 2.0], 0.3)]
-    assert most_probable(candidates) == Probable("", 1.0, (3.0, 2.0), 0.6)

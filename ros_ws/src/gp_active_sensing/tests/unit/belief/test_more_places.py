@@ -11,6 +11,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.topology import FreeTopology, GraphTopology, Move
 from gp_active_sensing.topology.base import Places
+from tests.cases import for_each
 
 SIDE = 10.0
 
@@ -63,8 +64,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("name", CONFIGS)
+@for_each("free", [False, True])
+@for_each("name", CONFIGS)
 def test_it_grows_twice_and_says_the_same(name: str, free: bool) -> None:
     config = BeliefConfig(**CONFIGS[name])
     maps = [cells(n, free=free) for n in (25, 60, 120)]
@@ -105,13 +106,6 @@ def test_candidates_that_follow_the_readings_stay_where_they_are() -> None:
     belief.move_to(fresh)
     assert [h.length_scales for h in belief.hyperparameters] == scales
     np.testing.assert_allclose(belief.weights, weights, rtol=1e-6)
-
-
-def test_before_the_first_reading_nothing_is_known_of_any_place() -> None:
-    config = BeliefConfig(**CONFIGS["linear mean"])
-    belief = belief_on(config, cells(3))
-    belief.move_to(belief_on(config, cells(60)))
-    assert_same(belief, belief_on(config, cells(60)))
 
 
 def test_fewer_places_are_refused_and_nothing_has_changed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
+from tests.cases import for_each
 
 GRAPH = {"kernel": "graph_matern"}
 KNOWN = {"length_scales": [30.0, 90.0], "signal_std": [2.0], "noise_std": [0.3]}
@@ -31,51 +31,6 @@ def belief(topology: Topology, **settings: Any) -> Belief:
 @pytest.fixture(scope="module")
 def town() -> Topology:
     return build_topology(MapConfig(kind="roads", file="town", features=("relational",)))
-
-
-def test_the_same_as_bayes_rule(town: Topology) -> None:
-    """Posterior of a graph kernel against a full inversion."""
-    made = belief(town, **GRAPH, **KNOWN, mean_value=5.0, mean_std=0.0)
-    rng = np.random.default_rng(1)
-    places, values = rng.permutation(town.n)[:25], rng.normal(5.0, 2.0, 25)
-    for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        made.observe(place, value)
-    mean, variance = made.marginals()
-    everything = np.arange(town.n)
-    K = made.covariance.between(everything, everything)
-    for k in range(2):
-        gain = K[k][:, places] @ np.linalg.inv(K[k][np.ix_(places, places)] + 0.09 * np.eye(25))
-        np.testing.assert_allclose(mean[k], 5.0 + gain @ (values - 5.0), atol=1e-8)
-        expected = np.diag(K[k] - gain @ K[k][places])
-        np.testing.assert_allclose(variance[k], expected, atol=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("settings", [{"kernel": "se"}, {"kernel": "matern12"}, GRAPH])
-def test_nothing_configured(town: Topology, settings: dict[str, Any]) -> None:
-    """Length-scales come from the map and follow the readings; the scale is integrated out."""
-    made = belief(town, **settings)
-    assert len(made.hyperparameters) == 24
-    truth = belief(
-        town, **settings, **(KNOWN | {"length_scales": [made.grid.kernels[0].scales.median]})
-    )
-    everything = np.arange(town.n)
-    K = truth.covariance.between(everything, everything)[0]
-    values, vectors = np.linalg.eigh(K)
-    field = vectors @ (
-        np.sqrt(np.maximum(values, 0.0)) * np.random.default_rng(3).normal(size=town.n)
-    )
-    rng = np.random.default_rng(4)
-    median = made.grid.kernels[0].scales.median
-    for place in rng.permutation(town.n)[:150].tolist():
-        made.observe(place, 40.0 + float(field[place]) + 0.3 * float(rng.normal()))
-        made.adapt()
-    mean, _ = made.predict()
-    left = ~made.observed
-    error = np.sqrt(np.mean((mean[left] - 40.0 - field[left]) ** 2))
-    assert error < 0.85 * field[left].std()
-    best = made.hyperparameters[int(made.weights.argmax())]
-    assert best.length_scales[0] == pytest.approx(median, rel=1.5)
 
 
 @pytest.mark.slow
@@ -97,11 +52,6 @@ def test_the_grid_of_a_graph_is_in_metres() -> None:
     assert scales.points[0] == pytest.approx(0.7 * 25.0)
     assert scales.points[-1] == pytest.approx(18 * 25.0)  # corner to corner
     assert scales.shape == ()
-
-
-def test_an_embedding_has_one_length_scale(town: Topology) -> None:
-    assert belief(town).grid.kernels[0].scales.shape == ()
-    assert all(len(h.length_scales) == 1 for h in belief(town).hyperparameters)
 
 
 def test_twins_that_coincide_but_for_rounding_are_no_spacing() -> None:
@@ -129,14 +79,7 @@ def test_length_scales_of_another_map_are_said(
     assert "1 … 3 are much less than from place to place" in caplog.messages[-1]
 
 
-def test_smoothness() -> None:
-    grid = make_grid(6, 6, 10.0)
-    rough, smooth = (belief(grid, **GRAPH, **KNOWN, smoothness=nu) for nu in (0.5, 2.5))
-    near = rough.covariance.between(np.array([0]), np.array([1]))
-    assert (near < smooth.covariance.between(np.array([0]), np.array([1]))).all()
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "message"),
     [
         ({"kernel": "graph_matérn"}, "kernel: unknown kernel.*Did you mean 'graph_matern'"),
@@ -183,30 +126,3 @@ def test_the_columns_of_a_linear_mean(town: Topology) -> None:
         belief(town, mean="linear", mean_features=["lane"], **KNOWN)
     plane = make_grid(3, 3, 1.0)
     assert belief(plane, mean="linear", **KNOWN).mean.basis.shape[1] == 3
-
-
-def test_a_copy_shares_the_covariance(town: Topology) -> None:
-    made = belief(town, **GRAPH, **KNOWN)
-    made.observe(3, 1.0)
-    assert made.copy().covariance is made.covariance
-    assert isinstance(made.covariance, GraphCovariance)
-
-
-def test_parts_that_nothing_joins_tell_nothing_about_each_other() -> None:
-    grid = make_grid(4, 2, 10.0)
-    links = grid.links
-    assert links is not None
-    kept = np.flatnonzero(~((links.first % 4 == 1) & (links.second % 4 == 2)))
-    cut = replace(
-        links,
-        first=links.first[kept],
-        second=links.second[kept],
-        metres=links.metres[kept],
-        conductance=links.conductance[kept],
-    )
-    config = from_mapping(BeliefConfig, {**GRAPH, **KNOWN, "mean_std": 0.0})
-    made = build_belief(config, grid.features, links=cut)
-    made.observe(0, 5.0)
-    mean, _ = made.predict()
-    np.testing.assert_allclose(mean.reshape(2, 4)[:, 2:], 0.0, atol=1e-10)
-    assert mean[1] > 1.0

@@ -51,19 +51,6 @@ def test_repeated_readings_tell_it_from_the_sensor_s_noise() -> None:
     assert found[1.5, 0.5] > 0.99
 
 
-def test_one_reading_of_each_place_cannot_tell_them_apart() -> None:
-    total = (0.5**2 + 1.5**2) ** 0.5
-    one, other = believed(place_std=(1.5,)), believed(noise_std=(total,))
-    for place, value in ((3, 1.0), (17, -2.0), (40, 0.7)):
-        one.observe(place, value)
-        other.observe(place, value)
-    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-12)
-    left = ~one.observed
-    assert one.predict()[0][left] == pytest.approx(other.predict()[0][left], abs=1e-12)
-    more = one.predict()[1] - other.predict()[1]
-    assert more[left] == pytest.approx(1.5**2), "it is part of the field where nothing was read"
-
-
 def test_without_a_unit_it_has_no_size() -> None:
     with pytest.raises(ConfigError, match="place_std: has no unit to be in while signal_std"):
         BeliefConfig(place_std=(1.0,))

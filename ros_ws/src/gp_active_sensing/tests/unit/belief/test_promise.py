@@ -18,8 +18,9 @@ from gp_active_sensing.belief.prior import (
 )
 from gp_active_sensing.belief.promise import MOST_PLACES, assurance, floor_of, promise_of
 from gp_active_sensing.kernels import kernels
-from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.types import MEAN, OF, WORST, FloatArray
+from gp_active_sensing.topology import make_line
+from gp_active_sensing.types import MEAN, OF, FloatArray
+from tests.cases import for_each
 
 N = 12
 WEIGHTS = np.array([0.0, 2.0, *np.ones(N - 2)])
@@ -42,7 +43,7 @@ def believed(
     return belief
 
 
-@pytest.mark.parametrize("transform", [None, LOG])
+@for_each("transform", [None, LOG])
 def test_the_promise_is_the_mixtures_variance(transform: Transform | None) -> None:
     belief = believed(transform=transform)
     _, variance = belief.predict()
@@ -63,8 +64,8 @@ def test_a_scale_that_nobody_knows_needs_three_readings_more_than_the_mean() -> 
     assert believed(readings=0).promise(WEIGHTS) is not None
 
 
-@pytest.mark.parametrize("of", OF)
-@pytest.mark.parametrize("known", [True, False])
+@for_each("of", OF)
+@for_each("known", [True, False])
 def test_it_grows_with_what_is_allowed(known: bool, of: str) -> None:
     belief = believed(known=known, readings=7)
     sure = [assurance(belief, WEIGHTS, error, of) for error in (0.0, *np.geomspace(1e-3, 1e3, 60))]
@@ -76,7 +77,7 @@ def test_it_grows_with_what_is_allowed(known: bool, of: str) -> None:
         assert len(steps) <= 4
 
 
-@pytest.mark.parametrize("of", OF)
+@for_each("of", OF)
 def test_against_draws_of_the_candidates_and_their_scale(of: str) -> None:
     belief = believed(known=False, readings=6, seed=4)
     rng = np.random.default_rng(2)
@@ -96,16 +97,6 @@ def test_against_draws_of_the_candidates_and_their_scale(of: str) -> None:
         promise = belief.promise(WEIGHTS)
         assert promise is not None
         assert promise.error == pytest.approx(float(np.sqrt(np.mean(error**2))), rel=0.05)
-
-
-def test_through_a_logarithm_the_scale_is_as_expected() -> None:
-    belief = believed(known=False, transform=LOG, readings=6)
-    promise = belief.promise(WEIGHTS)
-    assert promise is not None
-    for of in OF:
-        assert assurance(belief, WEIGHTS, 0.0, of) == 0.0
-        assert assurance(belief, WEIGHTS, 100.0 * promise.worst, of) == pytest.approx(1.0)
-    assert assurance(belief, WEIGHTS, 0.99 * promise.error, WORST) < 1.0
 
 
 def belief_over(
@@ -135,9 +126,9 @@ def left(belief: Belief, weights: FloatArray) -> float:
     return float(belief.weights @ variance @ weights / weights.sum()) ** 0.5
 
 
-@pytest.mark.parametrize("mean_std", [0.0, 0.7, 100.0, 1e6])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [1, 2, 4])
+@for_each("mean_std", [0.0, 0.7, 100.0, 1e6])
+@for_each("weighted", [False, True])
+@for_each("k", [1, 2, 4])
 def test_no_set_of_readings_goes_below(mean_std: float, weighted: bool, k: int) -> None:
     n = 8
     rng = np.random.default_rng([k, weighted, int(mean_std)])
@@ -159,7 +150,7 @@ def test_no_set_of_readings_goes_below(mean_std: float, weighted: bool, k: int) 
         assert least < 2.0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds
 def test_random_cases_all_ways_at_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 25))
@@ -208,22 +199,6 @@ def test_parts_of_a_map_bound_it_as_well(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "_NUMBERS", 3 * 20**2)
     parts = floor_of(belief._updated, belief.weights, np.ones(60))
     assert 0.5 * whole.error < parts.error < whole.error <= left(belief, np.ones(60))
-
-
-def test_the_belief_of_a_mission_that_nobody_tuned() -> None:
-    topology: Topology = make_grid(9, 8, 5.0)
-    belief = belief_on(BeliefConfig(), topology)
-    assert belief.floor(topology.weights) is None
-    rng = np.random.default_rng(1)
-    for place in rng.choice(topology.n, 15, replace=False).tolist():
-        belief.observe(
-            place, float(np.sin(0.2 * topology.positions[place, 0]) + rng.normal(0, 0.1))
-        )
-    found, promise = belief.floor(topology.weights), belief.promise(topology.weights)
-    assert found is not None
-    assert promise is not None
-    assert found.places == 15
-    assert 0.3 * promise.error < found.error < promise.error
 
 
 def test_where_it_is_not_worked_out() -> None:

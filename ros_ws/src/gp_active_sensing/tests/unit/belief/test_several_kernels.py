@@ -12,6 +12,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.greedy import freeze, thaw
 from gp_active_sensing.topology import MapConfig, build_topology
+from tests.cases import for_each
 
 GRID = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), -1).reshape(-1, 2)
 KNOWN = {"length_scales": (1.5, 4.0), "signal_std": (2.0,), "noise_std": (0.3,), "mean_std": 0.0}
@@ -26,7 +27,7 @@ def told(belief: Belief, seed: int = 1, count: int = 25) -> Belief:
     return belief
 
 
-@pytest.mark.parametrize("own", [None, (0.0, 1.0)])
+@for_each("own", [None, (0.0, 1.0)])
 def test_it_is_the_mixture_of_one_kernel_each(own: tuple[float, ...] | None) -> None:
     def made(kernel: str | tuple[str, ...]) -> Belief:
         return told(build_belief(BeliefConfig(kernel=kernel, place_std=own, **KNOWN), GRID))
@@ -105,7 +106,7 @@ def test_graph_and_straight_kernels_go_together_on_roads() -> None:
     assert {h.kernel for h in belief.hyperparameters} == set(config.kernel_names)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kernel", "text"),
     [
         (("se", "se"), "kernel: se is in the list more than once"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.config import NONE_SHARES, SHARES
 from gp_active_sensing.kernels import NONE
+from tests.cases import for_each
 
 GRID = np.stack(np.meshgrid(np.arange(14.0), np.arange(14.0)), -1).reshape(-1, 2)
 ROUGH = np.exp(-np.sqrt(((GRID[:, None] - GRID[None]) ** 2).sum(-1)) / 4.0)
@@ -28,7 +28,7 @@ def posterior(shares: tuple[float, float, float], seed: int) -> np.ndarray:
     return belief.weights
 
 
-@pytest.mark.parametrize("number", range(len(ALL)))
+@for_each("number", range(len(ALL)))
 def test_the_shares_of_a_field_are_found(number: int) -> None:
     found = np.mean([posterior(ALL[number], seed) for seed in range(8)], axis=0)
     assert int(found.argmax()) == number

@@ -19,6 +19,7 @@ from gp_active_sensing.belief.grid import LengthScaleGrid, default_grid
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, build_topology
+from tests.cases import for_each
 
 GRID = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0), indexing="ij"), -1).reshape(-1, 2)
 
@@ -64,8 +65,8 @@ def test_nothing_has_to_be_said() -> None:
     assert belief.weights.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
-@pytest.mark.parametrize("offset", [0.0, 101325.0])
+@for_each("unit", [1e-4, 1.0, 1e5])
+@for_each("offset", [0.0, 101325.0])
 def test_the_unit_and_the_offset_make_no_difference(unit: float, offset: float) -> None:
     field = draw(3.0, 1)
     plain = told(field, 40)
@@ -102,7 +103,7 @@ def test_the_scale_is_integrated_out() -> None:
     np.testing.assert_allclose(belief.weights, expected / expected.sum(), rtol=1e-4)
 
 
-@pytest.mark.parametrize("ell", [1.0, 3.0, 6.0, 12.0])
+@for_each("ell", [1.0, 3.0, 6.0, 12.0])
 def test_it_finds_the_hyper_parameters(ell: float) -> None:
     field = draw(ell, 7, scale=5.0, mean=40.0)
     belief = told(field, 120, noise=0.5, config=BeliefConfig(kernel="se"))
@@ -141,16 +142,7 @@ def test_the_grid_follows_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     assert "length-scales from the map: 0.7" in caplog.text
 
 
-def test_the_prior_is_the_same_density_whatever_the_points() -> None:
-    coarse = LengthScaleGrid(tuple(np.geomspace(0.5, 50, 9)), 5.0, 1.2, 0.1, 100.0)
-    fine = LengthScaleGrid(tuple(np.geomspace(0.5, 50, 200)), 5.0, 1.2, 0.1, 100.0)
-    for grid in (coarse, fine):
-        x, prior = np.log(grid.points), grid.prior()
-        assert prior.sum() == pytest.approx(1.0)
-        assert prior @ x == pytest.approx(np.log(5.0), abs=0.02)
-
-
-@pytest.mark.parametrize("kind", ["equal", "steps", "spikes", "white"])
+@for_each("kind", ["equal", "steps", "spikes", "white"])
 def test_a_length_scale_that_runs_away_is_impossible(kind: str) -> None:
     rng = np.random.default_rng(0)
     field = {
@@ -178,21 +170,6 @@ def test_before_two_readings_nothing_is_known_of_the_scale() -> None:
     np.testing.assert_allclose(belief.weights, belief.prior_weights)
     mean, _ = belief.predict()
     np.testing.assert_allclose(mean, 12.5, rtol=1e-9)
-
-
-def test_order_makes_no_difference_and_copies_are_independent() -> None:
-    field = draw(3.0, 2)
-    places = [3, 77, 160, 250, 301, 302, 399]
-    one, two = (build_belief(BeliefConfig(), GRID, ("x", "y")) for _ in range(2))
-    for place in places:
-        one.observe(place, float(field[place]))
-    for place in reversed(places):
-        two.observe(place, float(field[place]))
-    np.testing.assert_allclose(one.weights, two.weights, rtol=1e-8)
-    np.testing.assert_allclose(one.predict()[0], two.predict()[0], rtol=1e-8)
-    copy = one.copy()
-    copy.observe(10, 50.0)
-    np.testing.assert_allclose(one.weights, two.weights, rtol=1e-8)
 
 
 def test_what_is_given_is_kept() -> None:
@@ -231,16 +208,7 @@ def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
     assert belief.hyperparameters[0].length_scales[0] == pytest.approx(linked.points[0], rel=0.5)
 
 
-@pytest.mark.parametrize("neighbours", [4, 8])
-def test_on_a_grid_both_spacings_are_the_cells(neighbours: int) -> None:
-    cells = build_topology(
-        MapConfig(kind="grid", columns=7, rows=5, spacing=2.5, neighbours=neighbours)
-    )
-    plain = default_grid(cells.features, ("x", "y"), 8)
-    assert default_grid(cells.features, ("x", "y"), 8, cells.links) == plain
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("config", "message"),
     [
         ({"weights": [1.0, 1.0]}, "weights: need length_scales"),

@@ -12,6 +12,7 @@ from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.experts import AnswersConfig, QueryLog
 from gp_active_sensing.topology import FreeTopology, make_grid
 from gp_active_sensing.types import Reading
+from tests.cases import for_each
 
 GRID = make_grid(5, 4, 10.0)
 
@@ -58,21 +59,6 @@ def test_it_waits_until_all_have_answered() -> None:
         "late": 0,
         "rejected": {},
     }
-
-
-def test_it_waits_no_longer_than_the_time_out() -> None:
-    one = books(timeout=5.0)
-    one.begin([3], 10.0)
-    assert one.waits(14.9)
-    assert not one.waits(15.0)
-    one.settle()
-    assert one.counts["unanswered"] == 1
-
-
-def test_a_time_out_of_zero_waits_for_nothing() -> None:
-    one = books(timeout=0.0)
-    one.begin([3], 10.0)
-    assert not one.waits(10.0)
 
 
 def test_a_question_for_nothing_waits_for_nothing() -> None:
@@ -128,7 +114,7 @@ def test_a_second_value_of_a_place_is_used_too() -> None:
 # -- rejected ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reading", "reason"),
     [
         (answer(5), "not_asked"),
@@ -174,12 +160,6 @@ def test_the_same_answer_sent_twice_counts_once() -> None:
         one.check(answer(3, 0.5), 1.0)
     assert caught.value.reason == "answered_already"
     one.check(answer(3, 0.5, value=2.0), 1.0)  # another value of the same time
-
-
-def test_any_age_where_none_is_set() -> None:
-    one = books(max_age=None)
-    one.begin([3], 2e9)
-    assert one.check(answer(3, 0.0), 2e9).location == 3  # 63 years
 
 
 def test_answers_used_are_forgotten_once_their_like_is_too_old() -> None:

@@ -24,6 +24,7 @@ from gp_active_sensing.experts import (
 from gp_active_sensing.experts.simulated import short_tour
 from gp_active_sensing.topology import FreeTopology, make_grid, make_line
 from gp_active_sensing.types import FloatArray, IntArray
+from tests.cases import for_each
 
 N = 20
 LINE = make_line(N, 1.0, moves="adjacent")
@@ -54,7 +55,7 @@ ALL: list[SimulatedExpert] = [
 ]
 
 
-@pytest.mark.parametrize("expert", ALL, ids=lambda e: type(e).__name__)
+@for_each("expert", ALL)
 def test_every_kind_is_an_expert(expert: SimulatedExpert) -> None:
     assert isinstance(expert, Expert)
     expert.ask([3, 7], 100.0)
@@ -89,35 +90,12 @@ def test_stations_answer_at_their_places_only() -> None:
     assert [a.location for a in expert.answers(0.0)] == [3]
 
 
-def test_a_field_that_stands_still() -> None:
-    expert = ModelExpert(of_map(np.arange(5.0) ** 2), 5, noise_std=1e-9)
-    expert.ask([3], 77.0)
-    assert expert.answers(77.0)[0].value == pytest.approx(9.0)
-
-
-@pytest.mark.parametrize("place", [-1, N])
+@for_each("place", [-1, N])
 def test_a_place_that_is_not_on_the_map(place: int) -> None:
     with pytest.raises(ValueError, match=r"the map has places 0 … 19"):
         model().ask([place], 0.0)
     with pytest.raises(ValueError, match="an expert at place"):
         StationsExpert(rising, N, [place], noise_std=0.1)
-
-
-@pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf])
-def test_a_standard_deviation_that_cannot_be(std: float) -> None:
-    with pytest.raises(ValueError, match="noise_std of an expert"):
-        ModelExpert(rising, N, noise_std=std)
-
-
-@pytest.mark.parametrize("delay", [-1.0, math.nan, math.inf])
-def test_a_delay_that_cannot_be(delay: float) -> None:
-    with pytest.raises(ValueError, match="delay of an expert"):
-        ModelExpert(rising, N, noise_std=1.0, delay=delay)
-
-
-def test_stations_without_a_place() -> None:
-    with pytest.raises(ValueError, match="at least one place"):
-        StationsExpert(rising, N, [], noise_std=0.1)
 
 
 # -- draws ---------------------------------------------------------------
@@ -144,14 +122,6 @@ def test_an_answer_depends_neither_on_order_nor_on_other_questions() -> None:
     assert said([[1, 2, 3]])[2] == said([[3, 2]])[2] == said([[9], [2]])[2]
 
 
-def test_asked_twice_it_measures_twice() -> None:
-    expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, seed=3)
-    expert.ask([4], 0.0)
-    expert.ask([4], 0.0)
-    first, second = (a.value for a in expert.answers(0.0))
-    assert first != second
-
-
 def rates(**faults: float) -> tuple[float, float, float]:
     """Return how many of 4000 answers are silent, not a number, and for another place."""
     expert = ModelExpert(
@@ -176,17 +146,6 @@ def test_faults_come_as_often_as_they_are_said_to() -> None:
     assert rates(dropout=1.0)[0] == 1.0
 
 
-def test_a_fault_leaves_the_other_draws_as_they_were() -> None:
-    def values(**faults: float) -> dict[int | None, float]:
-        expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, faults=Faults(**faults))
-        expert.ask(range(N), 0.0)
-        return {a.location: a.value for a in expert.answers(0.0)}
-
-    sound, faulty = values(), values(dropout=0.5)
-    assert 0 < len(faulty) < N
-    assert all(sound[place] == value for place, value in faulty.items())
-
-
 # -- a second probe ---------------------------------------------------------------
 
 
@@ -198,12 +157,6 @@ def test_a_probe_needs_the_time_of_its_way() -> None:
     assert [a.stamp_ns for a in answers] == [102e9, 105e9, 109e9]
 
 
-def test_a_probe_with_a_speed_of_its_own() -> None:
-    expert = probe(start=0, speed=2.0)
-    expert.ask([4], 0.0)
-    assert expert.due == 2.0
-
-
 def test_a_probe_without_a_start_begins_at_the_first_place() -> None:
     expert = probe()
     expert.ask([9, 12], 5.0)
@@ -211,12 +164,6 @@ def test_a_probe_without_a_start_begins_at_the_first_place() -> None:
         (9, 5_000_000_000),
         (12, 8_000_000_000),
     ]
-
-
-def test_where_it_stands_it_need_not_drive() -> None:
-    expert = probe(start=6)
-    expert.ask([6], 5.0)
-    assert expert.due == 5.0
 
 
 def test_a_new_question_calls_off_what_it_has_not_begun_to_drive_to() -> None:
@@ -240,12 +187,6 @@ def test_a_place_without_a_way_gets_no_answer() -> None:
     )
     expert.ask([2, 1], 0.0)
     assert [a.location for a in expert.answers(1e6)] == [1]
-
-
-def test_asking_for_nothing() -> None:
-    for expert in (model(), probe(), probe(start=3)):
-        expert.ask([], 1.0)
-        assert expert.answers(1e6) == []
 
 
 # -- from a scenario's section ---------------------------------------------------------------
@@ -283,7 +224,7 @@ def test_a_start_that_is_no_place() -> None:
         build(kind="probe", start="20")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("section", "message"),
     [
         ({"kind": "stations"}, "stations: is required"),
@@ -308,7 +249,7 @@ def euclidean(rng: np.random.Generator, k: int) -> tuple[FloatArray, FloatArray]
     return costs[0, 1:], costs[1:, 1:]
 
 
-@pytest.mark.parametrize("one_way", [False, True])
+@for_each("one_way", [False, True])
 def test_near_the_shortest_of_all_orders(one_way: bool) -> None:
     rng = np.random.default_rng(4)
     ratios = []
@@ -323,20 +264,6 @@ def test_near_the_shortest_of_all_orders(one_way: bool) -> None:
     assert min(ratios) >= 1.0 - 1e-12
     assert np.mean(ratios) < 1.01
     assert max(ratios) < 1.25
-
-
-@pytest.mark.slow
-def test_never_longer_than_the_nearest_one_next() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        first, between = euclidean(rng, 25)
-        order: list[int] = []
-        costs = first
-        while len(order) < 25:
-            order.append(min(set(range(25)) - set(order), key=lambda i: costs[i]))
-            costs = between[order[-1]]
-        nearest = length(tuple(order), first, between)
-        assert length(short_tour(first, between), first, between) <= nearest + 1e-12
 
 
 def test_places_without_a_way_are_left_out() -> None:

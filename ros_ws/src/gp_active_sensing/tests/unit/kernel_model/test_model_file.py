@@ -23,7 +23,6 @@ from gp_active_sensing.kernel_model import (
     KernelModel,
     KernelPosterior,
     model_file,
-    model_mark,
     read_model,
     write_model,
 )
@@ -31,6 +30,7 @@ from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_fr
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
 from gp_active_sensing.kernels.grammar import MOST
 from gp_active_sensing_learning.kernel_selection import VbksConfig
+from tests.cases import for_each
 from tests.kernel_models import make_model, rows
 
 Arrays = dict[str, np.ndarray]
@@ -45,6 +45,11 @@ def model() -> KernelModel:
 @pytest.fixture
 def path(model: KernelModel, tmp_path: Path) -> Path:
     return write_model(tmp_path / "model.npz", model)
+
+
+@pytest.fixture
+def data(path: Path) -> bytes:
+    return path.read_bytes()
 
 
 def changed(
@@ -81,19 +86,6 @@ def test_round_trip_is_exact(model: KernelModel, path: Path) -> None:
     X = np.random.default_rng(0).uniform(0.0, 100.0, (9, 2))
     for a, b in zip(model.predict(X), again.predict(X), strict=True):
         assert np.array_equal(a, b)
-
-
-def test_the_same_model_gives_the_same_file(model: KernelModel, path: Path, tmp_path: Path) -> None:
-    other = write_model(tmp_path / "other.npz", read_model(path))
-    assert other.read_bytes() == path.read_bytes()
-    assert model_mark(other) == model_mark(path)
-
-
-def test_any_program_can_read_it(path: Path) -> None:
-    with np.load(path, allow_pickle=False) as arrays:
-        header = json.loads(arrays["header"].tobytes())
-        assert header["version"] == VERSION
-        assert arrays["fit0.mean"].shape == (12,)
 
 
 def test_missing_numbers_of_the_history_stay_missing(model: KernelModel, tmp_path: Path) -> None:
@@ -142,7 +134,7 @@ def npy(value: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
     return entry.getvalue()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "layout",
     [
         "float32",
@@ -156,9 +148,10 @@ def npy(value: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
         "no npy",
     ],
 )
-def test_newer_layouts_are_newer_and_not_damaged(path: Path, layout: str) -> None:
+def test_newer_layouts_are_newer_and_not_damaged(data: bytes, tmp_path: Path, layout: str) -> None:
     """Format and version are judged before anything that a later version may do otherwise."""
-    arrays = unpack(path.read_bytes())
+    path = tmp_path / "newer.npz"
+    arrays = unpack(data)
     header = json.loads(arrays.pop(HEADER).tobytes())
     if layout == "other names":
         header = {key: header[key] for key in ("format", "written_by")} | {"fits": [1, {"a": 2}]}
@@ -181,50 +174,36 @@ def test_newer_layouts_are_newer_and_not_damaged(path: Path, layout: str) -> Non
         read_model(path)
 
 
-@pytest.mark.parametrize("version", ["2.0", 1.5, [2], {"major": 2}])
-def test_versions_of_another_kind(path: Path, version: object) -> None:
-    path.write_bytes(changed(path.read_bytes(), put("version", version)))
-    with pytest.raises(ConfigError, match="newer gp_active_sensing"):
-        read_model(path)
+def test_versions_of_another_kind_or_that_never_were(data: bytes) -> None:
+    for version in ("2.0", 1.5, [2], {"major": 2}):
+        with pytest.raises(ConfigError, match="newer gp_active_sensing"):
+            model_from(changed(data, put("version", version)))
+    for version in (None, 0, -1, 0.5):
+        with pytest.raises(ConfigError, match=r"damaged .*expected 1"):
+            model_from(changed(data, put("version", version)))
 
 
-@pytest.mark.parametrize("version", [None, 0, -1, 0.5])
-def test_versions_that_never_were(path: Path, version: object) -> None:
-    path.write_bytes(changed(path.read_bytes(), put("version", version)))
-    with pytest.raises(ConfigError, match=r"damaged .*expected 1"):
-        read_model(path)
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "words"),
     [
         ({"recipe": "text"}, "settings.recipe: expected an object, got 'text'"),
-        ({"recipe": []}, "settings.recipe: expected an object"),
         ({"recipe": {"times": [1]}}, "settings.recipe.times: expected an object"),
         ({"recipe": {"times": {"x": "abc"}}}, "settings.recipe.times.x: expected a time such as"),
-        ({"recipe": {"times": {"x": 3}}}, "settings.recipe.times.x: expected text"),
         ({"recipe": {"scale": "long"}}, "settings.recipe.scale: expected a number"),
         ({"recipe": {"scale": 0}}, "settings.recipe.scale: expected a number other than 0"),
-        ({"recipe": {"kind": 1}}, "settings.recipe.kind: expected text"),
         ({"recipe": {"transform": "sqrt"}}, "settings.recipe.transform: expected identity or log"),
         ({"recipe": {"transform": "log"}}, "expected one transform, got identity and log"),
         ({"transform": "nonsense"}, "settings.transform: expected identity or log, got 'nonsense'"),
-        ({"transform": ["log"]}, "settings.transform: expected identity or log"),
         ({"vbks": [1]}, "settings.vbks: expected an object"),
         ({"vbks": {"samples": 1}}, "settings.vbks.samples: expected a whole number, 2 or more"),
-        ({"vbks": {"seed": "x"}}, "settings.vbks.seed: expected a whole number"),
         ({"vbks": {"inducing": True}}, "settings.vbks.inducing: expected a whole number"),
         ({"vbks": {"prior_std": -1}}, "settings.vbks.prior_std: expected a number"),
         ({"vbks": {"centre": "no"}}, "settings.vbks.centre: expected true or false"),
         ({"vbks": {"hyperparameters": "some"}}, "settings.vbks.hyperparameters: expected full or"),
-        ({"screening": 3}, "settings.screening: expected an object"),
         ({"screening": {"inducing": 8}}, "settings.screening.kernels: is missing"),
         ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": []}}, "expected 1 numbers"),
-        ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": "ab"}}, "bounds: expected a"),
-        ({"notes": "all"}, "settings.notes: expected a list"),
         ({"notes": [1]}, "settings.notes: expected a list of texts"),
         ({"rows_digest": 7}, "settings.rows_digest: expected text of at most 64"),
-        ({"seconds": "long"}, "settings.seconds: expected a number"),
         ({"versions": {"torch": 2}}, "settings.versions.torch: expected text"),
         ({"more": [float("inf")]}, r"header.settings.more\[0\]: expected a finite number"),
         ({"more": "\ud800"}, "header.settings.more: text that cannot be written"),
@@ -232,15 +211,14 @@ def test_versions_that_never_were(path: Path, version: object) -> None:
     ],
 )
 def test_settings_are_checked_when_a_model_is_read(
-    path: Path, settings: dict[str, Any], words: str
+    data: bytes, settings: dict[str, Any], words: str
 ) -> None:
     def change(header: dict[str, Any], arrays: Arrays) -> None:
         header["settings"] |= settings
 
-    path.write_bytes(changed(path.read_bytes(), change))
     with pytest.raises(ConfigError, match=words) as caught:
-        read_model(path)
-    assert str(caught.value).startswith(f"{path}: ")
+        model_from(changed(data, change), "m.npz")
+    assert str(caught.value).startswith("m.npz: ")
 
 
 def test_settings_that_are_written_are_read(path: Path) -> None:
@@ -293,17 +271,6 @@ def test_kernels_are_written_and_read_most_probable_first(model: KernelModel, pa
     assert again.names == model.names
     assert again.belief.probabilities == pytest.approx(model.belief.probabilities)
     assert again.belief.correlations == pytest.approx(model.belief.correlations)
-
-    def older(header: dict[str, Any], arrays: Arrays) -> None:
-        for key in ("mean", "root", "probabilities", "errors", "softmax"):
-            arrays[f"belief.{key}"] = getattr(turned(model.belief), key)
-        header["kernels"].reverse()
-        for key in [key for key in arrays if key.startswith("fit0.")]:
-            other = key.replace("fit0", "fit1")
-            arrays[key], arrays[other] = arrays[other], arrays[key]
-
-    path.write_bytes(changed(path.read_bytes(), older))
-    assert read_model(path).names == model.names
 
 
 def turned(belief: KernelPosterior) -> KernelPosterior:
@@ -393,32 +360,26 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
     return lambda header, arrays: header["kernels"][0].__setitem__(key, value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "words"),
     [
         (drop("elbo"), "header.elbo: is missing"),
         (drop("fit1.root"), "fit1.root: is missing"),
-        (put("elbo", "high"), "header.elbo: expected a number"),
         (put("elbo", True), "header.elbo: expected a number"),
         (put("rows", -1), "header.rows: expected a whole number"),
         (put("kernels", []), "header.kernels: expected a list"),
-        (put("kernels", [3]), r"kernels\[0\]: expected an object"),
         (put("input_names", ["x", "x"]), "different words"),
         (put("input_names", ["x"]), "fit0.theta_mean: expected shape"),
         (put("dropped", [["SE"]]), "pairs of words"),
         (put("settings", []), "header.settings: expected an object"),
         (put("output_scale", 0.0), "header.output_scale"),
         (put("input_scale", [1.0, 0.0]), "input_scale"),
-        (put("output_name", 3), "header.output_name: expected text"),
         (put("belief.probabilities", [0.5, 0.6]), "sum to 1"),
         (put("belief.probabilities", [-0.5, 1.5]), "belief.probabilities"),
-        (put("belief.root", [[1.0, 1.0], [0.0, 1.0]]), "Cholesky"),
         (put("belief.root", [[1.0, 0.0], [0.0, 0.0]]), "Cholesky"),
         (put("fit0.theta_mean", lambda a: a + np.inf), "fit0.theta_mean: expected finite"),
-        (put("fit0.theta_mean", lambda a: a + 200.0), "fit0.theta_mean: expected finite"),
         (put("fit0.mean", lambda a: a[:-1]), "fit0.inducing: expected shape"),
         (put("fit0.mean", lambda a: a[:0]), "at least one inducing"),
-        (put("fit0.mean", 3.0), "expected rows"),
         (put("fit0.trace", lambda a: a * np.nan), "fit0.trace"),
         (put("history.softmax", lambda a: a[:, :1]), "history.softmax: expected shape"),
         (of_kernel("name", "SE+"), "is no kernel"),
@@ -427,7 +388,6 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
         (of_kernel("name", "LIN×(PER+RQ)"), "shape|twice"),
         (of_kernel("bound", None), "bound: expected a number"),
         (of_kernel("whitened", 1), "whitened: expected true or false"),
-        (of_kernel("noise_floor", -1.0), "noise_floor"),
         (lambda header, arrays: arrays.__setitem__("more", np.zeros(1)), "more: is no entry"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from gp_active_sensing.kernel_model import JITTER, KernelModel
 from gp_active_sensing.kernel_model.model import drawn, moments
+from tests.cases import for_each
 from tests.kernel_models import make_fit, make_model, rows
 
 NAMES = ("SE", "LIN×RQ", "PER+SE")
@@ -109,11 +110,6 @@ def test_rows_do_not_depend_on_those_beside_them(
     assert whole[1] == pytest.approx(pieces[1], rel=1e-10)
 
 
-def test_no_rows(model: KernelModel) -> None:
-    mean, variance = model.predict(np.empty((0, 2)))
-    assert mean.shape == variance.shape == (0,)
-
-
 def test_samples_of_theta_are_balanced_and_of_the_seed(model: KernelModel) -> None:
     fit = model.fits[0]
     thetas = drawn(fit, 10, 0)
@@ -125,17 +121,7 @@ def test_samples_of_theta_are_balanced_and_of_the_seed(model: KernelModel) -> No
     assert drawn(point, 10, 0).tolist() == [fit.theta_mean.tolist()]
 
 
-def test_far_from_all_rows_the_prior_is_left(model: KernelModel) -> None:
-    fit = model.fits[0]
-    assert fit.name == "SE"
-    mean, variance = model.predict(np.array([[1e5, 1e5]]), kernels=[0])
-    assert mean == pytest.approx(model.scaling.output_shift)
-    scale = fit.theta_mean[1]
-    expected = np.exp(2.0 * (scale + 0.15**2)) * model.scaling.output_scale**2
-    assert variance == pytest.approx(expected, rel=0.2)
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("X", "options", "words"),
     [
         (np.zeros((3, 1)), {}, r"\(m, 2\) with the columns x, y, got shape \(3, 1\)"),
@@ -216,11 +202,3 @@ def test_kernels_are_pruned_by_their_probability_and_stay_ordered(model: KernelM
     for top in (1, 2, 3):
         chances = mixed.prune(top).belief.probabilities
         assert (np.diff(chances) <= 0.0).all()
-
-
-def test_correlations_of_g(model: KernelModel) -> None:
-    found = model.belief.correlations
-    assert found.shape == (3, 3)
-    assert found.diagonal().tolist() == [1.0] * 3
-    assert found == pytest.approx(found.T)
-    assert np.linalg.eigvalsh(found)[0] > 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -27,6 +26,7 @@ from gp_active_sensing.kernels.grammar import (
     parse,
     sentences,
 )
+from tests.cases import for_each
 
 
 def form(expression: Expression) -> str:
@@ -66,60 +66,6 @@ def test_counts_by_form() -> None:
     assert found[:4] == sentences(1) == tuple(BaseKernel(base) for base in BASES)
 
 
-def brackets(level: int, bases: tuple[str, ...]) -> set[object]:
-    """Return all expressions of exactly so many base kernels, by all binary trees."""
-    made: dict[int, list[Expression]] = {1: [BaseKernel(base) for base in bases]}
-    for size in range(2, level + 1):
-        made[size] = [
-            join(a, b)
-            for left in range(1, size)
-            for a, b in product(made[left], made[size - left])
-            for join in (add, multiply)
-        ]
-    return {canonical(expression) for expression in made[level]}
-
-
-@pytest.mark.parametrize(("level", "bases"), [(2, BASES), (3, BASES), (4, ("SE", "LIN"))])
-def test_nothing_is_missing_up_to_order(level: int, bases: tuple[str, ...]) -> None:
-    """All ways to put brackets, without the canonical order; at level 4 (a+b)×(c+d) is none.
-
-    A kernel is grown by one base kernel at a time at any part, so a product of two sums with two
-    terms each is the only kind at level 4 that needs two sentences joined.
-    """
-    grown = {canonical(e) for e in sentences(level, bases) if len(leaves(e)) == level}
-    everything = brackets(level, bases)
-    assert grown <= everything
-    missing = everything - grown
-    if level < 4:
-        assert missing == set()
-    else:
-        squares = [add(*(BaseKernel(b) for b in pair)) for pair in product(bases, repeat=2)]
-        flat = [multiply(*(BaseKernel(b) for b in pair)) for pair in product(bases, repeat=2)]
-        joined = {canonical(multiply(a, b)) for a, b in product(squares, repeat=2)}
-        joined |= {canonical(add(a, b)) for a, b in product(flat, repeat=2)}
-        assert missing <= joined
-
-
-def test_one_sentence_each() -> None:
-    """Up to order every expression is there once."""
-    found = sentences(3)
-    assert len({canonical(e) for e in found}) == 144
-    level4 = sentences(4)
-    assert len({canonical(e) for e in level4}) == len(level4)
-
-
-def test_equal_up_to_commutativity_and_associativity_only() -> None:
-    assert parse("SE+PER") == parse("PER+SE")
-    assert parse("SE×(PER×LIN)") == parse("(LIN×SE)×PER")
-    assert parse("SE+(PER+RQ)") == parse("RQ+(SE+PER)")
-    assert parse("(RQ+PER)×LIN") == parse("LIN×(PER+RQ)")
-    assert hash(parse("SE+PER×LIN")) == hash(parse("LIN×PER+SE"))
-    assert parse("SE×SE") != parse("SE"), "an SE again, and yet another sentence"
-    assert parse("PER+PER+SE") != parse("PER+SE")
-    assert parse("(PER+RQ)×LIN") != parse("PER×LIN+RQ×LIN"), "equal as functions, not as sentences"
-    assert parse("PER×LIN+SE") != parse("(PER+SE)×LIN") != parse("(LIN+SE)×PER")
-
-
 def test_the_twelve_kernels_of_the_paper() -> None:
     """[Teng2020, Table 1], letter by letter and in its order."""
     assert [str(k) for k in K12] == [
@@ -137,11 +83,6 @@ def test_the_twelve_kernels_of_the_paper() -> None:
         "(PER+RQ)×LIN",
     ]
     assert set(K12) < set(sentences(3))
-
-
-def test_names_are_read_back() -> None:
-    for expression in (*sentences(3), *sentences(4, ("SE", "LIN", "MAT32"))):
-        assert parse(str(expression)) == expression
 
 
 EXPRESSIONS = st.recursive(
@@ -186,12 +127,12 @@ def test_parts_of_the_same_bases_have_one_order() -> None:
     assert parse("PER×(LIN+RQ)×SE+(PER+LIN)×RQ×SE") == parse("(PER+LIN)×RQ×SE+PER×(LIN+RQ)×SE")
 
 
-@pytest.mark.parametrize("text", ["se*per + lin", "SE · PER+LIN", "lin+ Se×per ", "((SE)×PER)+LIN"])
+@for_each("text", ["se*per + lin", "SE · PER+LIN", "lin+ Se×per ", "((SE)×PER)+LIN"])
 def test_other_ways_to_write_it(text: str) -> None:
     assert parse(text) == parse("PER×SE+LIN")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "why"),
     [
         ("", "missing at the end"),
@@ -254,7 +195,7 @@ def test_sets() -> None:
     assert set(KERNEL_SETS) == {"base", "level2", "k12", "k144"}
 
 
-@pytest.mark.parametrize("text", ["", " , ", "k13", "SE,foo", "SE+,PER"])
+@for_each("text", ["", " , ", "k13", "SE,foo", "SE+,PER"])
 def test_sets_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError, match=r"kernels: .*k144"):
         kernel_set(text)

@@ -11,20 +11,16 @@ from gp_active_sensing.errors import UnknownNameError
 from gp_active_sensing.kernels import (
     GraphKernel,
     GraphMatern,
-    Stationary,
     build_graph_kernel,
     build_kernel,
     graph_kernels,
     kernel_problems,
     kernels,
 )
+from tests.cases import for_each
 
 
-@pytest.fixture(params=kernels.names())
-def kernel(request: pytest.FixtureRequest):
-    return build_kernel(request.param)
-
-
+@for_each("kernel", map(build_kernel, kernels.names()))
 def test_gram_matrix_is_symmetric_and_positive_definite(kernel) -> None:
     X = np.random.default_rng(1).uniform(0, 10, size=(40, 3))
     for scales in (np.array([2.0]), np.array([0.5, 2.0, 8.0])):
@@ -34,6 +30,7 @@ def test_gram_matrix_is_symmetric_and_positive_definite(kernel) -> None:
         assert np.linalg.eigvalsh(K).min() > -1e-10
 
 
+@for_each("kernel", map(build_kernel, kernels.names()))
 def test_docstring_formula_is_the_code(kernel) -> None:
     found = re.search(r"``(.*?)``", type(kernel).of_distance.__doc__ or "")
     assert found, "of_distance states its formula"
@@ -42,6 +39,7 @@ def test_docstring_formula_is_the_code(kernel) -> None:
     np.testing.assert_allclose(kernel.of_distance(r), stated, rtol=1e-14)
 
 
+@for_each("kernel", map(build_kernel, kernels.names()))
 def test_one_length_scale_per_feature_is_a_scaling_of_the_features(kernel) -> None:
     rng = np.random.default_rng(2)
     X, Y, scales = rng.normal(size=(5, 3)), rng.normal(size=(7, 3)), np.array([0.3, 1.0, 4.0])
@@ -49,15 +47,7 @@ def test_one_length_scale_per_feature_is_a_scaling_of_the_features(kernel) -> No
     np.testing.assert_allclose(kernel.correlation(X, Y, scales), expected, rtol=1e-13)
 
 
-def test_many_candidates_at_once_equal_one_at_a_time(kernel) -> None:
-    rng = np.random.default_rng(3)
-    X, Y = rng.normal(size=(5, 2)), rng.normal(size=(4, 2))
-    for scales in (rng.uniform(0.5, 3, size=(6, 1)), rng.uniform(0.5, 3, size=(6, 2))):
-        together = kernel.correlations(X, Y, scales)
-        for one, scale in zip(together, scales, strict=True):
-            np.testing.assert_allclose(one, kernel.correlation(X, Y, scale), rtol=1e-14)
-
-
+@for_each("kernel", map(build_kernel, kernels.names()))
 def test_far_from_the_origin_near_places_stay_apart(kernel) -> None:
     """Map coordinates may be millions of metres (UTM); correlations must not be rounded away."""
     X = np.array([[5.0e6, 3.0e5], [5.0e6 + 0.5, 3.0e5]])
@@ -68,33 +58,13 @@ def test_far_from_the_origin_near_places_stay_apart(kernel) -> None:
     )
 
 
-def test_smoothness_orders_the_materns_at_short_distance() -> None:
-    """At short distance, rougher kernels decay faster: 1/2, 3/2, 5/2, then se."""
-    r = np.array([0.1])
-    values = []
-    for name in ("matern12", "matern32", "matern52", "se"):
-        kernel = build_kernel(name)
-        assert isinstance(kernel, Stationary)
-        values.append(float(kernel.of_distance(r)[0]))
-    assert values == sorted(values)
-
-
 def test_wrong_number_of_length_scales_is_an_error() -> None:
     X = np.zeros((2, 3))
     with pytest.raises(ValueError, match=r"\(L, 1\) or \(L, 3\), got \(1, 2\)"):
         build_kernel("se").correlation(X, X, np.array([1.0, 2.0]))
 
 
-def test_unknown_kernel_names_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'matern52'"):
-        build_kernel("matern5/2")
-
-
-@pytest.fixture(params=graph_kernels.names())
-def graph_kernel(request: pytest.FixtureRequest) -> GraphKernel:
-    return build_graph_kernel(request.param, 1.5)
-
-
+@for_each("graph_kernel", [build_graph_kernel(name, 1.5) for name in graph_kernels.names()])
 def test_densities_are_positive_and_do_not_grow(graph_kernel: GraphKernel) -> None:
     values = np.linspace(0.0, 10.0, 200)
     for length_scale in (0.01, 1.0, 1e4):
