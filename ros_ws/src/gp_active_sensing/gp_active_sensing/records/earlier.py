@@ -31,7 +31,7 @@ class EarlierRun:
         events: of its journal; () = it is a new one.
 
     Raises:
-        RunError: its journal is of an engine that no longer exists, or of a mission of nodes.
+        RunError: its journal is of a mission of nodes.
     """
 
     def __init__(self, run: RunDirectory, events: Sequence[Mapping[str, Any]]) -> None:
@@ -39,14 +39,7 @@ class EarlierRun:
         self._left = deque(events)
         self.count = len(self._left)
         """Events that it has; 0 = it is new."""
-        if self._left and "driver" not in self._left[0]:
-            msg = (
-                f"{run.path}: its journal was written by version 0.1, which simulated missions in "
-                "another way; its report can be made, but it cannot be gone on with: start it "
-                "again in another directory"
-            )
-            raise RunError(msg)
-        if self._left and self._left[0]["driver"] != "sim":
+        if self._left and self._left[0].get("driver") != "sim":
             msg = (
                 f"{run.path} holds a mission of the nodes, which only they can go on with: start "
                 "them with this run_dir, or name another directory"

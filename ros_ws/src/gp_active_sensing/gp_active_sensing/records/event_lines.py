@@ -2,8 +2,7 @@
 
 A field of an event is a key of its line; a plan, a cost, a reading and the whereabouts of a probe
 are spread over several. A field without a default is always there. One with a default is written
-where it differs, or where the class lists it in `Event.ALWAYS`. So journals of older versions,
-which lack it, are read as well.
+where it differs, or where the class lists it in `Event.ALWAYS`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from gp_active_sensing.records.events import (
     ProbeStatus,
     ReadingEvent,
     StayRecord,
-    UnknownEvent,
     Whereabouts,
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading, RouteValue
@@ -35,8 +33,6 @@ Line = Mapping[str, Any]
 
 def to_line(event: Event) -> dict[str, Any]:
     """Return an event as a line of the journal, without number and checksum."""
-    if isinstance(event, UnknownEvent):
-        return dict(event.line)
     line: dict[str, Any] = {"event": event.KIND}
     if isinstance(event, MissionStarted):
         return {**line, **event.details}
@@ -52,15 +48,15 @@ def to_line(event: Event) -> dict[str, Any]:
 
 
 def parse_event(line: Line) -> Event:
-    """Return the event of a line of the journal; of a kind that is not known here `UnknownEvent`.
+    """Return the event of a line of the journal.
 
     Raises:
-        RunError: it lacks something, or has the wrong type.
+        RunError: its kind is unknown, it lacks something, or has the wrong type.
     """
     kind = str(line.get("event"))
     if (found := EVENT_TYPES.get(kind)) is None:
-        stamp_ns = line.get("stamp_ns")
-        return UnknownEvent(line=dict(line), stamp_ns=stamp_ns if type(stamp_ns) is int else None)
+        msg = f"journal: expected an event that this version knows, got {kind!r}: {dict(line)}"
+        raise RunError(msg)
     if issubclass(found, MissionStarted):
         return found(details={key: value for key, value in line.items() if key != "event"})
     try:

@@ -17,7 +17,6 @@ reading    a reading told to the loop; an average says of how many (``count``) a
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``),
            one of several of a stay, beside its place's point, or at an unsure position, what the
            belief holds of that stay from then on (``stay``)
-expert     of a simulated mission of version 0.1: the answers of its expert that were used
 query      where an expert is asked for values before the next decision
 answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before
 gated      a reading set aside, and how far off it is [standard deviations]; it may come back
@@ -53,7 +52,6 @@ __all__ = [
     "Event",
     "ExpertAnswered",
     "ExpertAsked",
-    "ExpertConsulted",
     "JournalGap",
     "MapChanged",
     "MissionEnded",
@@ -71,7 +69,6 @@ __all__ = [
     "StateChanged",
     "StatusNoted",
     "StayRecord",
-    "UnknownEvent",
     "VisitMissed",
     "Whereabouts",
 ]
@@ -222,7 +219,7 @@ class DecisionAsked(Event):
         at: where the probe stands; None = nowhere yet.
         pending: waypoints of other probes.
         waiting: other probes that wait for a decision, and where they stand.
-        where: the probe is; None in journals of version 0.1.
+        where: the probe is; None = not known.
     """
 
     KIND = "asked"
@@ -243,10 +240,10 @@ class DecisionTaken(Event):
         plan: what was decided.
         policy_state: what the policy handed on, as JSON can say it.
         at: where the probe stood; None = not known.
-        where: the probe is; None in a simulated mission of version 0.1.
+        where: the probe is; None = not known.
         foreseen: it was planned while the probe drove, for the reading `foreseen_for`.
         again: its place was observed already, and is to be read once more.
-        left: of the budget of its probe; None in journals of version 0.1.
+        left: of the budget of its probe; None = not known.
     """
 
     KIND = "decision"
@@ -282,7 +279,7 @@ class ReturnBegun(Event):
         path: places after the one where the probe stands, the end place last.
         cost: of the path.
         at: where the probe stood; None = not known.
-        where: the probe is; None in a simulated mission of version 0.1.
+        where: the probe is; None = not known.
     """
 
     KIND = "home"
@@ -311,7 +308,7 @@ class Moved(Event):
 
     Args:
         cost: metres and seconds.
-        where: the probe is; None in a simulated mission of version 0.1.
+        where: the probe is; None = not known.
         went: place that was read instead of the plan's; None = the plan's.
         given_up: the drive ended on the way.
     """
@@ -412,14 +409,6 @@ class ExpertAnswered(ReadingEvent):
     late: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExpertConsulted(Event):
-    """The answers of an expert in a simulated mission of version 0.1, which alone wrote it."""
-
-    KIND = "expert"
-    answers: tuple[Reading, ...] | None = None
-
-
 # -- probes, places, budget ------------------------------------------------------------------------
 
 
@@ -450,7 +439,7 @@ class BudgetChanged(Event):
         readings: of the mission; None = any number.
         metres, seconds: of each probe.
         error: of the map, with which the mission is over; None = none.
-        error_of: which error that is; "" = nothing was said of it, as in version 0.1.
+        error_of: which error that is; "" = the usual one.
     """
 
     KIND = "budget"
@@ -515,19 +504,12 @@ class StatusNoted(Event):
     expert: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnknownEvent(Event):
-    """An event of another version, from which nothing follows here."""
-
-    line: Mapping[str, Any] = field(default_factory=dict)
-
-
 EVENT_TYPES: dict[str, type[Event]] = {
     kind.KIND: kind
     for kind in (
         *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
         *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
-        *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered, ExpertConsulted),
+        *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered),
         *(PlaceBlocked, BudgetChanged, MapChanged, RosterChanged, StatusNoted),
     )
 }

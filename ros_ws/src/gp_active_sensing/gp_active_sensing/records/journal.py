@@ -2,8 +2,7 @@
 
 ``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``: `n` counts from 1, `crc` is the CRC-32 of the
 line as it would be without it. A changed bit anywhere in a line, a line that is missing and one
-that is there twice are found. Lines of older versions have neither, and are taken as they are as
-long as they are JSON. Events are parsed from the text when they are asked for.
+that is there twice are found. Events are parsed from the text when they are asked for.
 """
 
 from __future__ import annotations
@@ -138,17 +137,12 @@ def seal(item: Mapping[str, Any], number: int) -> bytes:
     return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
-def unseal(line: bytes) -> tuple[dict[str, Any], int | None] | None:
-    """Return the event of a line (without its newline) and its number; None for a damaged one.
-
-    The number is None in a line of an older version.
-    """
-    sealed = line[-_SEAL:-10] == b', "crc": "' and line[-2:] == b'"}'
-    if sealed:
-        body = line[:-_SEAL] + b"}"
-        if line[-10:-2] != b"%08x" % zlib.crc32(body):
-            return None
-        line = body
+def unseal(line: bytes) -> tuple[dict[str, Any], int] | None:
+    """Return the event of a line (without its newline) and its number; None for a damaged one."""
+    body = line[:-_SEAL] + b"}"
+    if line[-_SEAL:-10] != b', "crc": "' or line[-10:] != b'%08x"}' % zlib.crc32(body):
+        return None
+    line = body
     try:
         decoder = _STRICT if _HUGE.search(line) else _DECODER
         item = decoder.decode(line.decode("utf-8"))
@@ -157,10 +151,7 @@ def unseal(line: bytes) -> tuple[dict[str, Any], int | None] | None:
     if not isinstance(item, dict):
         return None
     number = item.pop("n", None)
-    if sealed:
-        return (item, number) if isinstance(number, int) and number > 0 else None
-    # A line whose seal is damaged is none of an older version.
-    return None if number is not None or "crc" in item else (item, None)
+    return (item, number) if isinstance(number, int) and number > 0 else None
 
 
 def _finite(word: str) -> float:
@@ -230,31 +221,36 @@ def mend_journal(path: Path, *, until_damage: bool = False) -> Journalled:
 def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
     """Yield the lines of a sound journal with the same events; fill in everything else."""
     damaged: list[int] = []
-    lost, sealed, position = 0, False, 0
+    lost, position = 0, 0
+    if data.startswith(b"{") and b"crc" not in (first := data.partition(b"\n")[0]):
+        if first.endswith(b"}") and b'"n": ' not in first:
+            msg = (
+                f"{path}: its lines have no checksums, so this version did not write it; begin in "
+                "another directory"
+            )
+            raise RunError(msg)
     for at in itertools.count(1):
         end = data.find(b"\n", position)
         if end < 0:
             break
         line = data[position:end]
         got = unseal(line)
-        item, number = got if got is not None else ({}, None)
-        if got is None or (sealed and number is None):
+        if got is None:
             damaged.append(at)
             lost += max(1, line.count(b'"event": '))  # two, where what was between them is damaged
-        elif number is not None and number <= found.number:
-            if _first_of(data, number) != line:
+        elif got[1] <= found.number:
+            if _first_of(data, got[1]) != line:
                 msg = (
                     f"{path}, line {at}: expected event {found.number + 1}, got another event "
-                    f"{number}: two processes wrote to this journal; begin in another directory"
+                    f"{got[1]}: two processes wrote to this journal; begin in another directory"
                 )
                 raise RunError(msg)
             found.damage.append(f"line {at} is there twice")
         else:
-            sealed = sealed or number is not None
-            before = found.number + lost if number is None else number - 1
-            yield from _gap(found, damaged, before, sealed=sealed)
+            item, number = got
+            yield from _gap(found, damaged, number - 1)
             damaged, lost = [], 0
-            found.number = before + 1
+            found.number = number
             found.events.take(position, end, sys.intern(str(item.get("event"))))
             yield line + b"\n"
         position = end + 1
@@ -262,7 +258,7 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
             found.sound = position
     found.rest = data[position:]
     if damaged:
-        yield from _gap(found, damaged, found.number + lost, sealed=sealed)
+        yield from _gap(found, damaged, found.number + lost)
 
 
 def _event(line: bytes) -> dict[str, Any]:
@@ -271,7 +267,7 @@ def _event(line: bytes) -> dict[str, Any]:
     return {} if found is None else found[0]
 
 
-def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) -> Iterator[bytes]:
+def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
     """Say what is missing before an event, and yield the line that says so."""
     missing = before - found.number
     if damaged:
@@ -283,7 +279,7 @@ def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) ->
         event = to_line(JournalGap(failures=missing, damaged=True))
         found.events.add(event)
         found.number = before
-        yield seal(event, before) if sealed else json.dumps(event).encode("utf-8") + b"\n"
+        yield seal(event, before)
 
 
 def _first_of(data: bytes, number: int) -> bytes:

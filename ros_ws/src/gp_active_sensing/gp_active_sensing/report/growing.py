@@ -16,7 +16,6 @@ from gp_active_sensing.records.events import (
     DecisionTaken,
     Event,
     ExpertAnswered,
-    ExpertConsulted,
     ReadingUsed,
     ReturnBegun,
 )
@@ -127,7 +126,7 @@ class GrowingReconstruction:
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
         part.chunk.apply(event)
-        if isinstance(event, ReadingUsed | ExpertAnswered | ExpertConsulted):
+        if isinstance(event, ReadingUsed | ExpertAnswered):
             readings = part.chunk.readings[before[0] :]
             answers = part.chunk.answers[before[1] :]
             used = list(self._teller.tell(readings))

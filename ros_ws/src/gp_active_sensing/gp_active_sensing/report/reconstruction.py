@@ -17,7 +17,6 @@ from gp_active_sensing.records.events import (
     DecisionTaken,
     Event,
     ExpertAnswered,
-    ExpertConsulted,
     Moved,
     PlaceBlocked,
     ReadingUsed,
@@ -220,8 +219,6 @@ class StepEvents:
                 self.readings.append(event)
             case ExpertAnswered():
                 self.answers.append(ReadingUsed(reading=event.reading))
-            case ExpertConsulted():
-                self.answers += [ReadingUsed(reading=r) for r in event.answers or ()]
             case Moved():
                 self.driven += event.cost.seconds
                 self.metres += event.cost.metres

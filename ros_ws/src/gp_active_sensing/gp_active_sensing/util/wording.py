@@ -124,8 +124,7 @@ class Turns:
         """Return what the record of a stage gives cause to say; "" = nothing.
 
         Args:
-            record: with ``explained``, see `tells`, and the number of places it was computed of; of
-                an earlier version it has neither.
+            record: with ``explained``, see `tells`, and the number of places it was computed of.
         """
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:

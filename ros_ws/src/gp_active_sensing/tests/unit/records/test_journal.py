@@ -36,14 +36,10 @@ def test_a_line_is_read_as_it_was_written() -> None:
         assert list(json.loads(line))[-2:] == ["n", "crc"]
 
 
-@pytest.mark.parametrize(
-    "word", ["NaN", "Infinity", "-Infinity", "1e999", f"1{320 * '0'}.0", f"1{251 * '0'}e99"]
-)
-def test_a_number_that_is_never_written_is_damage(word: str) -> None:
-    line = b'{"event": "moved", "metres": 1.0, "seconds": %s}' % word.encode()
-    assert unseal(line) is None
-    body = line[:-1] + b', "n": 1}'
-    assert unseal(b'%s, "crc": "%08x"}' % (body[:-1], zlib.crc32(body))) is None
+def test_a_number_that_is_never_written_is_damage() -> None:
+    for word in ("NaN", "Infinity", "-Infinity", "1e999", f"1{320 * '0'}.0", f"1{251 * '0'}e99"):
+        body = b'{"event": "moved", "metres": 1.0, "seconds": %s, "n": 1}' % word.encode()
+        assert unseal(b'%s, "crc": "%08x"}' % (body[:-1], zlib.crc32(body))) is None, word
 
 
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
@@ -62,15 +58,12 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
             assert len(kept) + missing + bool(found.rest) >= len(EVENTS)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
-def test_a_line_that_is_missing_is_counted(tmp_path: Path, count: int) -> None:
-    found = read_journal(journal(tmp_path, LINES[0], *LINES[count:]))
-    missing = count - 1
-    assert sum(event.get("failures", 0) for event in found.events) == missing
-    assert found.number == len(LINES)
-    assert found.damage == [f"{missing} events are missing before event {count + 1}"] * bool(
-        missing
-    )
+def test_a_line_that_is_missing_is_counted(tmp_path: Path) -> None:
+    for missing in range(5):
+        found = read_journal(journal(tmp_path, LINES[0], *LINES[missing + 1 :]))
+        assert sum(event.get("failures", 0) for event in found.events) == missing
+        assert found.number == len(LINES)
+        assert len(found.damage) == bool(missing)
 
 
 def test_doubled_lines_are_taken_once_and_said(tmp_path: Path) -> None:
@@ -91,14 +84,12 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
         read_journal(journal(tmp_path, *LINES[:4], other, *LINES[4:]))
 
 
-def test_a_journal_of_an_older_version_is_read_and_goes_on(tmp_path: Path) -> None:
-    path = journal(tmp_path, *OLD)
-    found = mend_journal(path)
-    assert (found.events, found.number, found.damage) == (EVENTS, len(EVENTS), [])
-    assert path.read_bytes() == b"".join(OLD)
-    path = journal(tmp_path, *OLD[:4], *LINES[4:])
-    assert read_journal(path).events == EVENTS
-    # A line without a seal after one with a seal was not written by us.
+def test_lines_without_checksums_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no checksums"):
+        read_journal(journal(tmp_path, *OLD))
+    with pytest.raises(RunError, match="no checksums"):
+        mend_journal(journal(tmp_path, OLD[0], *LINES[1:]))
+    # A line without a seal after one with a seal is damage.
     assert read_journal(journal(tmp_path, *LINES[:4], OLD[4], LINES[5])).events[4] == {
         "event": "gap",
         "failures": 1,
@@ -106,12 +97,9 @@ def test_a_journal_of_an_older_version_is_read_and_goes_on(tmp_path: Path) -> No
     }
 
 
-@pytest.mark.parametrize("lines", [LINES, OLD], ids=["sealed", "old"])
-def test_one_zero_byte_costs_one_line(
-    tmp_path: Path, lines: list[bytes], caplog: pytest.LogCaptureFixture
-) -> None:
-    damaged = bytearray(b"".join(lines))
-    damaged[len(lines[0]) + 5] = 0
+def test_one_zero_byte_costs_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    damaged = bytearray(b"".join(LINES))
+    damaged[len(LINES[0]) + 5] = 0
     path = journal(tmp_path, bytes(damaged))
     for found in (read_journal(path), mend_journal(path), read_journal(path)):
         assert [event["event"] for event in found.events] == [
@@ -121,7 +109,6 @@ def test_one_zero_byte_costs_one_line(
         assert found.number == len(EVENTS)
     assert found.damage == []
     assert (tmp_path / "journal.damaged-1.jsonl").read_bytes() == damaged
-    assert "line 2 cannot be read (1 events are missing)" in caplog.text
     assert "journal.damaged-1.jsonl" in caplog.text
 
 
