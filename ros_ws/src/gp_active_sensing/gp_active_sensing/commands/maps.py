@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from gp_active_sensing.report.map_picture import Picture
+    from matplotlib.figure import Figure
+
     from gp_active_sensing.topology.config import MapConfig
     from gp_active_sensing.topology.generated import FreeTopology
     from gp_active_sensing.topology.graph import GraphTopology
@@ -168,34 +169,34 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="PICTURE",
-    help="Name that ends in .svg or .png (which needs matplotlib); default: NAME.svg.",
+    help="Name that ends in .svg or .png; default: NAME.svg.",
 )
 @_crs
 @_set
 def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> None:
     """Draw the map FILE: roads with limits and one-ways; places with moves, walls and shores.
 
-    What cannot be reached is red.
+    What cannot be reached is red. Drawing needs matplotlib (extra [plot]).
     """
-    from gp_active_sensing.report.map_picture import draw_png, svg_of
-    from gp_active_sensing.util.files import write_whole
+    from gp_active_sensing.report.map_picture import save_picture
 
     if out is not None and out.suffix.lower() not in (".svg", ".png"):
         msg = f"--out: expected a name that ends in .svg or .png, got {out.name!r}"
         raise click.UsageError(msg)
     path, picture = _picture(file, crs, overrides)
     made = out or Path(f"{path.name.partition('.')[0]}.svg")
-    if made.suffix.lower() == ".png":
-        draw_png(picture, made)
-    else:
-        write_whole(made, svg_of(picture))
+    save_picture(picture, made)
     click.echo(str(made))
 
 
-def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Picture]:
+def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Figure]:
     """Return the path and the picture of a map of any kind."""
-    from gp_active_sensing.report.place_picture import DrawnGround, ground_of, place_picture
-    from gp_active_sensing.report.road_picture import road_picture
+    from gp_active_sensing.report.map_picture import (
+        DrawnGround,
+        ground_of,
+        place_picture,
+        road_picture,
+    )
     from gp_active_sensing.topology.grid_survey import survey_grid
     from gp_active_sensing.topology.grids import build_grid
     from gp_active_sensing.topology.inspection import survey

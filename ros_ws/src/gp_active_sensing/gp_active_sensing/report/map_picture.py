@@ -1,212 +1,278 @@
-"""Pictures of maps: SVG without any library, PNG with matplotlib, both of one layout."""
+"""Pictures of maps, drawn with matplotlib: roads with their limits, places on their ground."""
 
 from __future__ import annotations
 
-import html
+import io
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
-from gp_active_sensing.topology.segments import Point
+from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.inspection import Survey
+from gp_active_sensing.topology.occupancy import OccupancyGrid
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of, parts_of
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import write_whole
 
-__all__ = ["INK", "OUTSIDE", "SCALE", "Picture", "PictureFrame", "draw_png", "legend", "svg_of"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_SIZE, _LEAST = 1000.0, 520.0
-"""Longer side of the map, and least width of the picture [pixel]."""
-MARGIN, _HEAD, _FOOT = 24.0, 52.0, 58.0
-OUTSIDE, INK, _PAPER = "#d1242f", "#1f2328", "#ffffff"
-SCALE = ""
-"""In place of a colour: the scale from the lowest value to the highest."""
-_LETTER = 7.0
-"""Width of a letter in the legend, about [pixel]."""
+__all__ = ["DrawnGround", "ground_of", "place_picture", "road_picture", "save_picture"]
 
-Box = tuple[float, float, float, float]
-"""x, y of the upper left corner, width and height [pixel]."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """What both kinds of picture show, in pixels from the upper left; what comes later lies above.
-
-    Args:
-        width: of the picture.
-        height: of the picture.
-        title: line at the top.
-        ground: colour -> boxes below everything else.
-        lines: (colour, width) -> lines.
-        dots: (colour, radius) -> middles.
-        arrows: x, y and direction [rad, anticlockwise] of one-way segments.
-        boxes: of the legend, each with its colour.
-        texts: x, y of the baseline, size and words.
-    """
-
-    width: float
-    height: float
-    title: str
-    ground: dict[str, list[Box]] = field(default_factory=dict)
-    lines: dict[tuple[str, float], list[tuple[Point, ...]]] = field(default_factory=dict)
-    dots: dict[tuple[str, float], list[Point]] = field(default_factory=dict)
-    arrows: list[tuple[float, float, float]] = field(default_factory=list)
-    boxes: list[tuple[float, float, float, float, str]] = field(default_factory=list)
-    texts: list[tuple[float, float, float, str]] = field(default_factory=list)
+_OUTSIDE, _INK, _NO_LIMIT = "#d1242f", "#1f2328", "#9aa0a6"
+_PLACE, _MOVE, _WALL, _UNKNOWN = "#2f7d9f", "#b9d3dd", "#57606a", "#eaeef2"
+_INCHES = 10.0
+"""Longer side of the map."""
+_KMH = 3.6
+_MOST_ARROWS = 1500
+"""Largest number of segments of a map that is drawn with arrows."""
+_MOST_NAMES = 40
+"""Largest number of places that are drawn with their names."""
 
 
-class PictureFrame:
-    """Where metres of a map lie in a picture; north is up.
-
-    Args:
-        west, south, east, north: extent of what is drawn [m].
-    """
-
-    def __init__(self, west: float, south: float, east: float, north: float) -> None:
-        self._west, self._south = west, south
-        self.extent = max(east - west, north - south, 1e-9)
-        self.scale = _SIZE / self.extent
-        """Pixels a metre."""
-        self.floor = _HEAD + (north - south) * self.scale
-        """y of the southern edge [pixel]."""
-        self._across = (east - west) * self.scale
-
-    def at(self, x: float, y: float) -> Point:
-        """Return where a position [m] lies [pixel]."""
-        return (
-            MARGIN + (x - self._west) * self.scale,
-            self.floor - (y - self._south) * self.scale,
+def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Figure, Axes]:
+    """Return an empty picture of a part of a map [m]; north is up."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        msg = (
+            "pictures of maps are drawn with matplotlib, which is not installed: pip install "
+            "'gp_active_sensing[plot]'"
         )
+        raise MissingDependencyError(msg) from error
+    size = np.maximum(np.subtract(high, low), 1e-9)
+    width, height = np.maximum(_INCHES * size / size.max(), 0.4 * _INCHES)
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_subplot()
+    margin = 0.03 * float(size.max())
+    axes.set(
+        title=title,
+        xlabel="x [m]",
+        ylabel="y [m]",
+        aspect="equal",
+        xlim=(low[0] - margin, high[0] + margin),
+        ylim=(low[1] - margin, high[1] + margin),
+    )
+    return figure, axes
 
-    def picture(self, title: str) -> Picture:
-        """Return an empty picture with a title."""
-        width = max(_LEAST, self._across + 2 * MARGIN)
-        made = Picture(width, self.floor + _FOOT, title)
-        made.texts.append((MARGIN, 28.0, 16.0, title))
-        return made
+
+def _legend(axes: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
+    """Add a legend of (words, colour, marker)."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linestyle="" if marker else "-", label=words)
+        for words, colour, marker in entries
+    ]
+    if handles:
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=4)
 
 
-def legend(
-    picture: Picture, frame: PictureFrame, entries: list[tuple[float, float, str, str]]
-) -> None:
-    """Add a scale bar, and what the colours mean.
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture as the end of the name says it: .svg or .png."""
+    from matplotlib import rc_context
+
+    made, kind = io.BytesIO(), path.suffix.lower()[1:]
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "map"}):
+        metadata: Any = {"Date": None} if kind == "svg" else {}
+        figure.savefig(made, format=kind, bbox_inches="tight", metadata=metadata)
+    write_whole(path, made.getvalue())
+
+
+# -- roads ---------------------------------------------------------------------------------------
+
+
+def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
+    """Return the picture of a road map: limits, one-ways, and what cannot be reached in red.
 
     Args:
-        picture: is added to.
-        frame: of the map.
-        entries: width, height and colour of a patch, and the words behind it.
-    """
-    bar = _round_length(frame.extent / 6.0)
-    words = f"{bar / 1000:g} km" if bar >= 1000.0 else f"{bar:g} m"
-    x, y = MARGIN, frame.floor + 34.0
-    for width, height, colour, text in [(bar * frame.scale, 3.0, INK, words), *entries]:
-        picture.boxes.append((x, y - height / 2.0, width, height, colour))
-        picture.texts.append((x + width + 6.0, y + 4.5, 13.0, text))
-        x += width + 28.0 + _LETTER * len(text)
-
-
-def svg_of(picture: Picture) -> str:
-    """Return a picture as SVG."""
-    ground = ""
-    for colour, cells in picture.ground.items():
-        path = "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h{-w:.1f}z" for x, y, w, h in cells)
-        ground += f'<path d="{path}" fill="{colour}"/>'
-    paths, marks = [], []
-    for (colour, stroke), lines in picture.lines.items():
-        path = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in lines)
-        paths.append(f'<path d="{path}" stroke="{colour}" stroke-width="{stroke:g}"/>')
-    for (colour, radius), middles in picture.dots.items():  # a line of no length is a round dot
-        path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in middles)
-        paths.append(f'<path d="{path}" stroke="{colour}" stroke-width="{2.0 * radius:g}"/>')
-    for x, y, angle in picture.arrows:
-        turn = f"translate({x:.1f},{y:.1f}) rotate({-math.degrees(angle):.0f})"
-        marks.append(f'<path d="M-3.5 -3L3.5 0L-3.5 3Z" transform="{turn}"/>')
-    for x, y, width, height, colour in picture.boxes:
-        box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        marks.append(f'<rect {box} fill="{colour or "url(#limits)"}"/>')
-    for x, y, size, words in picture.texts:
-        text = html.escape(words)
-        marks.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}">{text}</text>')
-    stops = "".join(
-        f'<stop offset="{k / (len(VALUES) - 1):.3f}" stop-color="{colour}"/>'
-        for k, colour in enumerate(VALUES)
-    )
-    extent = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" '
-        f'viewBox="0 0 {picture.width:.0f} {picture.height:.0f}" {extent} '
-        f'font-family="sans-serif" fill="{INK}"><title>{html.escape(picture.title)}</title>'
-        f'<defs><linearGradient id="limits">{stops}</linearGradient></defs>'
-        f'<rect width="100%" height="100%" fill="{_PAPER}"/>{ground}'
-        f'<g fill="none" stroke-linecap="round" stroke-linejoin="round">{"".join(paths)}</g>'
-        f"{''.join(marks)}</svg>\n"
-    )
-
-
-def draw_png(picture: Picture, path: Path) -> None:
-    """Write a picture as PNG.
-
-    Args:
-        picture: what it shows.
-        path: of the file.
+        road_map: the map.
+        figures: result of `inspection.survey` for it.
 
     Raises:
         MissingDependencyError: matplotlib is missing.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.collections import EllipseCollection, LineCollection, PolyCollection
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        msg = (
-            "PNG pictures are drawn with matplotlib, which is not installed: pip install "
-            "'gp_active_sensing[plot]'; a name that ends in .svg needs nothing"
-        )
-        raise MissingDependencyError(msg) from error
-    figure = Figure(figsize=(picture.width / 100.0, picture.height / 100.0), dpi=100)
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_xlim(0.0, picture.width)
-    axes.set_ylim(picture.height, 0.0)
-    axes.set_axis_off()
-    for colour, cells in picture.ground.items():
-        corners = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h)] for x, y, w, h in cells]
-        axes.add_collection(PolyCollection(corners, facecolors=colour, linewidths=0.0, zorder=0))
-    for (colour, stroke), lines in picture.lines.items():
-        axes.add_collection(
-            LineCollection(lines, colors=colour, linewidths=0.72 * stroke, capstyle="round")
-        )
-    for (colour, radius), middles in picture.dots.items():
-        sizes = [2.0 * radius] * len(middles)
-        axes.add_collection(
-            EllipseCollection(
-                sizes,
-                sizes,
-                [0.0],
-                units="xy",
-                offsets=middles,
-                transOffset=axes.transData,
-                facecolors=colour,
-                zorder=3,
-            )
-        )
-    axes.add_collection(PolyCollection([_triangle(a) for a in picture.arrows], facecolors=INK))
-    for x, y, width, height, colour in picture.boxes:
-        shades = (colour,) if colour else VALUES
-        step = width / len(shades)
-        for k, shade in enumerate(shades):
-            axes.fill_between([x + k * step, x + (k + 1) * step], y, y + height, color=shade, lw=0)
-    for x, y, size, words in picture.texts:
-        axes.text(x, y, words, size=0.72 * size, color=INK, parse_math=False)
-    figure.savefig(path, facecolor=_PAPER)
+    segments = road_map.segments
+    corners = np.array([point for segment in segments for point in segment.line])
+    title = (
+        f"{road_map.name}: {figures.segments} segments, {figures.metres / 1000:.1f} km, "
+        f"{100 * figures.one_way_share:.0f} % one-way"
+    )
+    figure, axes = _figure(title, corners.min(axis=0).tolist(), corners.max(axis=0).tolist())
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import ListedColormap, Normalize
+
+    limits = [_KMH * v for v in (figures.slowest, figures.fastest) if v is not None]
+    scale = ScalarMappable(
+        Normalize(min(limits, default=0.0), max(limits, default=1.0)), ListedColormap(VALUES)
+    )
+    outside = set(parts_of(road_map).outside)
+    colours = [
+        _OUTSIDE
+        if i in outside
+        else _NO_LIMIT
+        if segment.speed_limit is None
+        else scale.to_rgba(np.float64(_KMH * segment.speed_limit))
+        for i, segment in enumerate(segments)
+    ]
+    widths = [0.7 + 0.5 * min(segment.lanes or 1.0, 4.0) for segment in segments]
+    lines = [segment.line for segment in segments]
+    axes.add_collection(
+        LineCollection(lines, colors=colours, linewidths=widths, capstyle="round", gid="roads")
+    )
+    ends = {(segment.start, segment.end) for segment in segments}
+    one_way = [s for s in segments if (s.end, s.start) not in ends]
+    if one_way and len(segments) <= _MOST_ARROWS:
+        x, y, dx, dy = np.array([_arrow(segment) for segment in one_way]).T
+        axes.quiver(x, y, dx, dy, pivot="mid", scale=90.0, width=0.003, color=_INK, gid="arrows")
+    if limits:
+        figure.colorbar(scale, ax=axes, label="limit [km/h]", shrink=0.6)
+    entries = [("no limit known", _NO_LIMIT, "")] if figures.without_limit else []
+    if outside:
+        entries.append((f"outside the largest part ({len(outside)})", _OUTSIDE, ""))
+    _legend(axes, entries)
+    return figure
 
 
-def _triangle(arrow: tuple[float, float, float]) -> list[Point]:
-    x, y, angle = arrow
-    c, s = math.cos(angle), math.sin(angle)
-    corners = ((-3.5, -3.0), (3.5, 0.0), (-3.5, 3.0))
-    return [(x + c * u + s * v, y - s * u + c * v) for u, v in corners]
+def _arrow(segment: Segment) -> tuple[float, float, float, float]:
+    """Return the middle of a segment as drawn, and the unit vector of its direction there."""
+    left = length_of(segment.line) / 2.0
+    for (x0, y0), (x1, y1) in pairwise(segment.line):
+        leg = math.hypot(x1 - x0, y1 - y0)
+        if leg > 0.0 and left <= leg * (1.0 + 1e-9):
+            dx, dy = (x1 - x0) / leg, (y1 - y0) / leg
+            return x0 + left * dx, y0 + left * dy, dx, dy
+        left -= leg
+    return (*segment.line[-1], 1.0, 0.0)
 
 
-def _round_length(wanted: float) -> float:
-    """Return the largest of 1, 2, 5, 10, … that is no longer."""
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return max(step for step in (power, 2 * power, 5 * power) if step <= wanted * 1.0001)
+# -- places --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DrawnGround:
+    """The ground below the places of a map.
+
+    Args:
+        outlines: rings [m].
+        cells: occupancy grid, None where there is none.
+        occupied: cells of this value and more are occupied [%].
+    """
+
+    outlines: tuple[tuple[Point, ...], ...] = ()
+    cells: OccupancyGrid | None = None
+    occupied: int = 65
+
+
+def ground_of(path: Path, places: FreeTopology | GraphTopology, occupied: int) -> DrawnGround:
+    """Return the ground that a file describes; empty for a format without ground.
+
+    Args:
+        path: of the map that the places were made of.
+        places: in whose metres the ground is given.
+        occupied: cells of an occupancy grid of this value and more are occupied [%].
+    """
+    from gp_active_sensing.topology.loaders import map_server
+    from gp_active_sensing.topology.loaders.areas import AREA_ENDS, read_areas
+
+    name = path.name.lower()
+    if name.endswith((".yaml", ".yml")):
+        return DrawnGround(cells=map_server.load(path)[0], occupied=occupied)
+    if not name.endswith(AREA_ENDS):
+        return DrawnGround()
+    import shapely
+
+    areas = read_areas(path, datum=places.datum)
+    shapes = [shape for shape in (areas.outline, *areas.obstacles) if shape is not None]
+    polygons: Any = shapely.get_parts(shapes)
+    rings = [ring for part in polygons for ring in (part.exterior, *part.interiors)]
+    return DrawnGround(tuple(tuple((x, y) for x, y, *_ in ring.coords) for ring in rings))
+
+
+def place_picture(places: FreeTopology | GraphTopology, ground: DrawnGround, title: str) -> Figure:
+    """Return the picture of a map of places: moves, and what lies outside the largest part in red.
+
+    Args:
+        places: the map.
+        ground: that they lie on.
+        title: of the picture.
+
+    Raises:
+        MissingDependencyError: matplotlib is missing.
+    """
+    points = places.positions[:, :2]
+    shown = [points, *(np.array(ring) for ring in ground.outlines)]
+    if ground.cells is not None:
+        shown.append(_known_corners(ground.cells))
+    every = np.concatenate(shown)
+    low, high = every.min(axis=0).tolist(), every.max(axis=0).tolist()
+    figure, axes = _figure(title, low, high)
+    from matplotlib.collections import LineCollection
+
+    entries = [("place", _PLACE, "o")]
+    if ground.cells is not None:
+        entries += _draw_cells(axes, ground.cells, ground.occupied)
+    rings = LineCollection(ground.outlines, colors=_INK, linewidths=1.0, gid="shore")
+    axes.add_collection(rings)
+    outside: list[int] = []
+    if isinstance(places, GraphTopology):
+        outside = sorted(set(range(places.n)) - set(places.components.largest))
+        pairs = {(min(i, m.to), max(i, m.to)) for i in range(places.n) for m in places.moves[i]}
+        moves = [points[list(pair)] for pair in sorted(pairs)]
+        axes.add_collection(LineCollection(moves, colors=_MOVE, linewidths=0.8, gid="moves"))
+        entries.append(("move", _MOVE, ""))
+    size = float(np.clip(200.0 / math.sqrt(places.n), 1.0, 8.0))
+    inside = np.setdiff1d(np.arange(places.n), outside)
+    for colour, those in ((_PLACE, inside), (_OUTSIDE, np.array(outside, dtype=np.int64))):
+        axes.plot(*points[those].T, "o", color=colour, markersize=size, gid=colour)
+    if places.n <= _MOST_NAMES:
+        for name, point in zip(places.names, points.tolist(), strict=True):
+            axes.annotate(name, point, (4, 4), textcoords="offset points", parse_math=False)
+    if outside:
+        entries.append((f"outside the largest part ({len(outside)})", _OUTSIDE, "o"))
+    _legend(axes, entries)
+    return figure
+
+
+def _known_corners(grid: OccupancyGrid) -> FloatArray:
+    """(4, 2) corners of the known part of a grid [m]; of all of it where nothing is known."""
+    known = grid.values >= 0
+    if not known.any():
+        return grid.corners
+    rows, columns = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
+    low, high = (columns[0], rows[0]), (columns[-1] + 1, rows[-1] + 1)
+    box = [low, (high[0], low[1]), high, (low[0], high[1])]
+    return grid.position_of(np.array(box, dtype=np.float64))
+
+
+def _draw_cells(axes: Axes, grid: OccupancyGrid, occupied: int) -> list[tuple[str, str, str]]:
+    """Draw the occupied and the unknown cells; return the entries of the legend."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.transforms import Affine2D
+
+    kinds = np.where(grid.values >= occupied, 2, np.where(grid.values < 0, 1, 0))
+    rows, columns = grid.shape
+    side = grid.resolution
+    axes.imshow(
+        kinds,
+        ListedColormap(["#ffffff", _UNKNOWN, _WALL]),
+        vmin=0,
+        vmax=2,
+        origin="lower",
+        interpolation="nearest",
+        extent=(0.0, columns * side, 0.0, rows * side),
+        transform=Affine2D().rotate(grid.yaw).translate(*grid.origin) + axes.transData,
+        aspect="equal",
+    )
+    named = ((1, "unknown", _UNKNOWN), (2, "occupied", _WALL))
+    return [(words, colour, "s") for kind, words, colour in named if (kinds == kind).any()]
