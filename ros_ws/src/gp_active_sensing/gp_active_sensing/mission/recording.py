@@ -38,7 +38,7 @@ from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.stage_record import stage_record
-from gp_active_sensing.records.summary import RunSummary, summarise
+from gp_active_sensing.records.summary import Course, RunSummary, summarise
 from gp_active_sensing.util.process import versions
 
 __all__ = ["Recorder", "latencies"]
@@ -255,25 +255,23 @@ class Recorder:
             driven = [(p.name, p.stages.driven) for p in probes if len(probes) > 1]
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
-        summary = summarise(
-            self._config,
-            loop,
-            list(self.stages.figures),
+        course = Course(
             driver=self.driver,
             status=status,
             reason=mission.reason,
-            driven=mission.driven,
-            run_dir="" if self.run is None else self.run.path,
-            scorer=self.scorer,
-            at_seconds=1e-9 * until_ns,
+            metres=mission.driven.metres,
+            seconds=mission.driven.seconds,
+            probes=tuple({"name": n, "metres": c.metres, "seconds": c.seconds} for n, c in driven),
             unit=self.unit,
-            rejected=rejected,
+            rejected_by_reason=dict(rejected),
             dropped=dropped,
-            latency=latencies(mission),
+            delays=tuple(delays),
             expert=expert,
-            delays=delays,
-            probes=[{"name": n, "metres": c.metres, "seconds": c.seconds} for n, c in driven],
+            latency=latencies(mission),
+            run_dir="" if self.run is None else str(self.run.path),
         )
+        records = list(self.stages.figures)
+        summary = summarise(self._config, loop, records, course, self.scorer, 1e-9 * until_ns)
         self._told = summary
         return summary
 
