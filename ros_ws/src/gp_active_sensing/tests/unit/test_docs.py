@@ -44,7 +44,7 @@ PAGES = sorted(
 PLAYED = {"first_robot.md": "tests/ros/test_first_robot.py"}
 """Pages with more than one terminal, and who plays them."""
 
-EACH_COMMIT = ("README.md", "install.md", "choosing.md")
+EACH_COMMIT = [REPOSITORY / name for name in ("README.md", "docs/install.md", "docs/choosing.md")]
 """Pages executed by every `make test`; `make test-long` executes the others too."""
 
 
@@ -54,7 +54,7 @@ def executed() -> Iterator[Any]:
         found = [step for step in steps(page) if not step.excuse]
         if page.name in PLAYED or not found:
             continue
-        marks = [] if page.name in EACH_COMMIT else [pytest.mark.long]
+        marks = [] if page in EACH_COMMIT else [pytest.mark.long]
         if any(step.starts_nodes for step in found):
             marks.append(pytest.mark.ros)
         yield pytest.param(page, marks=[pytest.mark.slow, *marks], id=page.name)

@@ -23,6 +23,10 @@ def test_versions_agree(package_root: Path) -> None:
     assert package.findtext("version") == gp_active_sensing.__version__
     assert package.findtext("license") == "Apache-2.0"
     assert metadata.version(NAME) == gp_active_sensing.__version__
+    for other in package_root.parent.glob(f"{NAME}_*/package.xml"):
+        root = ET.parse(other).getroot()
+        assert root.findtext("name") == other.parent.name
+        assert root.findtext("version") == gp_active_sensing.__version__
 
 
 def test_changelog_knows_the_version(package_root: Path) -> None:
@@ -71,7 +75,11 @@ def copied(package_root: Path, target: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--symlink-install",)], ids=["copies", "links"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param((), marks=pytest.mark.long), pytest.param(("--symlink-install",))],
+    ids=["copies", "links"],
+)
 def test_a_sourced_workspace_has_the_command(
     package_root: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
