@@ -51,6 +51,7 @@ from gp_active_sensing.types import (
     Budget,
     Clock,
     Cost,
+    PlacedReading,
     Plan,
     PlanLimit,
     Reading,
@@ -192,8 +193,10 @@ class SensingLoop:
 
     # -- readings -------------------------------------------------------------------------------
 
-    def tell(self, readings: Iterable[Reading]) -> TellReport:
+    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
         """Use readings in any order; each is either used or rejected and counted.
+
+        A `PlacedReading` has been checked, and only the budget can reject it.
 
         A newly observed place costs one reading of the budget, once; so does the
         visit of an observed place that a policy chose again. Late readings are used like any other
@@ -204,14 +207,17 @@ class SensingLoop:
         rejected: list[Rejection] = []
         for reading in readings:
             try:
-                location = self.check(reading)
-                is_new = self.costs(location)
-                self._observe(location, reading)
+                placed = reading if isinstance(reading, PlacedReading) else self.place(reading)
+                self.check_budget(placed)
             except ReadingError as error:
-                rejected.append(self._refused(reading, error))
+                one = reading.reading if isinstance(reading, PlacedReading) else reading
+                rejected.append(self.reject(one, error))
                 continue
+            location = placed.place
+            is_new = self.costs(location)
+            self.belief.observe_placed(placed)
             accepted += 1
-            late += self._is_late(reading)
+            late += self._is_late(placed.reading)
             if is_new:
                 self.reservations.pay(location)
                 self.remaining = self.remaining.minus(readings=1)
@@ -226,31 +232,21 @@ class SensingLoop:
         self.counts["late"] += late
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
-    def amend(self, before: Reading, reading: Reading) -> TellReport:
+    def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
         """Use a reading in the place of one that was told: both are of one stay at one place.
 
         Args:
             before: as it was told; of one that was itself amended, with the stamp of the first.
             reading: what is to count instead.
         """
-        try:
-            location = self.check(reading)
-            self.belief.amend(
-                location,
-                (float(before.value), before.noise_variance, 1e-9 * before.stamp_ns, before.off),
-                float(reading.value),
-                reading.noise_variance,
-                seconds=1e-9 * reading.stamp_ns,
-                off=reading.off,
-            )
-        except ReadingError as error:
-            return TellReport(rejected=(self._refused(reading, error),))
-        late = self._is_late(reading)
+        self.belief.amend_placed(before, reading)
+        late = self._is_late(reading.reading)
         self.counts["accepted"] += 1
         self.counts["late"] += late
         return TellReport(1, late=int(late))
 
-    def _refused(self, reading: Reading, error: ReadingError) -> Rejection:
+    def reject(self, reading: Reading, error: ReadingError) -> Rejection:
+        """Count a reading that cannot be used."""
         self.counts[f"rejected_{error.reason}"] += 1
         level = logging.DEBUG if error.reason == "budget_spent" else logging.WARNING
         logger.log(level, "reading rejected: %s", error)
@@ -262,17 +258,6 @@ class SensingLoop:
         self._newest_ns = max(newest_ns, reading.stamp_ns)
         return reading.stamp_ns < newest_ns
 
-    def _observe(self, location: int, reading: Reading, *, expert: bool = False) -> None:
-        seconds = 1e-9 * reading.stamp_ns
-        self.belief.observe(
-            location,
-            float(reading.value),
-            reading.noise_variance,
-            seconds=seconds,
-            expert=expert,
-            off=reading.off,
-        )
-
     def advance(self, now_ns: int) -> None:
         """Let time pass; it matters where the belief is about a field that changes."""
         self.belief.advance(1e-9 * now_ns)
@@ -283,9 +268,7 @@ class SensingLoop:
         accepted = 0
         for reading in readings:
             try:
-                location = place_of(reading, self.topology, self.snap_distance)
-                self.belief.check(location, float(reading.value), reading.noise_variance)
-                self._observe(location, reading, expert=True)
+                self.belief.observe_placed(self._placed(reading), expert=True)
             except ReadingError as error:
                 rejected.append(Rejection(reading, error.reason, str(error)))
                 self.counts[f"expert_rejected_{error.reason}"] += 1
@@ -295,18 +278,33 @@ class SensingLoop:
         self.counts["expert_accepted"] += accepted
         return TellReport(accepted, (), tuple(rejected))
 
-    def check(self, reading: Reading) -> int:
-        """Return the place of a reading that would be used now; nothing changes.
+    def place(self, reading: Reading) -> PlacedReading:
+        """Check a reading and find its place; nothing changes.
 
         Raises:
             ReadingError: it would be rejected, with the word that it would be counted under.
         """
-        location = place_of(reading, self.topology, self.snap_distance)
+        placed = self._placed(reading)
         self._check_stamp(reading)
-        if not self.wants(location):
-            raise ReadingError("budget_spent", self._not_wanted(location))
-        self.belief.check(location, float(reading.value), reading.noise_variance)
-        return location
+        return placed
+
+    def _placed(self, reading: Reading) -> PlacedReading:
+        location = place_of(reading, self.topology, self.snap_distance)
+        return self.belief.place(replace(reading, location=location))
+
+    def check_budget(self, placed: PlacedReading) -> None:
+        """Check that the budget has a reading for a place.
+
+        Raises:
+            ReadingError: it has none, or keeps it for another place.
+        """
+        if not self.wants(placed.place):
+            name = self.topology.names[placed.place]
+            msg = (
+                f"a reading of {name}: the budget of readings is spent, or kept for where the "
+                "probe is going"
+            )
+            raise ReadingError("budget_spent", msg)
 
     def costs(self, location: int) -> bool:
         """Return whether the next reading of a place costs one of the budget."""
@@ -350,10 +348,6 @@ class SensingLoop:
             return left > len(promised)
         # A way may cross a place that was blocked, from which no reading was expected.
         return left > len(self.reservations.goals(observed, self.set_aside) - {location})
-
-    def _not_wanted(self, location: int) -> str:
-        spent = "the budget of readings is spent, or kept for where the probe is going"
-        return f"a reading of {self.topology.names[location]}: {spent}"
 
     def miss(self, location: int) -> bool:
         """Count a visit that gave no reading.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "Off",
+    "PlacedReading",
     "Plan",
     "PlanLimit",
     "Reading",
@@ -76,6 +77,29 @@ class Reading:
     for; None = at the point, or of no consequence."""
     position_variance: float = 0.0
     height_variance: float = 0.0
+
+
+@dataclass(frozen=True)
+class PlacedReading:
+    """A reading that was checked: its place is on the map, and the belief takes its value.
+
+    `SensingLoop.place` makes one of a `Reading`, and what has one need not check it again.
+
+    Args:
+        reading: as it came, with its place.
+        place: index of its place.
+        value: as the Gaussian process has it (`Belief.transform`).
+        noise_variance: likewise; None = the belief's own noise.
+    """
+
+    reading: Reading
+    place: int
+    value: float
+    noise_variance: float | None
+
+    def stamped(self, stamp_ns: int) -> PlacedReading:
+        """Return the same reading with another stamp [ns]."""
+        return replace(self, reading=replace(self.reading, stamp_ns=stamp_ns))
 
 
 class Cost(NamedTuple):

@@ -27,7 +27,14 @@ from gp_active_sensing.belief.prior import (
 )
 from gp_active_sensing.belief.promise import MOST_PLACES, Floor, Promise, floor_of, promise_of
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
+from gp_active_sensing.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Off,
+    PlacedReading,
+    Reading,
+)
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut
@@ -283,6 +290,27 @@ class Belief:
         if not math.isfinite(seconds):
             msg = f"expected the time of a reading in seconds, got {seconds}"
             raise ReadingError("bad_stamp", msg)
+        self._observe(location, value, noise_variance, seconds, expert=expert, off=off)
+
+    def observe_placed(self, placed: PlacedReading, *, expert: bool = False) -> None:
+        """Add a reading that was checked; see `observe`."""
+        reading = placed.reading
+        seconds = 1e-9 * reading.stamp_ns
+        self._observe(
+            placed.place, placed.value, placed.noise_variance, seconds, expert=expert,
+            off=reading.off,
+        )  # fmt: skip
+
+    def _observe(
+        self,
+        location: int,
+        value: float,
+        noise_variance: float | None,
+        seconds: float,
+        *,
+        expert: bool,
+        off: Off | None,
+    ) -> None:
         if not self.scale_known:
             noise_variance = self._without_scale(value, noise_variance)
         self._data.add(location, value, noise_variance, seconds, expert=expert, off=off)
@@ -313,11 +341,30 @@ class Belief:
         Raises:
             ReadingError, IndexError: as `observe` does; nothing has changed then.
         """
-        gone, gone_variance = self.check(location, *before[:2])
+        gone = (*self.check(location, *before[:2]), *before[2:])
         value, noise_variance = self.check(location, value, noise_variance)
+        self._amend(location, gone, value, noise_variance, seconds, off)
+
+    def amend_placed(self, before: PlacedReading, placed: PlacedReading) -> None:
+        """Put a reading that was checked in the place of one that was observed; see `amend`."""
+        gone, reading = before.reading, placed.reading
+        was = before.value, before.noise_variance, 1e-9 * gone.stamp_ns, gone.off
+        seconds = 1e-9 * reading.stamp_ns
+        self._amend(placed.place, was, placed.value, placed.noise_variance, seconds, reading.off)
+
+    def _amend(
+        self,
+        location: int,
+        before: tuple[float, float | None, float, Off | None],
+        value: float,
+        noise_variance: float | None,
+        seconds: float,
+        off: Off | None,
+    ) -> None:
+        gone, gone_variance, gone_seconds, gone_off = before
         if not self.scale_known and self._ageing is not None:
             gone_variance = noise_variance = None
-        gone_as = (gone, gone_variance, before[2], before[3])
+        gone_as = (gone, gone_variance, gone_seconds, gone_off)
         self._data.amend(location, gone_as, value, noise_variance, seconds, off)
         self._presence.see(location, seconds, expert=False)
 
@@ -358,6 +405,16 @@ class Belief:
         value, noise_variance = self.transform.forward(value, noise_variance)
         _check_size(value, noise_variance)
         return value, noise_variance
+
+    def place(self, reading: Reading) -> PlacedReading:
+        """Check a reading of a known place; nothing changes.
+
+        Raises:
+            ReadingError, IndexError: as `observe` does.
+        """
+        assert reading.location is not None
+        checked = self.check(reading.location, float(reading.value), reading.noise_variance)
+        return PlacedReading(reading, reading.location, *checked)
 
     def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
         """Prepare for readings of unknown scale: a vague mean is vague about the first reading.

@@ -288,9 +288,7 @@ class MissionRestorer:
 
     def _reading(self, event: ReadingUsed) -> None:
         probe = self._probe(event)
-        if not probe.ingestion.pipeline.tell_again(event, gap=self._gaps.found):
-            msg = "a reading that was used is refused now"
-            raise ValueError(msg)
+        probe.ingestion.pipeline.tell_again(event, gap=self._gaps.found)
         probe.stages.note([event.reading])
         probe.sensor.note([event.reading])
         self._gated(event)

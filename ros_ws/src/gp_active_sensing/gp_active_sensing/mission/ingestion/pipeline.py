@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from gp_active_sensing.belief.drift import FRACTION
-from gp_active_sensing.errors import ActiveSensingError, ReadingError
+from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
@@ -61,7 +61,7 @@ class ReadingPipeline:
             self._noise_of_one,
             self._place_at,
             lambda: loop.belief.tick,
-            self._usable,
+            loop.belief.place,
             self._parts,
         )
         if self.by_stay:
@@ -111,15 +111,16 @@ class ReadingPipeline:
     def _let_in(self, held: PendingReading) -> list[PendingReading]:
         """Return what is to be told because of a reading."""
         try:
-            place = self.loop.check(held.reading)
-        except ReadingError:
-            self.tell(held.reading)  # which says and counts why it cannot be used
+            placed = self.loop.place(held.reading)
+            self.loop.check_budget(placed)
+        except ReadingError as error:
+            self._reject(held, error)
             return []
-        reading = replace(held.reading, location=place)
+        reading = placed.reading
         off = self.gate.off(reading)
         if off is None:
-            self.gate.passed(place)
-            return self.window.add(replace(held, reading=reading))
+            self.gate.passed(placed.place)
+            return self.window.add(replace(held, reading=reading, placed=placed))
         self._journal(ReadingGated(reading=reading, off=off))
         back = self.gate.keep(reading)
         self._count_gated()
@@ -127,11 +128,15 @@ class ReadingPipeline:
             logger.warning(
                 "%d readings of %s that were set aside agree with each other for %g s or more: "
                 "they are used after all",
-                len(back), self.loop.topology.names[place], AGREEING_SECONDS,
+                len(back), self.loop.topology.names[placed.place], AGREEING_SECONDS,
             )  # fmt: skip
             return self.window.close() + self._take_back(back, AGREED, held.received)
         self._say_gated(reading, off)
         return []
+
+    def _reject(self, held: PendingReading, error: ReadingError) -> None:
+        self.loop.reject(held.reading, error)
+        self.rejected[error.reason] += held.count
 
     def _say_gated(self, reading: Reading, off: float) -> None:
         count = self.rejected["gated"]
@@ -179,29 +184,29 @@ class ReadingPipeline:
         return [held.reading for held in used]
 
     def _use(self, held: PendingReading) -> bool:
-        reading, told = held.reading, None
         try:
-            place = self.loop.check(reading)
-        except ReadingError:
-            pass  # `tell` says and counts why it cannot be used
+            placed = held.placed or self.loop.place(held.reading)
+            self.loop.check_budget(placed)  # which may be spent by now
+        except ReadingError as error:
+            self._reject(held, error)
+            return False
+        if self.by_stay:
+            told = self.stays.take(placed, begins=self.loop.costs(placed.place))
         else:
-            if self.by_stay:
-                told = self.stays.take(reading, begins=self.loop.costs(place))
-            elif (widened := self.stays.widened(reading)) is not reading:
-                told = Told(widened, None, 1)
-            self._journal(
-                ReadingUsed(
-                    reading=reading,
-                    count=held.count,
-                    first_ns=held.first_ns if held.count > 1 else None,
-                    taken_back=held.taken_back,
-                    stay=None if told is None else told.to_record(),
-                )
+            told = Told(self.stays.widened(placed), None, 1)
+        self._journal(
+            ReadingUsed(
+                reading=placed.reading,
+                count=held.count,
+                first_ns=held.first_ns if held.count > 1 else None,
+                taken_back=held.taken_back,
+                stay=told.to_record(),
             )
-        return self.tell(reading, held.count, told)
+        )
+        return self._tell(told, held.count)
 
-    def tell_again(self, event: ReadingUsed, *, gap: bool = False) -> bool:
-        """Tell the loop the reading of an event of the journal; say whether it is used.
+    def tell_again(self, event: ReadingUsed, *, gap: bool = False) -> None:
+        """Tell the loop the reading of an event of the journal.
 
         Args:
             event: of the journal.
@@ -210,23 +215,29 @@ class ReadingPipeline:
         Raises:
             RunError: it does not follow from the events before it.
         """
-        told, place = None, event.reading.location
-        if place is not None:
+        place = event.reading.location
+        if place is None or not 0 <= place < self.loop.topology.n:
+            msg = f"journal: a reading of a place that is not on the map: {event.reading}"
+            raise RunError(msg)
+        try:
             told = self.stays.take_again(event, gap=gap, begins=self.loop.costs(place))
-        return self.tell(event.reading, event.count, told)
+            self.loop.check_budget(told.placed)
+        except ReadingError as error:
+            msg = f"journal: a reading that was used is refused now: {error}"
+            raise RunError(msg) from error
+        self._tell(told, event.count)
 
-    def tell(self, reading: Reading, count: int = 1, told: Told | None = None) -> bool:
-        """Tell the loop a reading that is in the journal; say whether it is used.
+    def _tell(self, told: Told, count: int) -> bool:
+        """Tell the loop what is in the journal; return whether it is used.
 
         Args:
-            reading: as it came.
-            count: how many it is the average of.
-            told: what the belief is to hold; None = the reading as it came.
+            told: what the belief is to hold.
+            count: how many readings the last one of it is the average of.
         """
-        if told is None or told.before is None:
-            report = self.loop.tell([reading if told is None else told.reading])
+        if told.before is None:
+            report = self.loop.tell([told.placed])
         else:
-            report = self.loop.amend(told.before, told.reading)
+            report = self.loop.amend(told.before, told.placed)
         for rejection in report.rejected:
             self.rejected[rejection.reason] += count
         if report.new_places:
@@ -256,14 +267,6 @@ class ReadingPipeline:
     def _parts(self) -> float:
         # Under the forgetting kernel each takes the place of the one before it, more or less.
         return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
-
-    def _usable(self, average: Reading) -> bool:
-        assert average.location is not None
-        try:
-            self.loop.belief.check(average.location, average.value, average.noise_variance)
-        except ReadingError:
-            return False
-        return True
 
     def _place_at(self, place: int) -> tuple[float, ...]:
         """Return where readings from all over a place are on average.

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.errors import ReadingError, RunError
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
-from gp_active_sensing.types import Off, Reading
+from gp_active_sensing.types import Off, PlacedReading, Reading
 
 __all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Told", "noise_of"]
 
@@ -90,7 +90,7 @@ class StayAverage:
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
         """It is a part of a stay, and not the first."""
-        self.told = reading
+        self.told: PlacedReading
         """What the belief holds of it, with the stamp under which it does."""
         self._squares = self._weight = self._weight_squares = 0.0
         self.add(reading, off)
@@ -181,15 +181,20 @@ class Told:
     """What the belief is to hold of a stay.
 
     Args:
-        reading: the average, with its noise variance; of one reading at its place's point that
+        placed: the average, with its noise variance; of one reading at its place's point that
             reading as it came.
         before: what it held so far, with the stamp of the first reading; None = nothing.
         count: readings that it is the average of.
     """
 
-    reading: Reading
-    before: Reading | None
+    placed: PlacedReading
+    before: PlacedReading | None
     count: int
+
+    @property
+    def reading(self) -> Reading:
+        """The average as a reading."""
+        return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
         """Return what an event says of it; None = a reading that begins a stay, as it came."""
@@ -211,7 +216,7 @@ class Stays:
         place_at: (x, y) of a place, or (x, y, z) on a map with heights [m].
         longest: a stay is not longer than this [s]: where the field changes, a reading that is
             older than that counts as older.
-        usable: says whether the belief would take an average.
+        place: checks an average; raises ReadingError where the belief would not take it.
         parts: as many parts of a stay that was cut for its length count at once. All have in common
             how far off the point they are: those after the first together are to say no more of it
             than the first, so each counts as so much farther off.
@@ -222,11 +227,13 @@ class Stays:
         noise_of_one: Noise,
         place_at: Callable[[int], tuple[float, ...]],
         longest: Callable[[], float] = lambda: math.inf,
-        usable: Callable[[Reading], bool] = lambda average: True,
+        place: Callable[[Reading], PlacedReading] = lambda reading: PlacedReading(
+            reading, reading.location or 0, reading.value, reading.noise_variance
+        ),
         parts: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._noise_of_one = noise_of_one
-        self._usable, self._parts = usable, parts
+        self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
         """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
@@ -240,13 +247,14 @@ class Stays:
     def __len__(self) -> int:
         return len(self._open)
 
-    def take(self, reading: Reading, *, begins: bool = False) -> Told:
+    def take(self, placed: PlacedReading, *, begins: bool = False) -> Told:
         """Take a reading of a known place; return what the belief is to hold.
 
         Args:
-            reading: one that will be used.
+            placed: a reading that will be used.
             begins: it begins a stay whatever came before.
         """
+        reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:
             after = copy.copy(stay)
@@ -254,10 +262,10 @@ class Stays:
             variance, off = self._noise(after, reading)
             average = replace(reading, value=after.value, noise_variance=variance, off=off)
             # One absurd value would spoil all that comes after it: it is a stay by itself.
-            if self._usable(average):
-                return self._go_on(stay, after, average)
+            if (held := self._checked(average)) is not None:
+                return self._go_on(stay, after, held)
         further = not begins and self._is_cut(reading)
-        return self._begin(reading, self._alone(reading, further=further), further=further)
+        return self._begin(reading, self._alone(placed, further=further), further=further)
 
     def take_again(self, event: ReadingUsed, *, gap: bool = False, begins: bool = False) -> Told:
         """Take a reading of the journal.
@@ -271,11 +279,9 @@ class Stays:
         Raises:
             RunError: no stay has begun at its place, and there was no gap.
         """
-        reading, average = event.reading, event.average
+        reading, average = event.reading, self._place(event.average)
         count = 1 if event.stay is None else event.stay.count
-        if not self._usable(average):  # an earlier version wrote such averages
-            average = reading
-        if average is reading or count < 2:
+        if count < 2:
             return self._begin(reading, average, further=not begins and self._is_cut(reading))
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if gap and (stay is None or not self._may_go_on(stay, reading, count - stay.count)):
@@ -288,12 +294,11 @@ class Stays:
         after.count = count
         return self._go_on(stay, after, average)
 
-    def widened(self, reading: Reading) -> Reading:
+    def widened(self, placed: PlacedReading) -> PlacedReading:
         """Return a reading that is part of no stay, as uncertain as where it was taken."""
+        reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
-        if across == up == 0.0 or reading.location is None:
-            return reading
-        return self._beside(reading, across, up)
+        return placed if across == up == 0.0 else self._beside(placed, across, up)
 
     @property
     def noise(self) -> float:
@@ -308,23 +313,23 @@ class Stays:
         self._open.clear()
 
     def _begin(
-        self, reading: Reading, held: Reading, count: int = 1, *, further: bool = False
+        self, reading: Reading, held: PlacedReading, count: int = 1, *, further: bool = False
     ) -> Told:
         assert reading.location is not None
         self._forget(reading.stamp_ns)
         stay = self._open[reading.location] = StayAverage(reading, self._off(reading))
         stay.told, stay.further = held, further
         if count > 1:
-            stay.stand_for(count, held.value)
+            stay.stand_for(count, held.reading.value)
         return Told(held, None, count)
 
-    def _go_on(self, before: StayAverage, stay: StayAverage, average: Reading) -> Told:
+    def _go_on(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Told:
         """Put a stay in the place of what it was before a reading was added."""
-        assert average.location is not None
-        self._open[average.location] = stay
+        self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
-        now = replace(average, stamp_ns=max(before.told.stamp_ns, average.stamp_ns))
-        stay.told = replace(now, stamp_ns=before.told.stamp_ns)
+        first_ns = before.told.reading.stamp_ns
+        now = average.stamped(max(first_ns, average.reading.stamp_ns))
+        stay.told = now.stamped(first_ns)
         return Told(now, before.told, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
@@ -349,35 +354,42 @@ class Stays:
         apart = max(stay.first_ns - reading.stamp_ns, reading.stamp_ns - stay.last_ns)
         return apart < 1e9 * GAP_SECONDS
 
-    def _alone(self, reading: Reading, *, further: bool) -> Reading:
+    def _alone(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
         """Return what the belief is to hold of a stay of one reading.
 
         Beside its place's point it says less of it, as an average does; at the point it counts as
         it came.
         """
-        assert reading.location is not None
-        near = self.near(reading.location)
+        reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         if math.isfinite(near):
-            beside, above = self._offset(reading.location, reading.position or ())
+            beside, above = self._offset(placed.place, reading.position or ())
             across, up = math.hypot(beside, across), math.hypot(above, up)
             if math.hypot(across, self.stretch * up) <= _AT * near:
-                return reading
+                return placed
         if across == up == 0.0:
-            return reading
+            return placed
         times = self._farther(further=further)
-        return self._beside(reading, across * times, up * times)
+        return self._beside(placed, across * times, up * times)
 
-    def _beside(self, reading: Reading, across: float, up: float) -> Reading:
+    def _beside(self, placed: PlacedReading, across: float, up: float) -> PlacedReading:
         """Return a reading as one that was taken so far off its place's point [m]."""
+        reading = placed.reading
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
-            return reading
+            return placed
         # A product, since a power of what is out of range raises.
         variance = max(noise, _LEAST * (1.0 + reading.value * reading.value))
-        off = self._written(reading.location, across, up)
+        off = self._written(placed.place, across, up)
         beside = replace(reading, noise_variance=variance, off=off)
-        return beside if self._usable(beside) else reading
+        return self._checked(beside) or placed
+
+    def _checked(self, average: Reading) -> PlacedReading | None:
+        """Return an average that the belief takes, None where it does not."""
+        try:
+            return self._place(average)
+        except ReadingError:
+            return None
 
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
         """Return variance and distance from the place's point of a stay's average.

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gp_active_sensing.types import Reading
+from gp_active_sensing.types import PlacedReading, Reading
 
 __all__ = ["ClosestPoint", "PendingReading", "SegmentCoverage", "SettlingTimer"]
 
@@ -47,6 +47,7 @@ class PendingReading:
         first_ns: stamp of the first of these; None = its own.
         taken_back: why it counts after all, although it was gated; "" = it never was.
         mount: where its sensor sits on the probe [m], where that came with it.
+        placed: the reading once it was checked; None = not yet, or it is an average.
     """
 
     reading: Reading
@@ -55,6 +56,7 @@ class PendingReading:
     first_ns: int | None = None
     taken_back: str = ""
     mount: tuple[float, ...] | None = None
+    placed: PlacedReading | None = None
 
 
 @dataclass

@@ -16,6 +16,7 @@ from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.types import Reading
 from tests.unit.mission.missions import SECOND, Drive
+from tests.unit.mission.worlds import placed
 
 BUDGET = {"readings": 8, "metres": 2000.0, "seconds": 5000.0}
 
@@ -200,14 +201,15 @@ def test_any_line_of_a_stay_may_be_lost(tmp_path: Path) -> None:
 
 def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone() -> None:
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
-    old = ours.take(Reading(SECOND, 0, 4.0))
+    old = ours.take(placed(Reading(SECOND, 0, 4.0)))
     average = Reading(100 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(2, 6.0, 0.02, 0.0)
     event = ReadingUsed(reading=Reading(100 * SECOND, 0, 7.0), stay=stay)
     told = ours.take_again(event, gap=True)
     assert (told.reading, told.before, told.count) == (average, None, 2)
-    further = ours.take(Reading(101 * SECOND, 0, 6.0))
-    assert further.before == average
+    further = ours.take(placed(Reading(101 * SECOND, 0, 6.0)))
+    assert further.before is not None
+    assert further.before.reading == average
     assert further.count == 3
     assert further.reading.value == pytest.approx(6.0)
     assert old.before is None
@@ -215,11 +217,13 @@ def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone(
 
 def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
-    first = ours.take(Reading(SECOND, 0, 4.0)).reading
+    first = ours.take(placed(Reading(SECOND, 0, 4.0))).reading
     average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(600, 6.0, 0.02, 0.0)
     told = ours.take_again(ReadingUsed(reading=Reading(60 * SECOND, 0, 7.0), stay=stay), gap=True)
-    assert (told.reading, told.before, told.count) == (average, first, 600)
+    assert (told.reading, told.count) == (average, 600)
+    assert told.before is not None
+    assert told.before.reading == first
 
 
 def test_a_stay_goes_on_through_a_kill_a_gap_and_a_restart(tmp_path: Path) -> None:

@@ -25,9 +25,15 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
-from gp_active_sensing.types import Budget
+from gp_active_sensing.types import Budget, PlacedReading, Reading
 
 SECOND = 1_000_000_000
+
+
+def placed(reading: Reading) -> PlacedReading:
+    """Return a reading as one that was checked, on a belief without a transform."""
+    assert reading.location is not None
+    return PlacedReading(reading, reading.location, reading.value, reading.noise_variance)
 
 
 def grid(columns: int = 4, rows: int = 1, spacing: float = 10.0) -> Topology:

@@ -114,7 +114,7 @@ def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
         event = parse_event(line)
         assert isinstance(event, ReadingUsed)
         assert to_line(event) == line
-        assert other.ingestion.pipeline.tell_again(event)
+        other.ingestion.pipeline.tell_again(event)
     mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
     assert mine[0].tolist() == theirs[0].tolist()
     assert mine[1].tolist() == theirs[1].tolist()
@@ -131,7 +131,7 @@ def test_a_journal_of_before_is_read_as_it_was() -> None:
     assert event.stay is not None
     assert (event.reading.position, event.stay.off) == ((24.0, 0.0), 4.0)
     other = Rig(column(), taking={"window": None})
-    assert other.ingestion.pipeline.tell_again(event)
+    other.ingestion.pipeline.tell_again(event)
     assert deviation(other, "c2r0z1") == deviation(rig, "c2r0z1")
 
 
