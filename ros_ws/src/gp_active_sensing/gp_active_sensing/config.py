@@ -24,6 +24,7 @@ __all__ = [
     "from_mapping",
     "param",
     "param_of",
+    "removed_hint",
     "to_mapping",
     "with_defaults",
 ]
@@ -77,6 +78,20 @@ def param(
 def param_of(field: dataclasses.Field[Any]) -> Param:
     """Return what is known about a configuration field."""
     return cast(Param, field.metadata.get("param", Param()))
+
+
+def removed_hint(cls: type, key: str) -> str:
+    """Return what replaces a dotted key that a configuration had once, "" when it never had it.
+
+    Args:
+        cls: the dataclass; its sections are looked at as well.
+        key: such as ``reading.max_bytes``.
+    """
+    first, _, rest = key.partition(".")
+    if hint := getattr(cls, "REMOVED", {}).get(first):
+        return str(hint)
+    inner = typing.get_type_hints(cls).get(first) if rest else None
+    return removed_hint(inner, rest) if isinstance(inner, type) else ""
 
 
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
@@ -168,8 +183,8 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         if key not in fields
     ]
     for key in unknown[:MOST_SHOWN]:
-        if key in getattr(cls, "REMOVED", {}):
-            problems.append(f"{dot}{key}: {cls.REMOVED[key]}")  # type: ignore[attr-defined]
+        if removed := removed_hint(cls, key):
+            problems.append(f"{dot}{key}: {removed}")
             continue
         hint = suggest(key, fields)
         problems.append(

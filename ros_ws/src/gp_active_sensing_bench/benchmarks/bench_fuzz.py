@@ -196,15 +196,17 @@ def _answers(count: int) -> list[Sequence[object]]:
     from std_msgs.msg import Header
 
     from gp_active_sensing.messages.point_cloud import query_points
+    from gp_active_sensing.ros import expert
     from gp_active_sensing.ros import to_messages as outputs
     from tests.fuzzing import mutated
     from tests.ros.test_expert import ASKING, absurd
     from tests.unit.experts.asking import registered
 
     rng = random.Random("answers")
-    limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")
+    expert.MOST_ANSWERS = 1e9
+    expert.MOST_BYTES["answer"] = 100_000
     with registered():
-        node = _node(ASKING, "autostart:=false", "mission.begin:=false", *limits)
+        node = _node(ASKING, "autostart:=false", "mission.begin:=false")
         node.configure()
         mission, asking = node.mission, node.results.asking
         points = query_points(mission.loop.topology, [0, 1, 2])

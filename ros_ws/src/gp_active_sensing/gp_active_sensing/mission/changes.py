@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import budget_words
 from gp_active_sensing.mission.mission import Mission
@@ -208,7 +208,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
         now_ns: time of the node's clock after it.
     """
     with mission.lock:
-        if step_ns <= 1e9 * mission.config.clock_tolerance:
+        if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return
         said = f"the clock went forward by {1e-9 * step_ns:.3f} s at once"
         logger.error(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
@@ -20,7 +22,9 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
 __all__ = [
+    "CLOCK_TOLERANCE",
     "DEFAULT_PLAN_SECONDS",
+    "PLAN_AHEAD_SAMPLES",
     "ActiveSensingConfig",
     "ExpertTopicsConfig",
     "GridTopicsConfig",
@@ -30,6 +34,10 @@ __all__ = [
     "WaypointConfig",
 ]
 
+CLOCK_TOLERANCE = 0.5
+"""Largest step of the node's clock that does not pause the mission [s]."""
+PLAN_AHEAD_SAMPLES = 5
+"""Values of the goal that are planned for while the probe drives."""
 DEFAULT_PLAN_SECONDS = 1.0
 """Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
 
@@ -38,6 +46,9 @@ DEFAULT_PLAN_SECONDS = 1.0
 class MissionConfig:
     """When a place counts as reached, as observed and as missed."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"clock_tolerance": f"is removed; a clock that steps by {CLOCK_TOLERANCE:g} s pauses"}
+    )
     arrival_radius: float | None = param(
         None,
         help="distance to the waypoint at which the probe has arrived; unset = 5 m, or 0.4 of the "
@@ -132,14 +143,6 @@ class MissionConfig:
         help="messages wait in the inbox while a decision is computed (for replay), so that the "
         "same messages give the same decisions",
     )
-    clock_tolerance: float = param(
-        0.5,
-        help="a clock that goes back by more pauses the mission, and so does one that goes forward "
-        "by so much more than the time that passed, which is not charged (simulated time may go "
-        "forward at any speed)",
-        unit="s",
-        low=0.0,
-    )
     begin: bool = param(
         True,
         help="take decisions as soon as the node is active; otherwise readings are used and "
@@ -221,6 +224,12 @@ class GridTopicsConfig:
 class ActiveSensingConfig:
     """Parameters of the node ``active_sensing``."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "plan_ahead_samples": f"is removed; {PLAN_AHEAD_SAMPLES} values are planned for, or "
+            "none with plan_ahead: false",
+        }
+    )
     map: MapConfig
     belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
     scenario: str = param(
@@ -250,9 +259,6 @@ class ActiveSensingConfig:
         True,
         help="plan while the probe drives, for the readings that its goal may give, so that the "
         "next waypoint is there on arrival; false = plan on arrival, the same on every machine",
-    )
-    plan_ahead_samples: int = param(
-        5, help="readings that are planned for while the probe drives", low=1
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         dict(DEFAULT_POLICY), help="how the next place is chosen"

@@ -19,7 +19,11 @@ from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
-from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
+from gp_active_sensing.mission.config import (
+    DEFAULT_PLAN_SECONDS,
+    PLAN_AHEAD_SAMPLES,
+    ActiveSensingConfig,
+)
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
@@ -32,7 +36,6 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
-from gp_active_sensing.mission.stream_config import taking_of
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
@@ -242,7 +245,7 @@ def _build(
         recorder.regret = regret_of(
             loop, known.truth, kept.get("seek"), probes=max(1, len(config.probes))
         )
-        taking = taking_of(config.reading, config.pose, unit)
+        reading = replace(config.reading, unit=unit)
         step_clock = StepClock(clock)
 
         def probe(name: str) -> ProbeState:
@@ -252,7 +255,8 @@ def _build(
                 matcher,
                 PoseTrack(config.pose.max_age, config.pose.history),
                 coverage=config.mission.coverage,
-                taking=taking,
+                reading=reading,
+                pose=config.pose,
                 clock=step_clock,
                 running=clock,
                 journal=journal,
@@ -266,7 +270,7 @@ def _build(
                 purse=replace(budget, readings=None),
                 clock=clock,
                 journal=journal,
-                ahead=config.plan_ahead_samples if config.plan_ahead else 0,
+                ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
                 back_to_start=back_to_start,
             )
 

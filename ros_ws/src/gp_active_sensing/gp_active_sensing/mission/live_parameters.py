@@ -6,7 +6,7 @@ import logging
 from functools import reduce
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.config import PLAN_AHEAD_SAMPLES, ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, plan_limit
 from gp_active_sensing.util.wording import shown
 
@@ -26,7 +26,6 @@ LIVE = (
     "reading.gate_places",
     "reading.delay",
     "plan_ahead",
-    "plan_ahead_samples",
     "mission.arrival",
     "mission.arrival_radius",
     "mission.reading_timeout",
@@ -38,7 +37,6 @@ LIVE = (
     "mission.drive_timeout",
     "mission.block_seconds",
     "mission.lost_after",
-    "mission.clock_tolerance",
     "mission.exit_at_end",
     "expert.timeout",
     "expert.max_age",
@@ -71,7 +69,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
                 probe.set_delay(now.reading.delay)
         if mission.consulting is not None:
             mission.consulting.books.config = now.expert
-        samples = now.plan_ahead_samples if now.plan_ahead else 0
+        samples = PLAN_AHEAD_SAMPLES if now.plan_ahead else 0
         for probe in mission.probes.values():
             if probe.ahead.samples != samples:
                 probe.ahead.samples = samples

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
 from gp_active_sensing.mission.clocks import Latency, StepClock
-from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, why_resting
@@ -511,7 +511,7 @@ class Mission:
     def _watch_clock(self, now_ns: int) -> None:
         back = 1e-9 * (self.now_ns - now_ns)
         self.now_ns = now_ns
-        if back <= self.config.clock_tolerance:
+        if back <= CLOCK_TOLERANCE:
             return
         logger.error(
             "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "

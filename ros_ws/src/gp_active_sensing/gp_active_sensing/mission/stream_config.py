@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import AnswersConfig
-from gp_active_sensing.mission.ingestion.outlier_gate import KEPT
 
 __all__ = [
+    "KEPT_SECONDS",
     "LEAST_MAX_RATE",
-    "PLAIN",
+    "MOST_ANSWERS",
+    "MOST_BYTES",
     "TF",
+    "WAITING_SECONDS",
     "ExpertTopicsConfig",
-    "IngestionConfig",
     "PoseConfig",
     "ReadingConfig",
     "most_per_second",
-    "taking_of",
 ]
 
 
@@ -30,16 +33,24 @@ TF = "tf"
 """The pose type that is no message."""
 LEAST_MAX_RATE = 2000.0
 """Messages a second that are always used, whatever rate is expected [Hz]."""
+MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
+"""Largest message of each stream that is decoded."""
+MOST_ANSWERS = 100.0
+"""Messages with answers of an expert that are used a second; the others are thinned out [Hz]."""
 _DEGREE = 111_320.0
 """Of latitude, about [m]."""
 _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
 
+_BYTES = "is removed; the largest message that is decoded is a constant, see docs/security.md"
+
+
 @dataclass(frozen=True)
 class ReadingConfig:
     """How to take a value out of the messages of topic ``reading``."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType({"max_bytes": _BYTES})
     topic: str = param(
         "reading",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -121,9 +132,6 @@ class ReadingConfig:
         unit="Hz",
         above=0.0,
     )
-    max_bytes: int = param(
-        1_048_576, help="a larger message is not looked at but counted (too_large)", low=64
-    )
 
     def __post_init__(self) -> None:
         if self.scale == 0.0:
@@ -147,6 +155,7 @@ class ReadingConfig:
 class PoseConfig:
     """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType({"max_bytes": _BYTES})
     topic: str = param(
         "pose",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -197,9 +206,6 @@ class PoseConfig:
         "(pose_too_fast); unset = 10 times rate, at least 2000",
         unit="Hz",
         above=0.0,
-    )
-    max_bytes: int = param(
-        65_536, help="a larger message is not looked at but counted (pose_too_large)", low=64
     )
     max_age: float = param(
         1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
@@ -274,29 +280,22 @@ class PoseConfig:
 class ExpertTopicsConfig(AnswersConfig):
     """How an expert is asked: topics ``expert/query`` and ``expert/answer``."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "max_bytes": _BYTES,
+            "max_rate": f"is removed; {MOST_ANSWERS:g} messages a second are used, see "
+            "docs/security.md",
+        }
+    )
     ask: bool = param(
         True,
         help="ask an expert on topic expert/query where the policy wants fresh values (as "
         "sparq_gp_ucb does), and use what comes on expert/answer; false = decide without",
     )
-    max_rate: float = param(
-        100.0,
-        help="messages with answers used a second; what comes faster is thinned out and counted "
-        "(answer_too_fast)",
-        unit="Hz",
-        above=0.0,
-    )
-    max_bytes: int = param(
-        1_048_576,
-        help="a larger message is not looked at but counted (answer_too_large)",
-        low=64,
-    )
 
 
-def most_per_second(stream: ReadingConfig | PoseConfig | ExpertTopicsConfig) -> float:
+def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
     """Return how many messages of a stream are used a second [Hz]."""
-    if isinstance(stream, ExpertTopicsConfig):
-        return stream.max_rate
     if stream.max_rate is not None:
         return stream.max_rate
     return max(LEAST_MAX_RATE, _FASTER * stream.rate)
@@ -306,58 +305,3 @@ WAITING_SECONDS = 2.0
 """How much of the fastest stream of readings may wait for poses [s]."""
 KEPT_SECONDS = 2.0
 """How much of the fastest stream of readings is kept when it is gated [s]."""
-
-
-@dataclass(frozen=True)
-class IngestionConfig:
-    """How readings are taken in.
-
-    Args:
-        pose_wait: how long a reading waits for a pose that is not older than itself [s, real time].
-        catch_up: what was missed while the node was away is to come first.
-        max_ahead: how far a pose may be ahead of the node's clock [s]; None = any time.
-        waiting: most readings that wait for their pose.
-        gate: how far off a reading may be [standard deviations]; 0 = any.
-        gate_places: places that must be observed before readings are gated.
-        gate_kept: most gated readings kept.
-        window: readings of a place within so long are averaged [s]; 0 = each stays as it is; None =
-            those of one stay at a place are one reading.
-        unit: of the readings, for messages.
-        delay: how much older readings are than their stamps [s].
-        mount: where the sensor sits, x ahead and y to the left of the pose, and perhaps z above
-            it [m].
-    """
-
-    pose_wait: float = 0.0
-    catch_up: bool = False
-    max_ahead: float | None = None
-    waiting: int = 1000
-    gate: float = 0.0
-    gate_places: int = 10
-    gate_kept: int = KEPT
-    window: float | None = 0.0
-    unit: str = ""
-    delay: float = 0.0
-    mount: tuple[float, ...] = (0.0, 0.0)
-
-
-PLAIN = IngestionConfig()
-"""Nothing is averaged or set aside, and the pose before a reading will do."""
-
-
-def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> IngestionConfig:
-    """Return how readings are taken in, with room for the fastest stream that is used."""
-    fastest = most_per_second(reading)
-    return IngestionConfig(
-        pose_wait=pose.wait,
-        catch_up=reading.catch_up or pose.catch_up,
-        max_ahead=pose.max_ahead,
-        waiting=round(WAITING_SECONDS * fastest),
-        gate=reading.gate,
-        gate_places=reading.gate_places,
-        gate_kept=max(KEPT, round(KEPT_SECONDS * fastest)),
-        window=reading.window,
-        unit=unit,
-        delay=reading.delay,
-        mount=reading.mount or (0.0, 0.0),
-    )

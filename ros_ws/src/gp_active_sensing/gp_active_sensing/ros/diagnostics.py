@@ -116,7 +116,7 @@ def buffer_levels(mission: Mission) -> dict[str, object]:
     one = ingestions[0]
     return {
         "inbox_capacity": mission.inbox.capacity,
-        "waiting_for_pose_capacity": one.taking.waiting,
+        "waiting_for_pose_capacity": one.capacity,
         "waiting_for_coverage_capacity": MOST_HELD,
         "averaging": sum(ingestion.averaging for ingestion in ingestions),
         "gated_kept": sum(len(ingestion.pipeline.gate) for ingestion in ingestions),

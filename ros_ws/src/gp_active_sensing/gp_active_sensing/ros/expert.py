@@ -28,7 +28,7 @@ from gp_active_sensing.messages.point_cloud import (
     points_of,
     query_points,
 )
-from gp_active_sensing.mission.stream_config import most_per_second
+from gp_active_sensing.mission.stream_config import MOST_ANSWERS, MOST_BYTES
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.logs import Throttle
@@ -76,7 +76,7 @@ class ExpertClient:
         self._mission = parts.mission
         self._consulting = consulting
         self._health = health
-        self._limit = RateLimit(most_per_second(config), time.monotonic)
+        self._limit = RateLimit(MOST_ANSWERS, time.monotonic)
         self._throttle = Throttle(10.0, time.monotonic)
         self.messages = 0
         """With answers that could be used."""
@@ -119,13 +119,12 @@ class ExpertClient:
 
     def on_bytes(self, data: bytes) -> None:
         """Take a serialised message; it is read only when its size and rate are within limits."""
-        config = self._config
-        if len(data) > config.max_bytes:
-            why = f"has {len(data)} bytes, more than expert.max_bytes ({config.max_bytes})"
+        if len(data) > MOST_BYTES["answer"]:
+            why = f"has {len(data)} bytes, more than {MOST_BYTES['answer']}"
             self._refuse("too_large", why)
             return
         if not self._limit.allows():
-            most = f"expert.max_rate ({config.max_rate:g} a second)"
+            most = f"{MOST_ANSWERS:g} a second"
             self._refuse("too_fast", f"comes faster than {most}; this one")
             return
         try:

@@ -29,7 +29,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.config import from_mapping, param
+from gp_active_sensing.config import from_mapping, param, removed_hint
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
@@ -317,13 +317,18 @@ class ParameterTree:
             if name in self._leaves:
                 continue
             owner = owner_of(name, besides=self._root)
-            text = f"{name}: unknown parameter.{suggest(name, self._leaves)}"
+            removed = removed_hint(self._root, name)
+            text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
             if in_files.get(name):  # under this node's own name
                 text = f"{name}: belongs to the node {owner}, not to this one" if owner else text
                 self._problems.append(text)
             elif owner:
                 continue
-            elif name.split(".", maxsplit=1)[0] in sections or suggest(name, self._leaves, _NEAR):
+            elif (
+                removed
+                or name.split(".", maxsplit=1)[0] in sections
+                or suggest(name, self._leaves, _NEAR)
+            ):
                 self._problems.append(text)
             elif name not in in_files:  # and not under /**, which is for all
                 self._node.get_logger().warning(f"{text} It is not used")

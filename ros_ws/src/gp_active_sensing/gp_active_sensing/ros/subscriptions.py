@@ -30,7 +30,7 @@ from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.stream_config import TF, most_per_second
+from gp_active_sensing.mission.stream_config import MOST_BYTES, TF, most_per_second
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.node_base import GuardedNode
@@ -156,8 +156,8 @@ class Subscriptions:
     ) -> None:
         """Look at a message only when it is of a size and rate that can be used."""
         refuse = partial(self._refuse, topic, probe)
-        if len(data) > stream.max_bytes:
-            why = f"has {len(data)} bytes, more than {topic}.max_bytes ({stream.max_bytes})"
+        if len(data) > MOST_BYTES[topic]:
+            why = f"has {len(data)} bytes, more than {MOST_BYTES[topic]}"
             refuse("too_large", why)
             return
         if not limit.allows():

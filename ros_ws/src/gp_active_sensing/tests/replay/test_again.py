@@ -19,7 +19,7 @@ from gp_active_sensing.util.resources import find_resource
 from tests.replay.bags import message, write_bag
 from tests.replay.missions import CONFIG, Recorder
 
-AHEAD = {"plan_ahead": True, "plan_ahead_samples": 3}
+AHEAD = {"plan_ahead": True}
 
 
 def compared(bag: Path, out: Path, **options: Any) -> dict[str, Any]:

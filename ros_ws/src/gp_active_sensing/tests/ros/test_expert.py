@@ -22,6 +22,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from gp_active_sensing.messages.point_cloud import FIELDS, Points, points_of, query_points
+from gp_active_sensing.ros import expert as of_expert
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.expert import ANSWER, places_at
@@ -207,9 +208,10 @@ def absurd(rng: random.Random, query: PointCloud2) -> PointCloud2:
 
 
 @pytest.mark.long
-def test_fuzzed_answers(ros: Ros) -> None:
-    limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")
-    one, expert, _ = begun(ros, *limits)
+def test_fuzzed_answers(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_expert, "MOST_ANSWERS", 1e9)
+    monkeypatch.setitem(of_expert.MOST_BYTES, "answer", 100_000)
+    one, expert, _ = begun(ros)
     rng = random.Random("answers")
     mission, asking = one.mission, one.results.asking
     (query,) = expert.queries

@@ -11,6 +11,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 
+from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_until
@@ -23,7 +24,10 @@ pytestmark = pytest.mark.ros
 @pytest.mark.parametrize(
     "number", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))]
 )
-def test_messages_through_the_callbacks(ros: Ros, number: int) -> None:
+def test_messages_through_the_callbacks(
+    ros: Ros, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MOST_BYTES, "reading", 100_000)
     rng = random.Random(f"callbacks {number}")
     case = cases(rng)[number]
     node = sensing(ros, "autostart:=false", given=case.parameters)

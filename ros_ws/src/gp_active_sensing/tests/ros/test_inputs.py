@@ -14,6 +14,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Temperature
 from std_msgs.msg import Float64MultiArray
 
+from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
@@ -32,8 +33,12 @@ def rejected(node: ActiveSensingNode) -> dict[str, int]:
 # -- limits ------------------------------------------------------------------------------------
 
 
-def test_a_message_that_is_too_large_is_counted_and_the_next_is_used(ros: Ros) -> None:
-    node = sensing(ros, "reading.max_bytes:=10000", "pose.max_bytes:=1000")
+def test_a_message_that_is_too_large_is_counted_and_the_next_is_used(
+    ros: Ros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MOST_BYTES, "reading", 10_000)
+    monkeypatch.setitem(MOST_BYTES, "pose", 1000)
+    node = sensing(ros)
     probe = Probe(ros).connect()
     large = Temperature(temperature=21.0)
     large.header.frame_id = "x" * 20_000

@@ -59,7 +59,7 @@ def test_a_number_of_the_other_type_is_taken_where_it_is_exact(ros: Ros) -> None
         ("mission.drive_timeout", 7, 7.0),  # one with a range
         ("limit.seconds", 0, 0.0),
         ("budget.readings", 5.0, 5),  # and the other way round
-        ("plan_ahead_samples", 3.0, 3),
+        ("mission.retries", 3.0, 3),
     ):
         with case(name, given):
             assert put(name, given).successful

@@ -65,12 +65,12 @@ def prepared(
 def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
     node, probe, policy = prepared(
-        ros, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
+        ros, "budget.readings:=5", f"run_dir:={run}"
     )
     ahead = node.mission.probe.ahead
     for number in range(1, 5):
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
-        wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
+        wait_until(lambda: ahead.progress == "5 of 5", "the plans for what comes next")
         place = probe.waypoints[-1].pose.position
         calls, value = policy.calls, ahead.contingent.medians[number % 2]
         t, policy.held = probe.now_ns(), True

@@ -14,7 +14,7 @@ from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
 from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
 from gp_active_sensing.mission.ingestion.backlog import Backlog, DuplicateFilter
 from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
-from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
+from gp_active_sensing.mission.ingestion.outlier_gate import KEPT, OutlierGate
 from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
 from gp_active_sensing.mission.ingestion.pose_sync import PoseFilter, PoseSynchronizer
 from gp_active_sensing.mission.ingestion.visits import (
@@ -25,7 +25,13 @@ from gp_active_sensing.mission.ingestion.visits import (
 )
 from gp_active_sensing.mission.matching import MapMatcher, Match
 from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack, mounted
-from gp_active_sensing.mission.stream_config import PLAIN, IngestionConfig
+from gp_active_sensing.mission.stream_config import (
+    KEPT_SECONDS,
+    WAITING_SECONDS,
+    PoseConfig,
+    ReadingConfig,
+    most_per_second,
+)
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 from gp_active_sensing.util.wording import moment
@@ -50,7 +56,8 @@ class Ingestion:
         matcher: finds places.
         track: looks up poses.
         coverage: part of a road segment that must be driven for its readings to count.
-        taking: how readings are taken in.
+        reading: how readings are taken in.
+        pose: how poses are taken in.
         clock: monotonic seconds, that may stand still during a step.
         running: the same that never do, for latencies; None = `clock`.
         journal: takes an event for each accepted reading.
@@ -63,7 +70,8 @@ class Ingestion:
         track: PoseTrack,
         *,
         coverage: float,
-        taking: IngestionConfig = PLAIN,
+        reading: ReadingConfig,
+        pose: PoseConfig,
         clock: Clock,
         running: Clock | None = None,
         journal: Callable[[Event], None] = lambda event: None,
@@ -71,19 +79,21 @@ class Ingestion:
         self.loop = loop
         self.matcher = matcher
         self.track = track
-        self.taking = taking
-        self._delay = taking.delay
+        self._unit = reading.unit
+        self._delay = reading.delay
         self.mount: tuple[float, ...] = (0.0, 0.0)
         """Where the sensor sits: x ahead, y to the left of the pose, and perhaps z above it [m]."""
         self.visits = SegmentCoverage(
             coverage, lambda before, after: after in loop.topology.neighbours(before)
         )
-        gate = OutlierGate(loop, taking.gate, taking.gate_places, taking.gate_kept)
-        window = None if taking.window is None else AveragingWindow(taking.window)
-        self.nearing = None if taking.window is not None else ClosestPoint(matcher.spacing)
+        fastest = most_per_second(reading)
+        kept = max(KEPT, round(KEPT_SECONDS * fastest))
+        gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
+        window = None if reading.window is None else AveragingWindow(reading.window)
+        self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
         """Where those of one stay are one reading, the first ones wait until it is near."""
         self.pipeline = ReadingPipeline(
-            loop, gate, window, clock=running or clock, journal=journal, unit=taking.unit
+            loop, gate, window, clock=running or clock, journal=journal, unit=reading.unit
         )
         self.pipeline.stays.near = matcher.near
         self.pipeline.stays.stretch = matcher.stretch
@@ -98,13 +108,15 @@ class Ingestion:
         """Up to where `metres` are counted."""
         self.poses = 0
         """Poses that were used."""
-        self.checks = PoseFilter(track, taking.max_ahead, matcher.snap_distance)
-        self.catch_up = Backlog(clock, wanted=taking.catch_up)
-        self._waiting = PoseSynchronizer(track, taking.pose_wait, taking.waiting)
+        self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance)
+        self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
+        self.capacity = round(WAITING_SECONDS * fastest)
+        """Most readings that wait for a pose."""
+        self._waiting = PoseSynchronizer(track, pose.wait, self.capacity)
         self._late = 0.0
         """How long the newest pose had lain somewhere when it was used [s]."""
         self._headings = Headings()
-        self._seat(taking.mount)
+        self._seat(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
         self._clock = clock
@@ -462,7 +474,7 @@ class Ingestion:
             logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
 
     def _reject(self, reason: str, reading: Reading, why: str) -> None:
-        value = f"{reading.value:g}{f' {self.taking.unit}' if self.taking.unit else ''}"
+        value = f"{reading.value:g}{f' {self._unit}' if self._unit else ''}"
         self._count(reason, f"reading {value} at {moment(reading.stamp_ns)}: {why}; it")
 
 

@@ -38,7 +38,6 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
             "error_of": "worst",
         },
         limit={"expansions": 5},
-        plan_ahead_samples=3,
         mission={
             "arrival": "radius",
             "arrival_radius": 0.2,
@@ -51,7 +50,6 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
             "drive_timeout": 8.0,
             "block_seconds": 9.0,
             "lost_after": 10.0,
-            "clock_tolerance": 11.0,
             "exit_at_end": True,
         },
         waypoint={"rate": 2.0, "altitude": 5.0},
@@ -65,7 +63,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
         for f in dataclasses.fields(a)
         if getattr(a, f.name) != getattr(getattr(before, s.name), f.name)
     }
-    assert changed | {"plan_ahead", "plan_ahead_samples", "limit.seconds"} == set(LIVE)
+    assert changed | {"plan_ahead", "limit.seconds"} == set(LIVE)
     adjust(parts, before, now)
     mission = parts.mission
     assert mission.loop.limit == PlanLimit(None, 5)
@@ -78,7 +76,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0 + 1.5 + 0.5)
     assert (probe.ingestion.dwelling.radius, probe.ingestion.dwelling.seconds) == (0.2, 1.5)
     assert probe.ingestion.delay == 0.5
-    assert probe.ahead.samples == 3
+    assert probe.ahead.samples == 5
     assert (probe.ingestion.pipeline.gate.limit, probe.ingestion.pipeline.gate.places) == (4.0, 3)
     for part in (mission, mission.fleet, mission.blocked, probe):
         assert part.config is now.mission

@@ -296,7 +296,7 @@ def test_readings_that_wait_when_the_clock_goes_back_are_counted() -> None:
 
 
 def test_a_little_jitter_of_the_clock_is_no_reason() -> None:
-    rig = Rig(grid(5), clock_tolerance=0.5)
+    rig = Rig(grid(5))
     rig.mission.start()
     rig.step(100.0)
     rig.step(99.6)

@@ -20,7 +20,7 @@ from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
-from gp_active_sensing.mission.stream_config import IngestionConfig
+from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event
@@ -95,6 +95,8 @@ class Rig:
         )
         self.loop.belief.place_at(topology.points, topology.feature_names)
         matcher = MapMatcher(topology, self.config.snap_distance)
+        taking = dict(taking or {})
+        max_ahead = taking.pop("max_ahead", None)
         self.loop.snap_distance = matcher.snap_distance
         self.events: list[dict[str, Any]] = []
         self.seconds = 0.0
@@ -104,7 +106,8 @@ class Rig:
             matcher,
             PoseTrack(max_age, 60.0),
             coverage=self.config.coverage,
-            taking=IngestionConfig(pose_wait=pose_wait, **(taking or {})),
+            reading=ReadingConfig(**({"gate": 0.0, "window": 0.0} | taking)),
+            pose=PoseConfig(wait=pose_wait, max_ahead=max_ahead),
             clock=clock,
             journal=self._journal,
         )

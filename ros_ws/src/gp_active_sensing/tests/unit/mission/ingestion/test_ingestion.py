@@ -93,7 +93,7 @@ def test_a_reading_that_no_pose_can_match_is_counted(caplog: pytest.LogCaptureFi
 
 
 def test_the_buffer_of_waiting_readings_is_bounded_and_counts() -> None:
-    rig = Rig(grid(), taking={"waiting": 5})
+    rig = Rig(grid(), taking={"max_rate": 2.5})
     for i in range(8):
         rig.reading(1.0 + i)
     rig.step(9.0)

@@ -71,7 +71,7 @@ def test_a_probe_off_the_map_is_counted_as_its_own() -> None:
 
 def test_one_that_waits_for_its_pose_fills_its_own_buffer_only() -> None:
     team = Team(("a", "b"), reading={"max_rate": 5.0})
-    assert team.probe("a").ingestion.taking.waiting == 10
+    assert team.probe("a").ingestion.capacity == 10
     for i in range(30):
         reading(team, "a", 1.0 + i)
     reading(team, "b", 1.0)
@@ -126,7 +126,6 @@ def test_windows_and_gates_are_each_probes_own_and_survive_a_restart(tmp_path: P
 
 def test_the_unit_is_in_log_records_and_report(tmp_path: Path) -> None:
     team = Team(("a",), tmp_path / "run", reading={"unit": "mg/l"})
-    assert team.probe("a").ingestion.taking.unit == "mg/l"
     assert team.parts.recorder.unit == "mg/l"
     team.parts.recorder.save(team.mission, "running")
     team.parts.recorder.close()
