@@ -26,7 +26,6 @@ __all__ = [
     "param_of",
     "removed_hint",
     "to_mapping",
-    "with_defaults",
 ]
 
 C = TypeVar("C")
@@ -133,28 +132,6 @@ def defaults_of(cls: type) -> dict[str, Any]:
             found[field.name] = _plain(field.default_factory())
         elif dataclasses.is_dataclass(hints[field.name]):
             found[field.name] = defaults_of(hints[field.name])
-    return found
-
-
-def with_defaults(
-    stored: Mapping[str, Any], now: Mapping[str, Any], usual: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a configuration that an earlier version wrote, with the keys that it did not know.
-
-    Args:
-        stored: what it wrote.
-        now: of this version; keys that this lacks are not added.
-        usual: defaults of this version.
-    """
-    found = dict(stored)
-    for key, value in now.items():
-        default = usual.get(key, MISSING)
-        if key not in stored:
-            if default is not MISSING:
-                found[key] = default
-        elif isinstance(value, Mapping) and isinstance(stored[key], Mapping):
-            inner = default if isinstance(default, Mapping) else {}
-            found[key] = with_defaults(stored[key], value, inner)
     return found
 
 

@@ -6,17 +6,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
-from gp_active_sensing.config import defaults_of, from_mapping, to_mapping
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import START
-from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import (
@@ -36,8 +35,8 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
-from gp_active_sensing.planning import build_policy, policies
-from gp_active_sensing.planning.base import asks_expert, drift_of
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
@@ -115,7 +114,6 @@ def build_parts(
     clock: Clock = time.monotonic,
     driver: str = "ros",
     known_of: KnownOf = lambda scenario: NOTHING,
-    usual: Mapping[str, Any] = MappingProxyType({}),
     topology: Topology | None = None,
     settled: MapConfig | None = None,
     open_run: OpenRun | None = None,
@@ -133,7 +131,6 @@ def build_parts(
         driver: who drives the mission, for the records.
         known_of: scenario, as the mission has it -> what is known of its field
             (`sim.world.known_of`); asked only where there is a scenario.
-        usual: defaults of a scenario, for runs of versions that did not have all of its keys.
         topology: the map, if it was built already.
         settled: its configuration, as `build_settled` returned it; None = as `config` says.
         open_run: opens the run to write to, which may be one that is simulated again as far as its
@@ -146,15 +143,14 @@ def build_parts(
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
     built = None if topology is None else (topology, settled or config.map)
-    how = clock, driver, known_of, usual
-    build = partial(_build, config, scenario, *how, built, open_run, first)
+    builder = _Builder(config, scenario, clock, driver, known_of, built, open_run, first)
     try:
-        parts = build(resume=config.resume)
+        parts = builder.build(resume=config.resume)
     except _NotRestored as error:
         if config.run_dir != AUTO:
             raise
         logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
-        parts = build(resume=False)
+        parts = builder.build(resume=False)
     hand_back()  # what reading a long journal took
     return parts
 
@@ -163,42 +159,84 @@ class _NotRestored(RunError):
     """A journal can be read, and its mission cannot be gone on with."""
 
 
-def _build(
-    config: ActiveSensingConfig,
-    scenario: Mapping[str, Any] | None,
-    clock: Clock,
-    driver: str,
-    known_of: KnownOf,
-    usual: Mapping[str, Any],
-    built: tuple[Topology, MapConfig] | None,
-    open_run: OpenRun | None,
-    first: FirstMap | None,
-    *,
-    resume: bool,
-) -> MissionComponents:
-    if built is None and not config.map.topic:
-        built = build_settled(config.map)
-    policy = build_policy(config.policy)
-    now = datetime.now(timezone.utc).astimezone()
-    kept = _effective(config, scenario)
-    run: RunDirectory | None
-    events: Events
-    earlier = None if open_run is None else open_run()
-    if earlier is not None:
-        run, events = earlier.run, []
-    else:
-        run, events = choose_run(
-            config.run_dir, kept, now, resume=resume, usual=_usual(config, usual)
-        )
-    with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
-        is_new = not events if earlier is None else not earlier.count
-        undo.callback(give_back, run, begun=is_new)
-        live: LivePlaces | None = None
-        topology: Topology
+@dataclass
+class _Builder:
+    """Builds the parts of a mission in four steps: run, map, engine, mission.
+
+    Args:
+        config: the node's parameters.
+        scenario: plain data of the scenario they started from, None = none.
+        clock: monotonic seconds.
+        driver: who drives the mission.
+        known_of: see `build_parts`.
+        built: the map and its configuration, if it was built already.
+        open_run: see `build_parts`.
+        first: see `build_parts`.
+    """
+
+    config: ActiveSensingConfig
+    scenario: Mapping[str, Any] | None
+    clock: Clock
+    driver: str
+    known_of: KnownOf
+    built: tuple[Topology, MapConfig] | None
+    open_run: OpenRun | None
+    first: FirstMap | None
+    kept: dict[str, Any] = field(init=False)
+    """What the mission runs with, in the words of a scenario."""
+    budget: Budget = field(init=False)
+    back_to_start: bool = field(init=False)
+    unit: str = field(init=False)
+
+    def build(self, *, resume: bool) -> MissionComponents:
+        """Return the parts; what was made of a run directory is undone on an error."""
+        config = self.config
+        built = self.built
+        if built is None and not config.map.topic:
+            built = build_settled(config.map)
+        policy = build_policy(config.policy)
+        with contextlib.ExitStack() as undo:  # the node may be configured again
+            run, events, earlier = self._open(undo, resume=resume)
+            topology, settled, live = self._map(built, run, events)
+            belief = self._belief_of(run)
+            loop, matcher = self._engine(topology, policy, belief, run)
+            recorder = self._recorder(undo, run, earlier, loop)
+            mission = self._mission(loop, matcher, recorder)
+            if live is not None:
+                of_run = None if run is None else run.path
+                mission.map = LiveMap(live, belief, drift_of(policy), of_run)
+            if events:
+                self._restore(mission, recorder, events)
+            places = mark_of_places(topology)
+            found = worked_out(config.map, settled)
+            recorder.begin(events, {**({"map": found} if found else {}), "places": places})
+            undo.pop_all()
+            return MissionComponents(mission, recorder, matcher, belief, settled, places)
+
+    def _open(
+        self, undo: contextlib.ExitStack, *, resume: bool
+    ) -> tuple[RunDirectory | None, Events, EarlierRun | None]:
+        """Return the run directory, the events to go on from, and the run to simulate again."""
+        earlier = None if self.open_run is None else self.open_run()
+        self.kept = _effective(self.config, self.scenario)
+        if earlier is not None:
+            undo.callback(give_back, earlier.run, begun=not earlier.count)
+            return earlier.run, [], earlier
+        now = datetime.now(timezone.utc).astimezone()
+        run, events = choose_run(self.config.run_dir, self.kept, now, resume=resume)
+        undo.callback(give_back, run, begun=not events)
+        return run, events, None
+
+    def _map(
+        self, built: tuple[Topology, MapConfig] | None, run: RunDirectory | None, events: Events
+    ) -> tuple[Topology, MapConfig, LivePlaces | None]:
+        """Return the places, their configuration, and what follows a map that changes."""
+        config, live = self.config, None
         start: Mapping[str, Any] = events[0] if events else {}
         as_begun = as_begun_with(config.map, start)
+        topology: Topology
         if built is None:
-            live = _first_map(replace(config, map=as_begun), run, first, goes_on=bool(events))
+            live = _first_map(replace(config, map=as_begun), run, self.first, goes_on=bool(events))
             topology = live.topology
             origin = config.map.origin or (0.0, 0.0)
             settled = replace(config.map, spacing=live.config.spacing, origin=origin)
@@ -208,7 +246,6 @@ def _build(
                 topology, settled = build_settled(as_begun)
             # A map that grows may have room later.
             check_radius(topology, config.drive.turn_radius)
-        places = mark_of_places(topology)
         if run is not None and events:
             try:
                 check_places(start, topology, run.path)
@@ -216,36 +253,71 @@ def _build(
                 raise _NotRestored(str(error)) from error
         if config.drive.turn_radius > 0.0 and topology.roads:
             logger.info("drive.turn_radius has no effect on roads: their geometry has the curves")
-        budget, back_to_start = _budget(config, topology)
+        return topology, settled, live
+
+    def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
+        """Return the belief that the mission begins with.
+
+        Of a belief over kernels the run directory says which file it is, and has a copy.
+        """
+        belief = self.config.belief
+        if belief.model is None:
+            return belief
+        if run is None:
+            belief = with_mark(belief)
+        else:
+            belief = from_mapping(BeliefConfig, run.config["belief"], path="belief")
+        self.kept = {**self.kept, "belief": to_mapping(belief)}
+        return belief
+
+    def _engine(
+        self, topology: Topology, policy: Policy, belief: BeliefConfig, run: RunDirectory | None
+    ) -> tuple[SensingLoop, MapMatcher]:
+        config = self.config
         matcher = MapMatcher(topology, config.mission.snap_distance)
-        belief, kept = _belief_of(config, kept, run)
         of_run = None if run is None else run.path
+        self.budget, self.back_to_start = _budget(config, topology)
         loop = SensingLoop(
             topology,
             belief_on(belief, topology, drift_of(policy), run_dir=of_run),
             policy,
-            budget=Budget(readings=budget.readings),
+            budget=Budget(readings=self.budget.readings),
             seed=config.seed,
             limit=plan_limit(config.limit.seconds, config.limit.expansions),
             retries=config.mission.retries,
+            snap_distance=matcher.snap_distance,
             speed=config.probe.own_speed,
             turn_radius=config.drive.turn_radius,
             aim=config.budget.aim(),
-            clock=clock,
+            clock=self.clock,
         )
-        loop.snap_distance = matcher.snap_distance
-        known = NOTHING if scenario is None else known_of(kept)
-        unit = config.reading.unit or known.unit
-        exports = config.mission.export if driver == "ros" and run is not None else ()
-        check_exports(exports, topology)
-        recorder = Recorder(run, kept, known=known, unit=unit, driver=driver, exports=exports)
+        return loop, matcher
+
+    def _recorder(
+        self,
+        undo: contextlib.ExitStack,
+        run: RunDirectory | None,
+        earlier: EarlierRun | None,
+        loop: SensingLoop,
+    ) -> Recorder:
+        config = self.config
+        known = NOTHING if self.scenario is None else self.known_of(self.kept)
+        self.unit = config.reading.unit or known.unit
+        exports = config.mission.export if self.driver == "ros" and run is not None else ()
+        check_exports(exports, loop.topology)
+        recorder = Recorder(
+            run, self.kept, known=known, unit=self.unit, driver=self.driver, exports=exports
+        )
         undo.callback(recorder.close)
         if earlier is not None:
             recorder.is_written = earlier.has
         recorder.regret = regret_of(
-            loop, known.truth, kept.get("seek"), probes=max(1, len(config.probes))
+            loop, known.truth, self.kept.get("seek"), probes=max(1, len(config.probes))
         )
-        reading = replace(config.reading, unit=unit)
+        return recorder
+
+    def _mission(self, loop: SensingLoop, matcher: MapMatcher, recorder: Recorder) -> Mission:
+        config, clock = self.config, self.clock
         step_clock = StepClock(clock)
 
         def probe(name: str) -> ProbeState:
@@ -255,7 +327,7 @@ def _build(
                 matcher,
                 PoseTrack(config.pose.max_age, config.pose.history),
                 coverage=config.mission.coverage,
-                reading=reading,
+                reading=replace(config.reading, unit=self.unit),
                 pose=config.pose,
                 clock=step_clock,
                 running=clock,
@@ -266,19 +338,18 @@ def _build(
                 loop,
                 ingestion,
                 config.mission,
-                arrival_radius=_radius(config, scenario, matcher),
-                purse=replace(budget, readings=None),
+                arrival_radius=_radius(config, self.scenario, matcher),
+                purse=replace(self.budget, readings=None),
                 clock=clock,
                 journal=journal,
                 ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
-                back_to_start=back_to_start,
+                back_to_start=self.back_to_start,
             )
 
-        probes = [probe(name) for name in config.probes or ("",)]
         capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
         mission = Mission(
             loop,
-            probes,
+            [probe(name) for name in config.probes or ("",)],
             Inbox(max(1000, capacity)),
             config.mission,
             clock=clock,
@@ -287,22 +358,17 @@ def _build(
             step_clock=step_clock,
         )
         mission.decisions.consulting = _consulting(config, loop, recorder)
-        if live is not None:
-            mission.map = LiveMap(live, belief, drift_of(policy), of_run)
-        parts = MissionComponents(mission, recorder, matcher, belief, settled, places)
-        if events:
-            try:
-                MissionRestorer(mission, recorder).run(events)
-            except Exception as error:
-                what = (
-                    error if isinstance(error, RunError) else f"cannot be gone on with: {error!r}"
-                )
-                msg = f"{config.run_dir if run is None else run.path}: {what}"
-                raise _NotRestored(msg) from error
-        found = worked_out(config.map, settled)
-        recorder.begin(events, {**({"map": found} if found else {}), "places": places})
-        undo.pop_all()
-        return parts
+        return mission
+
+    def _restore(self, mission: Mission, recorder: Recorder, events: Events) -> None:
+        """Bring a mission to where its journal ends. Raises _NotRestored."""
+        try:
+            MissionRestorer(mission, recorder).run(events)
+        except Exception as error:
+            what = error if isinstance(error, RunError) else f"cannot be gone on with: {error!r}"
+            where = self.config.run_dir if recorder.run is None else recorder.run.path
+            msg = f"{where}: {what}"
+            raise _NotRestored(msg) from error
 
 
 def _first_map(
@@ -322,22 +388,6 @@ def _first_map(
     if run is not None:
         keep_map(run.path, 1, first.found)
     return first.places
-
-
-def _belief_of(
-    config: ActiveSensingConfig, kept: dict[str, Any], run: RunDirectory | None
-) -> tuple[BeliefConfig, dict[str, Any]]:
-    """Return the belief that the mission begins with, and the configuration that says so.
-
-    Of a belief over kernels the run directory says which file it is, and has a copy.
-    """
-    if config.belief.model is None:
-        return config.belief, kept
-    if run is None:
-        belief = with_mark(config.belief)
-    else:
-        belief = from_mapping(BeliefConfig, run.config["belief"], path="belief")
-    return belief, {**kept, "belief": to_mapping(belief)}
 
 
 def _consulting(
@@ -393,20 +443,6 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
         section = "reading" if scenario is None else "field"
         kept[section] = {**kept.get(section, {}), "unit": unit}
     return kept
-
-
-def _usual(config: ActiveSensingConfig, scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults of all that `_effective` returns, as far as there are any."""
-    own = defaults_of(ActiveSensingConfig)
-    found = {**scenario, **{section: own[section] for section in _SECTIONS}}
-    for section in ("probe", "expert"):
-        found[section] = {**scenario.get(section, {}), **own[section]}
-    found["policy"] = {}
-    with contextlib.suppress(ActiveSensingError):
-        factory: Any = policies.factory(str(config.policy.get("name")))
-        if isinstance(factory, type) and is_dataclass(factory):
-            found["policy"] = defaults_of(factory)
-    return found
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:

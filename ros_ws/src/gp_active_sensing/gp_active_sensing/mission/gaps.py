@@ -59,8 +59,9 @@ class JournalGaps:
         loop.decisions += stage - mission.decisions.stage - 1
         if mission.state != "running":  # no decision is taken otherwise
             mission.state, mission.reason = "running", ""
-        if (left := event.left) is None:  # of an older version
-            return
+        if (left := event.left) is None:
+            msg = "it does not say what was left of the budget"
+            raise ValueError(msg)
         if left.readings is not None and loop.remaining.readings is not None:
             loop.spent += max(0, loop.remaining.readings - left.readings)
         loop.remaining = replace(loop.remaining, readings=left.readings)

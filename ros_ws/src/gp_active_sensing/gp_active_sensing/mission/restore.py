@@ -188,7 +188,7 @@ class MissionRestorer:
                 self._asked = None  # it may have been answered
                 self._gaps.note(event)
             case _:
-                pass  # how a process began or ended, or of another version: nothing follows
+                pass  # how a process began or ended: nothing follows
 
     def _probe(self, event: Event) -> ProbeState:
         return self._named(event.probe)
@@ -218,8 +218,7 @@ class MissionRestorer:
 
     def _ask(self, event: DecisionAsked) -> None:
         probe = self._probe(event)
-        if event.where is not None:  # not in journals of version 0.1
-            self._whereabouts(probe, event.where)
+        self._whereabouts(probe, event.where)
         probe.at = event.at
         probe.homeward.note_start(probe.at)
         self._mission.decisions.round = set(event.waiting)
@@ -303,7 +302,7 @@ class MissionRestorer:
         if not 0 <= place < self._mission.loop.topology.n:
             msg = "no such place"
             raise ValueError(msg)
-        if event.stamp_ns is None:  # as in simulated missions of version 0.1
+        if event.stamp_ns is None:
             msg = "it does not say when"
             raise ValueError(msg)
         # As it was: how often a visit is repeated may be changed while a mission runs.
@@ -361,7 +360,7 @@ class MissionRestorer:
 
     def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
         """Record how far a probe has come; what it drives from there on is counted."""
-        if where is None:  # as in simulated missions of version 0.1
+        if where is None:
             msg = "it does not say where the probe is"
             raise ValueError(msg)
         probe.ingestion.metres = where.odometer

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
-from gp_active_sensing.config import from_mapping, to_mapping, with_defaults
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
@@ -47,7 +46,6 @@ def choose_run(
     now: datetime,
     *,
     resume: bool,
-    usual: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[RunDirectory | None, Events]:
     """Return the run directory and the events of the mission to go on with ([] for a new one).
 
@@ -56,7 +54,6 @@ def choose_run(
         config: what the mission runs with.
         now: of the calendar, for a name.
         resume: go on with a mission that is not over.
-        usual: defaults: what a key counts as that the version did not know which began a mission.
 
     Raises:
         RunError: a directory that cannot be used: it holds a mission that is over, one of another
@@ -65,14 +62,14 @@ def choose_run(
     if not run_dir:
         return None, []
     if run_dir != AUTO:
-        return _named(Path(run_dir), config, usual, resume=resume)
+        return _named(Path(run_dir), config, resume=resume)
     folder = runs_folder()
     begun = _begun(folder)
     for mission in begun if resume else ():
         if mission.closed:
             continue
         try:
-            run, events = _named(mission.path, config, usual, resume=True)
+            run, events = _named(mission.path, config, resume=True)
         except _AnotherMission as error:
             logger.info("passed over: %s", error)
             continue
@@ -146,15 +143,13 @@ def _new_name(folder: Path, now: datetime) -> Path:
     return unused(folder / f"{now:%Y%m%dT%H%M%S}")
 
 
-def _named(
-    path: Path, config: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool
-) -> tuple[RunDirectory, Events]:
+def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
     if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
         return _created(path, config), []
     with _said():
         run = RunDirectory.begin_again(path)
     try:
-        return run, _events(run, config, usual)
+        return run, _events(run, config)
     except RunError:
         run.close()
         raise
@@ -202,7 +197,7 @@ def _said() -> Iterator[None]:
         raise _AnotherMission(msg) from error
 
 
-def _events(run: RunDirectory, config: Mapping[str, Any], usual: Mapping[str, Any]) -> Events:
+def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     """Return the events of the mission in a directory, if it is to be gone on with."""
     path = run.path
     run.repair()
@@ -219,8 +214,7 @@ def _events(run: RunDirectory, config: Mapping[str, Any], usual: Mapping[str, An
         stored = run.config.get("belief")
         if isinstance(stored, Mapping):
             config["belief"] = to_mapping(as_begun(_belief_of(config), stored, path))
-    then = with_defaults(run.config, config, usual)
-    other = sorted(differences(json_ready(then), json_ready(config)))
+    other = sorted(differences(json_ready(run.config), json_ready(config)))
     if other:
         msg = (
             f"run_dir: {path} holds a mission of another configuration; different: "

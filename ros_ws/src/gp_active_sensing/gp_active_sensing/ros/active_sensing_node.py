@@ -18,7 +18,6 @@ from gp_active_sensing.sim.world import known_of
 
 require_ros_in(__name__)
 
-from gp_active_sensing.config import defaults_of
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError
 from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.config import ActiveSensingConfig
@@ -37,7 +36,7 @@ from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import asking_of, visits_of
-from gp_active_sensing.sim.scenario import Scenario, with_policy
+from gp_active_sensing.sim.scenario import with_policy
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.map_topic import MapTopic
@@ -231,7 +230,6 @@ class ActiveSensingNode(GuardedNode):
             config,
             self._scenario,
             known_of=known_of,
-            usual=defaults_of(Scenario),
             first=first,
         )
         if parts.recorder.run is not None and not parts.recorder.earlier:
