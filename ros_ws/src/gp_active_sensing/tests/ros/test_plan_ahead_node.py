@@ -64,9 +64,7 @@ def prepared(
 
 def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    node, probe, policy = prepared(
-        ros, "budget.readings:=5", f"run_dir:={run}"
-    )
+    node, probe, policy = prepared(ros, "budget.readings:=5", f"run_dir:={run}")
     ahead = node.mission.probe.ahead
     for number in range(1, 5):
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")

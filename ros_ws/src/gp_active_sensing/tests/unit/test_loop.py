@@ -150,15 +150,6 @@ def test_a_place_without_readings_is_retried_then_set_aside(caplog) -> None:
     assert first not in loop.set_aside
 
 
-def test_horizon_beyond_the_budget_is_said_once(caplog) -> None:
-    loop = make("bal", budget=Budget(readings=2))
-    with caplog.at_level(logging.INFO):
-        for _ in range(3):
-            plan = loop.ask(0)
-    assert plan.horizon == 2
-    assert caplog.text.count("looking ahead 2") == 1
-
-
 def test_decisions_depend_on_the_seed_and_their_number_only() -> None:
     def drive(loop: SensingLoop) -> list[int]:
         at, places = 0, []
@@ -186,13 +177,6 @@ def test_a_probe_off_the_map_and_a_belief_that_does_not_fit_are_errors() -> None
     other = build_belief(BeliefConfig(length_scales=(1.0,)), np.zeros((3, 1)))
     with pytest.raises(ValueError, match=r"3 places, map .* has 20"):
         SensingLoop(loop.topology, other, loop.policy)
-
-
-def test_limits_must_not_be_negative() -> None:
-    with pytest.raises(ValueError, match="seconds must be zero or more"):
-        PlanLimit(seconds=-1.0)
-    with pytest.raises(ValueError, match="expansions must be zero or more"):
-        PlanLimit(expansions=-1)
 
 
 @pytest.mark.parametrize(("speed", "places"), [(0.5, 1), (1.0, 2), (4.0, 10)])
@@ -296,15 +280,6 @@ def test_the_last_readings_are_kept_for_where_the_probe_is_going() -> None:
     assert loop.tell([Reading(0, place, 1.0) for place in (9, 10, 5, 6)]).new_places == (9, 5, 6)
 
 
-def test_without_an_end_place_nothing_changes_on_the_last_plan() -> None:
-    loop = make("random", budget=Budget(1))
-    loop.tell([Reading(0, 19, 1.0)])
-    plan = loop.ask(19)
-    assert (plan.waypoint, plan.path) == (None, ())
-    assert not loop.returning_home
-    assert loop.tell([Reading(0, 3, 1.0)]).accepted == 1
-
-
 def test_a_restart_on_the_way_home_reads_no_more_than_without() -> None:
     loop = make("random", budget=Budget(1, end=0))
     loop.tell([Reading(0, 19, 1.0)])
@@ -324,11 +299,6 @@ def test_a_foreseen_plan_must_fit_with_the_way_home() -> None:
     assert not loop.fits(plan, after=Cost(2.1, 2.1))
     loop.remaining = Budget(0, metres=12.0)
     assert not loop.fits(plan)
-
-
-def test_no_such_end_place() -> None:
-    with pytest.raises(PlanningError, match="end place 20; map 'grid' has places 0 … 19"):
-        make(budget=Budget(end=20))
 
 
 def test_a_snapshot_has_promises_of_its_own() -> None:

@@ -79,14 +79,6 @@ def test_what_was_read_since_makes_the_choice_worthless(loop: SensingLoop) -> No
     assert Listed.asked[-1] == ("one", (1,), (3,))
 
 
-def test_more_readings_of_places_that_are_known_change_nothing(loop: SensingLoop) -> None:
-    loop.tell([Reading(0, 9, 1.0)])
-    loop.ask(0, probe="a", waiting={"b": 1})
-    loop.tell([Reading(1, 9, 1.1)])
-    assert loop.ask(1, probe="b", pending=(3,)).waypoint == 7
-    assert len(Listed.asked) == 1
-
-
 def test_a_probe_that_moved_on_or_cannot_get_there_is_decided_for_alone(loop: SensingLoop) -> None:
     loop.ask(0, probe="a", waiting={"b": 1, "c": 2})
     assert loop.ask(5, probe="b", pending=(3,)).waypoint == 3
@@ -157,12 +149,3 @@ def test_an_expert_costs_nothing(loop: SensingLoop) -> None:
     assert loop.counts["expert_rejected_unknown_location"] == 1
     mean, _ = loop.belief.predict(np.array([3]))
     assert mean[0] > 0.1
-
-
-def test_policies_without_an_expert_ask_nothing(loop: SensingLoop) -> None:
-    assert loop.queries() == ()
-
-
-def test_places_that_are_not_on_the_map(loop: SensingLoop) -> None:
-    with pytest.raises(ValueError, match="stands at place 20"):
-        loop.ask(0, waiting={"b": 20})

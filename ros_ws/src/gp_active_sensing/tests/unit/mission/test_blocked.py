@@ -78,24 +78,6 @@ def test_a_place_that_is_blocked_again_and_again_is_set_aside() -> None:
     assert rig.sent == [first, first]
 
 
-def test_a_blocked_place_that_is_read_all_the_same_is_not_waited_for() -> None:
-    rig = Rig(grid(2), drive_timeout=10.0, block_seconds=1000.0)
-    first = under_way(rig)
-    stand(rig, 2.0, 12.0, 0.0)
-    assert rig.mission.state == "running"
-    drive_to(rig, 20.0, first)
-    assert rig.mission.state == "ended"
-    assert rig.loop.blocked == set()
-
-
-def test_nothing_is_blocked_where_it_is_switched_off() -> None:
-    rig = Rig(grid(3), drive_timeout=0.0)
-    first = under_way(rig)
-    stand(rig, 2.0, 400.0, 0.0)
-    assert rig.sent == [first]
-    assert rig.loop.blocked == set()
-
-
 def test_what_was_driven_in_vain_is_taken_off_the_budget() -> None:
     rig = Rig(grid(4), budget=Budget(metres=200.0), drive_timeout=10.0)
     first = under_way(rig)
@@ -118,18 +100,6 @@ def test_a_probe_that_waits_for_a_reading_is_not_blocked() -> None:
     stand(rig, 2.0, 60.0, float(x), float(y))
     assert rig.loop.blocked == set()
     assert rig.sent == [target]
-
-
-def test_a_slow_probe_is_not_blocked() -> None:
-    rig = Rig(chain(), drive_timeout=30.0)
-    rig.mission.start()
-    rig.pose(1.0, 100.0)
-    rig.step(1.0)
-    assert rig.sent == [place(rig.topology, "a2")]
-    for t in range(2, 400):  # a quarter of a metre a second
-        rig.pose(t, 100.0 + 0.25 * t)
-        rig.step(t)
-    assert rig.loop.blocked == set()
 
 
 def test_a_detour_leads_away_at_first_and_is_not_blocked() -> None:
@@ -201,15 +171,6 @@ def test_a_place_reported_as_unreachable_is_replaced_at_once() -> None:
     assert len(rig.sent) == 2
 
 
-def test_unreachable_is_refused_where_nothing_is_driven_to() -> None:
-    rig = Rig(grid(3))
-    assert rig.mission.unreachable() == "no place is being driven to"
-    under_way(rig)
-    rig.mission.pause()
-    assert rig.mission.unreachable() == "no place is being driven to"
-    assert "no place" in rig.mission.unreachable("probe_7")
-
-
 def test_an_answer_of_before_does_not_lead_to_the_blocked_place() -> None:
     """A place is blocked for one decision, and the next is already being computed."""
     rig = Rig(grid(5))
@@ -241,22 +202,6 @@ def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
     rig.pose(5.0, 199.0)
     rig.step(5.0)
     assert rig.sent == [target, place(rig.topology, "a3")]
-
-
-def test_by_radius_a_place_that_was_read_and_is_not_reached_is_done_in_the_end() -> None:
-    rig = Rig(chain(), arrival="radius", drive_timeout=20.0)
-    rig.mission.start()
-    rig.pose(0.5, 100.0)
-    rig.step(1.0)
-    for t, x in ((2, 120.0), (3, 140.0), (4, 160.0)):
-        rig.pose(t, x)
-    rig.reading(4.0)
-    rig.step(4.0)
-    stand(rig, 5.0, 30.0, 160.0)
-    assert rig.loop.blocked == set()
-    assert rig.probe.stages.number == 2
-    (stage, *_) = rig.probe.stages.unrecorded
-    assert stage.value == 1.0
 
 
 # -- after a restart -------------------------------------------------------------------------------

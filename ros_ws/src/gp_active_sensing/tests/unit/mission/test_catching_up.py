@@ -66,23 +66,6 @@ def test_it_is_used_in_pieces_between_which_a_command_may_come(
     assert len(woken) == 4, "the next piece does not wait for a message"
 
 
-def test_a_reading_goes_on_waiting_for_a_pose_in_a_later_piece() -> None:
-    rig = Rig(grid(), taking=CATCHING_UP, inbox=5000)
-    for i in range(BATCH - 1):
-        rig.pose(1.0 + 0.001 * i, 0.0)
-    rig.reading(1.5)
-    rig.pose(1.5, 20.0)
-    while len(rig.mission.inbox):
-        rig.step(10.0)
-    rig.seconds = CATCH_UP_SECONDS
-    rig.step(10.0)
-    assert (rig.ingestion.waiting, rig.ingestion.catch_up.waiting) == (1, 1)
-    rig.seconds += 1.0  # a busy machine
-    rig.reading(10.0)
-    rig.step(10.0)
-    assert rig.observed == ["c2r0"]
-
-
 def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
     """Its reading lies behind many poses from the place that it was sent to."""
     rig = Rig(grid(), arrival_radius=2.0, reading_timeout=0.5, inbox=5000)

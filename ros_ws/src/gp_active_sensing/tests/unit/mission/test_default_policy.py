@@ -5,22 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.plan_ahead import foresee
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
-from gp_active_sensing.records.run_directory import (
-    RunDirectory,
-)
-from gp_active_sensing.replay.options import ReplayDefaults, ReplayOptions, settled
+from gp_active_sensing.replay.options import ReplayOptions, settled
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import scenario_from_mapping
-from gp_active_sensing.types import PlanLimit
-from tests.unit.mission.missions import Drive, Killed
 
 GRID = {"kind": "grid", "columns": 6, "rows": 4, "spacing": 10.0, "speed": 5.0}
 FORGETS = {"drift": {"kind": "injection", "doubling": 30.0, "forget_after": 27.0}}
@@ -107,17 +100,6 @@ def test_a_probe_that_is_driven_for_ever_is_always_sent_on() -> None:
     assert len(set(goals)) >= 20, "of 24 places"
 
 
-def test_it_is_planned_ahead_for_what_may_be_read() -> None:
-    built = scenario({"budget": {"metres": 200.0}})
-    world = build_world(built)
-    loop = build_loop(built, world.topology)
-    goal = loop.ask(world.start).waypoint
-    assert goal is not None
-    found = foresee(loop, goal, samples=3, limit=PlanLimit(expansions=5))
-    assert found is not None
-    assert all(plan is not None and plan.waypoint not in (None, goal) for plan in found.plans)
-
-
 def test_where_the_probe_drives_where_it_likes_it_is_told_a_place() -> None:
     """As in a replay: no budget, and the next decision is asked for from somewhere else."""
     built = scenario({"budget": {}})
@@ -130,37 +112,3 @@ def test_where_the_probe_drives_where_it_likes_it_is_told_a_place() -> None:
         reading = world.sensor.read(place, 0, visit)
         assert reading is not None
         loop.tell([reading])
-
-
-def test_what_is_recorded_says_which_policy_it_was(tmp_path: Path) -> None:
-    """So a mission that began with another default goes on as it was."""
-    drive = Drive(tmp_path / "run", policy=dict(DEFAULT_POLICY))
-    drive.start()
-    for _ in range(30):
-        drive.step()
-    drive.kill()
-    config = dict(RunDirectory.open(tmp_path / "run").config)
-    assert config["policy"] == dict(DEFAULT_POLICY)
-    before = scenario({"policy": {"name": "bal", "horizon": 2}}).to_mapping()
-    assert before["policy"]["name"] == "bal"
-    own = {"map": GRID, "policy": {"name": "bal", "horizon": 2}}
-    again, _ = settled(ReplayOptions(), ReplayDefaults(own, None, {}), {}, follow=False)
-    assert again.policy == {"name": "bal", "horizon": 2}
-
-
-def test_killed_and_started_again_it_is_the_same_mission(tmp_path: Path) -> None:
-    outcomes = []
-    for die_at in (None, 5):
-        drive = Drive(tmp_path / str(die_at), policy=dict(DEFAULT_POLICY), dropout=0.2)
-        drive.die_at = die_at
-        drive.start()
-        try:
-            drive.run()
-        except Killed:
-            drive.kill()
-            drive.start()
-            drive.run()
-        outcomes.append(drive.outcome())
-    assert outcomes[0][0] == outcomes[1][0]
-    np.testing.assert_array_equal(outcomes[0][1], outcomes[1][1])
-    np.testing.assert_allclose(outcomes[0][2], outcomes[1][2], rtol=1e-12)

@@ -13,12 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts import ModelExpert
-from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
-from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
@@ -105,29 +101,10 @@ def test_what_is_not_waited_for_is_used_late(tmp_path: Path) -> None:
         assert decision["stamp_ns"] == query["stamp_ns"]
 
 
-def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:
-    faulty = {**MODEL, "nan": 0.4, "wrong": 0.4}
-    events, expert = played(tmp_path / "run", expert=faulty, seed=8)
-    assert set(expert["rejected"]) == {"not_finite", "not_asked"}
-    assert expert["used"] == len(of(events, "answer"))
-    assert expert["used"] + sum(expert["rejected"].values()) == 18
-    assert of(events, "status")[-1]["expert"] == expert["rejected"]
-
-
 def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
     stations = {**MODEL, "kind": "stations", "stations": ["2", "9"]}
     events, _ = played(tmp_path / "run", expert=stations)
     assert {place for e in of(events, "query") for place in e["places"]} == {2, 9}
-
-
-def test_a_second_probe_answers_after_its_way(tmp_path: Path) -> None:
-    probe = {"kind": "probe", "start": "0", "speed": 2.0, "timeout": 100.0, "noise_std": 0.1}
-    events, expert = played(tmp_path / "run", expert=probe)
-    assert expert["answered"] == expert["asked"] == 18
-    query, first, *_ = of(events, "query", "answer")
-    way = 1e-9 * (first["stamp_ns"] - query["stamp_ns"])
-    assert way % 5.0 == pytest.approx(0.0)  # cells of 10 m
-    assert sum(1e-9 * (e["stamp_ns"] - query["stamp_ns"]) > 5.0 for e in of(events, "answer")) > 9
 
 
 def test_other_policies_and_no_expert(tmp_path: Path) -> None:
@@ -135,16 +112,6 @@ def test_other_policies_and_no_expert(tmp_path: Path) -> None:
         events, expert = played(tmp_path / str(number), **sections)
         assert expert == {}
         assert not of(events, "query")
-
-
-def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
-    errors = []
-    for kind in ("model", "none"):
-        one = runner(expert={**MODEL, "kind": kind})
-        assert one.run(3600.0)
-        mean, _ = one.mission.loop.belief.predict()
-        errors.append(float(np.sqrt(np.mean((mean - one.truth.at(0.0)) ** 2))))
-    assert errors[0] < errors[1]
 
 
 def test_several_probes_share_the_answers(tmp_path: Path) -> None:
@@ -246,50 +213,6 @@ def test_an_answer_that_cannot_be_used_is_no_answer(more: dict[str, Any], reason
     assert waiting.decided == 1
 
 
-def test_a_place_that_nobody_asked_for() -> None:
-    waiting = Waiting()
-    other = next(p for p in range(12) if p not in waiting.places)
-    waiting.answer(other)
-    waiting.go()
-    assert waiting.consulting.rejected == {"not_asked": 1}
-
-
-def test_a_frame_with_a_slash_is_the_same_frame() -> None:
-    waiting = Waiting()
-    for place in waiting.places:
-        waiting.answer(place, frame="/map")
-    waiting.go()
-    assert waiting.decided == 1
-
-
-def test_places_that_cannot_be_asked_for_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    waiting = Waiting()
-    mission = waiting.one.mission
-    mission.pause()
-    mission.resume()
-    job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
-    assert isinstance(job, ExpertRequest)
-    mission.queried(job, [3, 99, 3, -1, 5])
-    assert waiting.consulting.books.places == (3, 5)
-    assert "asks for 5 places of which the expert can be asked for 2" in caplog.text
-    mission.queried(job, [7])  # once
-    assert waiting.consulting.books.places == (3, 5)
-
-
-def test_what_was_found_before_a_pause_is_not_asked() -> None:
-    waiting = Waiting()
-    mission = waiting.one.mission
-    mission.pause()
-    mission.resume()
-    job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
-    assert isinstance(job, ExpertRequest)
-    mission.pause()
-    mission.queried(job, [3])
-    mission.resume()
-    mission.queried(job, [3])
-    assert not waiting.consulting.books.open
-
-
 def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
     waiting = Waiting()
     first = waiting.places[0]
@@ -308,23 +231,6 @@ def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
     assert waiting.decided == 1
 
 
-def test_an_answer_when_the_mission_is_over_is_counted() -> None:
-    waiting = Waiting()
-    waiting.answer(waiting.places[0])
-    waiting.one.mission.stop("enough")
-    assert waiting.consulting.books.counts["used"] == 1  # what had come by then
-    waiting.answer(waiting.places[1])
-    waiting.go()
-    assert waiting.consulting.rejected == {"mission_over": 1}
-
-
-def test_answers_where_nobody_asks() -> None:
-    one = runner(policy={"name": "ie"})
-    one.mission.inbox.put(RawAnswer(SECOND, "map", 0.0, 0.0, 1.0, 1.0), 0.0)
-    one.step()
-    assert one.mission.rejected == {"unknown_probe": 1}
-
-
 def test_nothing_is_planned_ahead() -> None:
     what = scenario(GRID, policy=ASKING, expert=MODEL)
     one = SimulationRunner(what, parameters={"plan_ahead": True})
@@ -338,23 +244,6 @@ def test_a_spent_budget_asks_nobody(tmp_path: Path) -> None:
     events, _ = played(tmp_path / "run", budget={"readings": 2})
     assert len(of(events, "query")) == len(of(events, "decision")) == 2
     assert len(of(events, "asked")) == 3
-
-
-def test_another_time_out_while_it_waits() -> None:
-    waiting = Waiting()
-    before = from_mapping(ActiveSensingConfig, {"map": {"kind": "grid", "columns": 4, "rows": 3}})
-    now = replace(before, expert=replace(before.expert, timeout=1.0))
-    adjust(waiting.one.parts, before, now)
-    waiting.go(1.0)
-    assert waiting.decided == 1
-
-
-def test_stations_that_are_not_on_the_map() -> None:
-    with pytest.raises(ConfigError, match=r"expert\.stations\[0\]: no place 'harbour'"):
-        SimulationRunner(
-            scenario(GRID, policy=ASKING),
-            parameters={"expert": {"ask": True, "stations": ["harbour"]}},
-        )
 
 
 # -- killed ---------------------------------------------------------------
@@ -405,28 +294,6 @@ def same(one: Drive, other: Drive) -> None:
     assert one.decided == other.decided
     np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
     np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
-
-
-def test_killed_at_any_moment_sparq_takes_the_same_decisions(tmp_path: Path) -> None:
-    """Its belief drifts and it visits again; each answer is there before the kill, or lost."""
-    policy = {"name": "sparq_gp_ucb", "step": 30.0}
-    plain = AskedDrive(tmp_path / "straight", policy=policy)
-    plain.start()
-    plain.run()
-    assert max(map(len, plain.questions)) > 2
-    for number in range(0, 12, 2):
-        drive = AskedDrive(tmp_path / f"killed{number}", policy=policy)
-        drive.die_at = number
-        drive.start()
-        with pytest.raises(Killed):
-            drive.run()
-        drive.kill()
-        drive.start()
-        drive.run()
-        # What follows the kill happens a tenth of a second later: what is old is older by that.
-        assert plain.decided == drive.decided
-        for one, other in zip(plain.outcome()[1:], drive.outcome()[1:], strict=True):
-            np.testing.assert_allclose(one, other, atol=0.02)
 
 
 @pytest.mark.slow
@@ -493,19 +360,6 @@ def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path)
         drive.start()
         drive.run()
         same(plain, drive)
-
-
-def test_rejections_are_counted_over_a_restart(tmp_path: Path) -> None:
-    drive = AskedDrive(tmp_path / "run")
-    drive.start()
-    mission = drive.built.mission
-    mission.inbox.put(RawAnswer(SECOND, "map", 0.0, 0.0, math.nan, 1.0), 0.0)
-    for _ in range(15):
-        drive.step()
-    drive.kill()
-    drive.start()
-    assert drive.built.mission.consulting is not None
-    assert drive.built.mission.consulting.rejected == {"not_finite": 1}
 
 
 def test_a_pause_before_the_kill_is_a_question_given_up(tmp_path: Path) -> None:

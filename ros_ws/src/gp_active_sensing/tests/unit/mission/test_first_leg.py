@@ -12,8 +12,7 @@ import pytest
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.missions import SECOND, Drive
-from tests.unit.mission.teams import Team
-from tests.unit.mission.worlds import Rig, chain, grid
+from tests.unit.mission.worlds import Rig, grid
 
 FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
 
@@ -43,18 +42,6 @@ def test_no_waypoint_goes_out_and_the_reason_names_both_positions(
     assert not [e for e in rig.events if e["event"] == "decision"]
 
 
-def test_resume_looks_again() -> None:
-    rig = far_away()
-    assert rig.mission.resume() == ""
-    rig.step(2.0)
-    assert (rig.mission.state, rig.sent) == ("paused", [])
-    rig.pose(3.0, 20.0)
-    assert rig.mission.resume() == ""
-    rig.step(3.0)
-    assert rig.mission.state == "running"
-    assert len(rig.sent) == 1
-
-
 def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None:
     rig = far_away()
     changes.set_config(rig.mission, replace(rig.config, first_leg=4000.0))
@@ -62,15 +49,6 @@ def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None
     rig.step(2.0)
     assert rig.mission.state == "running"
     assert len(rig.sent) == 1
-
-
-def test_a_shorter_one_may_be_asked_for() -> None:
-    rig = Rig(chain(), first_leg=50.0)
-    rig.mission.start()
-    rig.pose(1.0, 150.0, 400.0)
-    rig.step(1.0)
-    assert rig.mission.state == "paused"
-    assert "more than mission.first_leg of 50 m" in rig.mission.reason
 
 
 def test_only_the_first_leg_counts() -> None:
@@ -86,23 +64,6 @@ def test_only_the_first_leg_counts() -> None:
     rig.step(2.0)
     assert len(rig.sent) > 1
     assert rig.mission.state == "running"
-
-
-def test_whoever_drives_where_it_likes_is_not_held_up() -> None:
-    rig = far_away(follow="probe")
-    assert rig.mission.state == "running"
-
-
-def test_of_several_probes_the_one_is_named() -> None:
-    team = Team(("a", "b"))
-    team.put("a", 0, read=False)
-    team.step()
-    assert len(team.sent["a"]) == 1
-    team.mission.inbox.put(Pose(round(team.t * SECOND), "map", -900.0, 0.0, 0.0), team.t, "b")
-    team.step()
-    assert team.mission.state == "paused"
-    assert team.mission.reason.startswith("the first leg of b would be 9")
-    assert not team.sent.get("b")
 
 
 def test_a_node_that_is_started_again_is_still_paused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.util.files import read_lines
@@ -61,26 +60,6 @@ def test_many_events_share_one_look_at_the_disk(
     journal.close()
 
 
-def test_events_of_several_threads_are_whole_lines(run: RunDirectory) -> None:
-    journal = Journal(run, period=0.01)
-
-    def append(thread: int) -> None:
-        for number in range(200):
-            journal.append({"event": "reading", "thread": thread, "number": number})
-
-    threads = [threading.Thread(target=append, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    journal.close()
-    run.close()
-    events = run.events()
-    assert len(events) == 800
-    for thread in range(4):
-        assert [e["number"] for e in events if e["thread"] == thread] == list(range(200))
-
-
 def test_a_disk_that_cannot_be_asked_is_said_once_and_the_thread_lives(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -109,20 +88,6 @@ def test_a_disk_that_cannot_be_asked_is_said_once_and_the_thread_lives(
     journal.append({"event": "reading"})
     wait_until(lambda: not asked[-1], "a look that works")
     journal.close()
-
-
-def test_closing_says_when_the_disk_fails(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = Journal(run, period=60.0)
-    journal.append({"event": "start"})
-
-    def fsync(number: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(RunError, match="cannot put on disk: Input/output error"):
-        journal.close()
 
 
 def test_what_was_on_disk_at_a_power_cut_restarts_cleanly(

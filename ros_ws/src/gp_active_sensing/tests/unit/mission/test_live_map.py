@@ -18,8 +18,8 @@ from gp_active_sensing.mission.mission import GROWS
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.kept_maps import GridMap, kept_map
+from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology.kept_maps import kept_map
 from gp_active_sensing.topology.live import mark_of
 from tests.unit.mission.grids import (
     LARGER,
@@ -108,34 +108,6 @@ def test_a_probe_under_way_to_a_place_that_becomes_occupied_is_sent_elsewhere() 
     assert mission.probe.target != target
 
 
-def test_a_probe_whose_own_place_becomes_occupied_drives_on() -> None:
-    drive = drive_on(None, ROOM)
-    drive.start()
-    mission = drive.built.mission
-    steps(drive, 6)
-    here = mission.probe.standing()
-    assert here is not None
-    x, y = mission.loop.topology.positions[here].tolist()
-    spot = (x - 0.6, y - 0.6, x + 0.6, y + 0.6)
-    assert take(drive, house((-1.0, -1.0, 7.0, 7.0), taken=(spot,)))
-    drive.run()
-    assert mission.loop.belief.observed.sum() >= 15
-    assert mission.reason != "the budget of readings is spent"
-
-
-def test_the_same_places_change_nothing() -> None:
-    drive = drive_on(None)
-    drive.start()
-    topology = drive.built.mission.loop.topology
-    assert not take(drive, ROOM)
-    noisier = ROOM.grid.values.copy()
-    noisier[noisier == 0] = 3
-    grid = type(ROOM.grid)(noisier, ROOM.grid.resolution, ROOM.grid.origin)
-    assert mark_of(grid) != mark_of(ROOM.grid)
-    assert not take(drive, GridMap(grid, "map"))
-    assert drive.built.mission.loop.topology is topology
-
-
 def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -154,14 +126,6 @@ def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
     assert mission.loop.belief.observed.sum() == 30
 
 
-def test_a_map_of_somewhere_else_is_refused() -> None:
-    drive = drive_on(None)
-    drive.start()
-    assert not take(drive, house((100.0, 100.0, 120.0, 120.0)))
-    assert drive.built.mission.map is not None
-    assert "none of its" in drive.built.mission.map.problem
-
-
 def test_a_map_in_another_frame_is_refused_with_both_names() -> None:
     drive = drive_on(None)
     drive.start()
@@ -173,12 +137,6 @@ def test_a_map_in_another_frame_is_refused_with_both_names() -> None:
     other = drive_on(None, odd, map={**LIVE, "frame": "map"})
     with pytest.raises(MapError, match="in frame 'odom', and the mission in frame 'map'"):
         other.start()
-
-
-def test_the_first_map_says_the_frame_where_none_is_set() -> None:
-    drive = drive_on(None, house((-1.0, -1.0, 7.0, 7.0), frame="odom"))
-    drive.start()
-    assert drive.built.mission.loop.topology.frame == "odom"
 
 
 def test_without_a_map_there_is_no_mission_and_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -335,8 +293,3 @@ def test_two_probes_share_the_map() -> None:
 def test_a_topic_beside_what_it_replaces_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         MapConfig(**given)
-
-
-def test_a_map_by_topic_cannot_be_built_without_a_mission() -> None:
-    with pytest.raises(ConfigError, match="the map comes by topic map of a running system"):
-        build_topology(MapConfig(topic="map"))

@@ -38,20 +38,6 @@ def test_an_expected_road_does_not_win_from_far_away() -> None:
     assert roads.names[found.place] == "a2"
 
 
-def test_off_the_map() -> None:
-    matcher = MapMatcher(chain(), 30.0)
-    assert matcher.match(150.0, 31.0, 0.0) is None
-    assert matcher.match(150.0, 29.0, 0.0) is not None
-    assert matcher.match(math.nan, 0.0) is None
-
-
-def test_without_heading_the_nearest_is_taken() -> None:
-    roads = chain()
-    found = MapMatcher(roads).match(250.0, 3.0)
-    assert found is not None
-    assert roads.names[found.place] in ("a3", "b3")
-
-
 def test_points_of_a_grid() -> None:
     topology = grid(3, 3, spacing=10.0)
     matcher = MapMatcher(topology)

@@ -101,18 +101,6 @@ def test_it_can_be_cancelled_and_works_in_other_units() -> None:
 # -- one cell after another ------------------------------------------------------------------------
 
 
-def test_it_grows_cell_by_cell() -> None:
-    _, loop, plan = under_way()
-    grown = list(foresee_by_cell(loop, plan.waypoint, samples=3, limit=LIMIT))
-    assert [contingent.ready for contingent in grown] == [1, 2, 3]
-    first = grown[0]
-    assert [p is None for p in first.plans] == [False, True, True]
-    for number, value in enumerate(first.medians):
-        arrived = loop.snapshot()
-        arrived.tell([Reading(9, plan.waypoint, value)])
-        assert (take(arrived, first, value) is None) == (number > 0)
-
-
 def test_a_plan_is_interrupted_where_the_policy_looks_at_its_clock() -> None:
     """Also under a limit in expansions, where nothing else would make it look."""
     _, loop, plan = under_way(policy__alpha=0.0)
@@ -149,18 +137,6 @@ def test_another_place_read_on_the_way_was_not_foreseen() -> None:
     )
     loop.tell([Reading(9, plan.waypoint, value), Reading(10, other, 30.0)])
     assert take(loop, seen, value) is None
-
-
-def test_it_plans_for_the_noise_of_the_reading_to_come() -> None:
-    _, loop, plan = under_way()
-    seen = foresee(loop, plan.waypoint, samples=3, noise_variance=1e4, limit=LIMIT)
-    value = seen.medians[0]
-    asked = loop.snapshot()
-    asked.tell([Reading(9, plan.waypoint, value, 1e4)])
-    then = asked.ask(plan.waypoint, limit=LIMIT)
-    assert seen.plans[0].candidates == then.candidates
-    other = foresee(loop, plan.waypoint, samples=3, limit=LIMIT)
-    assert other.plans[0].candidates != then.candidates
 
 
 @pytest.mark.parametrize("transform", ["identity", "log"])

@@ -97,16 +97,6 @@ def test_the_stage_that_ended_is_handed_out_with_what_was_known_then() -> None:
     assert (rig.reports[-1].finished.number, rig.reports[-1].finished.foreseen) == (3, True)
 
 
-def test_a_stage_whose_report_was_not_made_is_handed_out_at_the_end() -> None:
-    rig = under_way()
-    arrive(rig, 3.0, median(rig), plan=False)
-    first = rig.mission.stop("shut down")
-    assert [stage.number for stage in first] == [1, 2]
-    assert rig.mission.claim(first[1])
-    assert not rig.mission.claim(first[1]), "by one thread only"
-    assert [stage.number for stage in rig.mission.stop("again")] == [1]
-
-
 def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
     rig = under_way(budget=4)
     t = 2.0
@@ -125,30 +115,11 @@ def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
 # -- computed ------------------------------------------------------------------------------------
 
 
-def test_a_reading_that_nobody_expected_is_planned_for() -> None:
-    rig = under_way()
-    arrive(rig, 3.0, 1000.0, plan=False)
-    assert rig.asked is not None
-    rig.plan()
-    assert decisions(rig)[-1]["foreseen"] is False
-
-
 @pytest.mark.parametrize("cell", range(SAMPLES))
 def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
     rig = under_way(cells=2)
     arrive(rig, 3.0, median(rig, cell), plan=False)
     assert (rig.asked is None) == (cell < 2)
-
-
-def test_without_planning_ahead_nothing_is_asked_for() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
-    arrive(rig, 2.0, 5.0)
-    rig.step(2.1)
-    assert rig.asked_ahead is None
-    assert rig.mission.probe.ahead.progress == ""
 
 
 # -- given up ------------------------------------------------------------------------------------
@@ -175,25 +146,6 @@ def test_it_is_cancelled_when_the_mission_does_not_go_on(how: str) -> None:
     rig.foresee()
     assert rig.mission.probe.ahead.contingent is None, "an answer that comes late is not used"
     assert rig.mission.probe.ahead.progress == ""
-
-
-def test_after_a_pause_it_is_begun_anew() -> None:
-    rig = under_way()
-    value = median(rig)
-    rig.mission.pause()
-    assert rig.mission.probe.ahead.contingent is None
-    rig.mission.resume()
-    rig.step(2.5)
-    rig.foresee()
-    arrive(rig, 3.0, value, plan=False)
-    assert rig.asked is None
-
-
-def test_the_arrival_cancels_what_is_not_ready() -> None:
-    rig = under_way(cells=None)
-    job = asked_for(rig)
-    arrive(rig, 3.0, 5.0)
-    assert job.cancelled()
 
 
 def test_a_place_read_on_the_way_makes_it_begin_anew() -> None:
@@ -223,19 +175,6 @@ def test_a_waypoint_that_gives_no_reading_is_planned_from_anew() -> None:
     assert rig.loop.set_aside == {target}
     assert decisions(rig)[-1]["foreseen"] is False
     assert rig.sent[-1] != target
-
-
-def test_it_plans_with_the_noise_that_readings_bring_along() -> None:
-    rig = Rig(grid(5), ahead=SAMPLES)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
-    x, y = rig.topology.positions[rig.mission.plan.waypoints[0]]
-    rig.pose(2.0, float(x), float(y))
-    rig.reading(2.0, 5.0, variance=0.25)
-    rig.step(2.0)
-    rig.step(2.1)
-    assert asked_for(rig).noise_variance == 0.25
 
 
 def test_it_works_on_a_copy() -> None:

@@ -57,12 +57,6 @@ def test_the_pose_after_a_reading_counts_as_well_as_the_one_before() -> None:
     assert track(1.0, 9.0, max_age=1.0).at(5 * S) is None, "too far from both"
 
 
-def test_before_the_first_pose_there_is_none_and_none_will_come() -> None:
-    made = track(1.0)
-    assert made.at(round(0.9 * S)) is None
-    assert not made.may_come(round(0.9 * S))
-
-
 def test_a_late_pose_is_put_in_order() -> None:
     made = track(1.0, 3.0, max_age=5.0)
     assert made.add(pose(2.0, x=-7.0)) == "late"
@@ -80,20 +74,6 @@ def test_old_poses_are_forgotten() -> None:
     assert len(made) < 500
     assert made.at(round(499.9 * S)) is not None
     assert made.at(round(480.0 * S)) is None
-
-
-def test_however_fast_they_come_so_many_are_kept() -> None:
-    made = PoseTrack(1.0, 1000.0, capacity=100)
-    for i in range(5000):
-        made.add(pose(0.01 * i))
-    assert len(made) <= 100 + 257
-    assert made.newest == pose(49.99)
-
-
-def test_of_the_same_time_nothing_better_will_come() -> None:
-    made = track(1.0)
-    assert not made.may_come(S)
-    assert made.may_come(S + 1)
 
 
 def test_three_old_stamps_in_a_row_begin_the_track_again() -> None:

@@ -10,10 +10,8 @@ import pytest
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import World
-from gp_active_sensing.sim.robot import SimulatedRobot
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.world import way_to
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 from tests.unit.mission.worlds import Rig, chain, grid, place
@@ -155,30 +153,3 @@ def world(topology: Topology, start: int, budget: Budget) -> World:
     truth = GroundTruth(np.zeros(topology.n))
     sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
     return World(topology, truth, sensor, start, 10.0, budget=budget)
-
-
-def test_the_simulated_probe_takes_the_way_that_was_planned_with() -> None:
-    topology = grid(3, 3)
-    here = world(topology, 0, Budget(metres=100.0, end=8))
-    passed = np.zeros(9, dtype=np.bool_)
-    passed[[0, 1, 2, 5]] = True
-    route = way_to(here, 0, 8, passed)
-    assert route is not None
-    assert route.path == (1, 2, 5, 8), "known places, where that is no longer"
-    passed[1] = False
-    home = way_to(here, 0, 8, passed)
-    assert home is not None
-    assert home.cost.metres == 40.0, "anything, on the way home"
-    other = way_to(here, 0, 7, passed)
-    assert other is not None
-    assert other.path[-1] == 7
-    assert way_to(world(topology, 0, Budget()), None, 4, passed) == ((4,), (0.0, 0.0))
-
-
-def test_the_player_drives_home_across_what_it_has_not_passed() -> None:
-    topology = grid(3, 3)
-    player = SimulatedRobot(world(topology, 0, Budget(metres=100.0, end=8)))
-    player.go_to(8)
-    for _ in range(20):
-        moment = player.step(0.5)
-    assert moment.pose[:2] == (20.0, 20.0)

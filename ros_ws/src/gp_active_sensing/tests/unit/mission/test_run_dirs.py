@@ -83,14 +83,6 @@ def test_what_is_no_mission_is_left_alone(folder: Path) -> None:
     assert [path.name for path in (folder / "zzz").iterdir()] == ["photo.png"]
 
 
-def test_names_do_not_matter(folder: Path) -> None:
-    mission, _ = choose()
-    mission.rename(folder / "the bay, in spring")
-    other, _ = choose(name="car")  # of another configuration, and newer
-    assert choose()[0].name == "the bay, in spring"
-    assert choose(name="car")[0] == other
-
-
 def test_the_newest_of_several_that_were_cut_off(folder: Path) -> None:
     first, _ = choose()
     second, _ = choose(AT_1970, resume=False)
@@ -109,16 +101,6 @@ def test_one_that_another_process_goes_on_with_is_passed_over(folder: Path) -> N
     second, _ = choose(resume=False)
     with RunDirectory.begin_again(second):
         assert choose()[0] == first
-
-
-def test_journals_of_before_are_told_apart_by_their_times(folder: Path) -> None:
-    for name, when in (("a", 300), ("b", 100), ("c", 300), ("d", 200)):
-        with RunDirectory.create(folder / name, CONFIG) as run:
-            run.append_event(started())
-        os.utime(folder / name / "journal.jsonl", (when, when))
-    assert choose()[0].name == "c"  # a tie: by name
-    new, _ = choose(AT_1970, resume=False)
-    assert choose()[0] == new
 
 
 def test_one_with_a_damaged_beginning_or_end_is_found(folder: Path) -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
-from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.runner import SimulationRunner, visits_of
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import Rig, grid
@@ -39,11 +35,6 @@ def test_no_waypoint_before_a_reading_was_heard() -> None:
     assert not rig.probe.needs_reading
 
 
-def test_it_is_the_default() -> None:
-    assert MissionConfig().wait_for_reading
-    assert MissionConfig().silent_places == 3
-
-
 def test_a_reading_that_cannot_be_placed_is_one_and_nan_is_none() -> None:
     rig = Rig(grid(), wait_for_reading=True)
     rig.mission.start()
@@ -57,14 +48,6 @@ def test_a_reading_that_cannot_be_placed_is_one_and_nan_is_none() -> None:
     assert len(rig.sent) == 1
 
 
-def test_whoever_drives_where_it_likes_is_told_at_once() -> None:
-    rig = Rig(grid(), wait_for_reading=True, follow="probe")
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
-    assert len(rig.sent) == 1
-
-
 def test_of_several_each_waits_for_its_own() -> None:
     team = Team(("a", "b"), mission={"wait_for_reading": True})
     team.here("a", "b")
@@ -72,21 +55,6 @@ def test_of_several_each_waits_for_its_own() -> None:
     team.step()
     assert list(team.sent) == ["b"]
     team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "a")
-    team.step()
-    assert sorted(team.sent) == ["a", "b"]
-
-
-def test_a_first_round_waits_for_the_readings_too() -> None:
-    team = Team(
-        ("a", "b"),
-        policy={"name": "ucb_dpp_max"},
-        mission={"wait_for_reading": True, "together": True, "lost_after": 30.0},
-    )
-    team.here("a", "b")
-    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "a")
-    team.step()
-    assert not team.sent
-    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "b")
     team.step()
     assert sorted(team.sent) == ["a", "b"]
 
@@ -105,14 +73,6 @@ def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path
     again.resume()
     again.inbox.put(Pose(2 * SECOND, "map", 0.0, 0.0, 0.0), 0.0)
     assert any(isinstance(step.job, DecisionRequest) for step in again.step(2 * SECOND))
-
-
-def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
-    scenario = load_scenario("lake")
-    found = visits_of(scenario)
-    assert (found["wait_for_reading"], found["silent_places"]) == (False, 0)
-    small = replace(scenario, budget=replace(scenario.budget, readings=2))
-    assert SimulationRunner(small).run(3600.0)
 
 
 # -- silent places ---------------------------------------------------------------------------------
@@ -159,13 +119,6 @@ def test_places_without_readings_in_a_row_pause_the_mission(
     assert mission.plan is None
 
 
-def test_with_zero_it_drives_on() -> None:
-    rig = silent(silent_places=0)
-    drive(rig, 2.0, 5)
-    assert rig.mission.state == "running"
-    assert len(rig.loop.set_aside) == 5
-
-
 def test_one_reading_begins_the_count_anew() -> None:
     rig = silent()
     t = drive(rig, 2.0, 2)
@@ -173,16 +126,6 @@ def test_one_reading_begins_the_count_anew() -> None:
     drive(rig, t, 2)
     assert rig.mission.state == "running"
     assert len(rig.loop.set_aside) == 4
-
-
-def test_readings_while_it_is_paused_are_used() -> None:
-    rig = silent()
-    t = drive(rig, 2.0, 3)
-    used = rig.accepted
-    rig.reading(t - 0.8)
-    rig.step(t)
-    assert rig.accepted == used + 1
-    assert rig.mission.state == "paused"
 
 
 def test_resume_gives_it_all_places_again() -> None:
@@ -195,19 +138,6 @@ def test_resume_gives_it_all_places_again() -> None:
     assert rig.mission.state == "running"
     drive(rig, t, 1)
     assert rig.mission.state == "paused"
-
-
-def test_readings_that_come_and_are_not_used_are_named() -> None:
-    rig = silent(max_age=0.3)
-    for t in np.arange(2.0, 20.0, 0.1):
-        if rig.mission.state != "running":
-            break
-        x, y = rig.topology.positions[rig.sent[-1]].tolist()
-        rig.pose(float(t), x, y)
-        rig.reading(float(t) - 1000.0)  # another clock
-        rig.step(float(t))
-    assert "readings come and none is used, see rejected_" in rig.mission.reason
-    assert rig.ingestion.rejected["no_pose"] > 10
 
 
 def test_of_several_the_one_is_sent_nowhere_until_it_speaks(tmp_path: Path) -> None:

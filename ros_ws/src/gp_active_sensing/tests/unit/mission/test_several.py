@@ -9,8 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.fleet import OFF_LIST
-from gp_active_sensing.mission.names import numbered, probe_names
+from gp_active_sensing.mission.names import numbered
 from tests.unit.mission.teams import Team
 
 
@@ -43,13 +42,6 @@ def test_a_name_that_cannot_be_a_namespace_is_refused(text: str) -> None:
         numbered(text)
 
 
-def test_a_name_that_comes_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="probes: 'a' comes more than once"):
-        probe_names(["a", "b", "a"])
-    with pytest.raises(ConfigError, match="'a' comes more than once"):
-        Team(["a", "a"])
-
-
 # -- joining -------------------------------------------------------------------------------------
 
 
@@ -66,20 +58,6 @@ def test_each_joins_with_its_first_pose_and_is_sent_elsewhere() -> None:
     assert set(team.sent) == {"a", "b", "c"}
     assert len(set(team.pending)) == 3
     assert [p.gone for p in team.mission.probes.values()] == ["", "", ""]
-
-
-def test_a_pose_that_cannot_be_used_is_no_sign_of_life() -> None:
-    team = Team(mission={"lost_after": 5.0})
-    team.put("a", 0, read=False)
-    team.step()
-    stranger = team.mission.inbox
-    for _ in range(8):
-        team.put("b", 5, read=False)
-        for pose in stranger.take():
-            stranger.put(pose.what.__class__(**{**vars(pose.what), "frame": "odom"}), 0.0, "b")
-        team.step()
-    assert team.probe("b").gone == "no pose yet"
-    assert team.probe("a").gone == "silent for 5 s"
 
 
 def test_others_waypoints_are_pending_in_each_decision() -> None:
@@ -116,12 +94,6 @@ def test_one_more_may_join_while_the_mission_runs() -> None:
         changes.add_probe(team.mission, "b")
 
 
-def test_no_name_joins_a_mission_of_one_without_a_name() -> None:
-    team = Team([])
-    with pytest.raises(ValueError, match="cannot join"):
-        changes.add_probe(team.mission, "b")
-
-
 # -- readings of others --------------------------------------------------------------------------
 
 
@@ -152,16 +124,6 @@ def test_readings_of_a_probe_that_has_left_are_used() -> None:
     team.step()
     assert 17 in team.observed
     assert team.probe("b").gone == "left: asked to leave"
-
-
-def test_what_was_in_the_inbox_of_a_probe_that_is_off_the_list_leaves_nothing() -> None:
-    team = begun()
-    team.put("b", 17)  # it is there when the list changes
-    assert changes.leave(team.mission, "b", OFF_LIST) == ""
-    team.step()
-    assert 17 in team.observed, "its reading is used"
-    assert len(team.probe("b").ingestion.track) == 0
-    assert team.probe("b").ingestion.waiting == 0
 
 
 # -- leaving, falling silent, coming back ----------------------------------------------------------
@@ -204,22 +166,6 @@ def test_commands_that_do_not_fit_say_why(command: str, name: str, text: str) ->
     assert text in getattr(changes, command)(begun().mission, name)
 
 
-def test_leaving_twice_is_refused() -> None:
-    team = begun()
-    changes.leave(team.mission, "a")
-    assert changes.leave(team.mission, "a") == "a has left already"
-
-
-def test_joining_before_the_first_pose_waits_for_it() -> None:
-    team = Team()
-    changes.leave(team.mission, "a")
-    assert changes.join(team.mission, "a") == ""
-    assert team.probe("a").gone == "no pose yet"
-    team.here("a")
-    team.step()
-    assert team.probe("a").plan is not None
-
-
 def test_one_whose_poses_stop_is_given_up_and_comes_back_by_itself() -> None:
     team = begun(mission={"lost_after": 5.0})
     lost = team.target("b")
@@ -260,14 +206,6 @@ def test_when_all_are_gone_the_mission_waits_for_one() -> None:
     team.put("c", 10, read=False)
     team.step()
     assert len(team.pending) == 1
-
-
-def test_one_alone_is_never_given_up() -> None:
-    team = Team(["a"], mission={"lost_after": 5.0, "drive_timeout": 0.0})
-    team.here("a")
-    team.step()
-    team.step(1000.0)
-    assert team.probe("a").gone == ""
 
 
 def test_pausing_and_resuming_sends_every_waypoint_again() -> None:
@@ -340,29 +278,6 @@ def test_one_on_its_way_home_is_called_back_when_a_reading_becomes_free() -> Non
     assert team.target(name) == 12, "and home at last"
 
 
-def test_a_reading_that_was_kept_for_a_blocked_place_goes_to_whoever_can_use_it() -> None:
-    team = begun(budget={"readings": 3})
-    team.obey("a")
-    team.obey("b")
-    assert team.mission.unreachable("c", "there is a wall") == ""
-    team.step()
-    assert len(team.pending) == 1
-    assert len(team.observed) == 2
-
-
-def test_one_that_waits_for_its_turn_is_not_starved_by_one_that_rests() -> None:
-    """What is set aside frees a reading; nobody is asked for it again and again."""
-    team = begun(budget={"readings": 3}, mission={"reading_timeout": 1.0, "retries": 0})
-    team.obey("a")
-    assert team.probe("a").resting
-    goal = team.target("b")
-    for _ in range(4):
-        team.put("b", goal, read=False)
-        team.step()
-    assert goal in team.loop.set_aside
-    assert len(team.pending) == 2
-
-
 def test_metres_are_each_probes_own() -> None:
     team = begun(budget={"metres": 25.0, "readings": 9})
     for _ in range(3):
@@ -395,27 +310,6 @@ def test_each_ends_where_it_began() -> None:
     assert len(team.observed) == 3
 
 
-def test_what_is_driven_after_leaving_is_free_and_in_silence_is_not() -> None:
-    for leaves, seconds in ((True, 2.0), (False, 42.0)):
-        team = Team(["a", "b"], mission={"lost_after": 30.0, "drive_timeout": 0.0})
-        team.put("a", 0, read=False)
-        team.step()
-        assert team.probe("a").plan is not None
-        if leaves:
-            changes.leave(team.mission, "a")
-        team.step(40.0)
-        assert team.probe("a").gone
-        team.put("a", 0, read=False)
-        team.step(1.0)
-        if leaves:
-            changes.join(team.mission, "a")
-            team.step(0.0)
-        goal = team.target("a")
-        team.put("a", goal)
-        team.step(2.0)
-        assert team.probe("a").stages.driven.seconds == pytest.approx(seconds, abs=1.01)
-
-
 # -- a node that was started again -----------------------------------------------------------------
 
 
@@ -445,19 +339,6 @@ def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) ->
     team.parts.recorder.close()
 
 
-def test_one_that_died_while_the_node_was_down_is_given_up(tmp_path: Path) -> None:
-    team = Team(["a", "b"], run_dir=tmp_path / "run", mission={"lost_after": 5.0})
-    team.here("a", "b")
-    team.step()
-    team.parts.recorder.close()
-    team.begin()
-    for _ in range(8):
-        team.put("a", 0, read=False)
-        team.step()
-    assert team.probe("b").gone == "silent for 5 s"
-    team.parts.recorder.close()
-
-
 # -- rounds --------------------------------------------------------------------------------------
 
 JOINT = {"policy": {"name": "ucb_dpp_max"}, "mission": {"together": True}}
@@ -480,21 +361,6 @@ def test_in_rounds_nobody_is_sent_on_before_all_have_read(tmp_path: Path) -> Non
     assert [len(team.sent[name]) for name in "abc"] == [2, 2, 2]
     asked = kinds(tmp_path / "run", "asked")
     assert [len(event["waiting"]) for event in asked] == [2, 1, 0, 2, 1, 0]  # type: ignore[arg-type]
-
-
-def test_a_choice_is_made_once_for_a_round(tmp_path: Path) -> None:
-    team = begun(run_dir=tmp_path / "run", **JOINT)
-    spent = [event["expanded"] for event in kinds(tmp_path / "run", "decision")]
-    assert spent == [1, 0, 0]
-    assert team.loop.policy_state["stage"] == 3
-
-
-def test_a_round_goes_on_without_a_probe_that_has_gone() -> None:
-    team = begun(**JOINT)
-    team.obey("a", "b")
-    changes.leave(team.mission, "c")
-    team.step()
-    assert [len(team.sent[name]) for name in "abc"] == [2, 2, 1]
 
 
 def test_a_node_killed_in_the_middle_of_a_round_goes_on_with_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.stages import FIGURES, StageRecords
+from gp_active_sensing.mission.stages import StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
@@ -65,22 +65,6 @@ def test_records_for_which_there_was_no_room_are_written_when_there_is(run: RunD
     assert run.records() == [record(stage) for stage in (1, 2, 3, 4)]
 
 
-def test_of_too_many_records_without_room_the_newest_are_kept(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.stages.MOST_UNWRITTEN", 2)
-    guard = Guard()
-    guard.room = False
-    records = StageRecords(run, guard)
-    for stage in range(1, 6):
-        records.add(record(stage))
-    guard.room = True
-    records.catch_up()
-    assert run.records() == [record(4), record(5)]
-    assert records.lost == 3
-    assert len(records.figures) == 5, "the summary counts every stage"
-
-
 def test_only_the_stages_that_the_journal_knows_are_kept(run: RunDirectory) -> None:
     records = StageRecords(run, Guard())
     for stage in range(1, 5):
@@ -104,17 +88,6 @@ def played(tmp_path: Path) -> SimulationRunner:
     runner = SimulationRunner(scenario, parameters={"run_dir": str(tmp_path / "run")})
     runner.mission.start()
     return runner
-
-
-def test_a_mission_remembers_no_candidates(tmp_path: Path) -> None:
-    runner = played(tmp_path)
-    assert runner.run(1e4)
-    remembered = runner.parts.recorder.stages.figures
-    runner.close()
-    on_disk = RunDirectory.open(tmp_path / "run").records()
-    assert len(remembered) == len(on_disk) > 3
-    assert all("candidates" in line for line in on_disk)
-    assert set().union(*remembered) <= set(FIGURES)
 
 
 def test_what_is_promised_is_known_after_every_stage_and_at_the_end(tmp_path: Path) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.run_dirs import AUTO
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.topology import MapConfig, build_topology, grids
-from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.topology.kept_maps import keep_map
 from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
@@ -100,16 +96,6 @@ def test_places_of_a_topic_stay_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert drive.built.mission.loop.topology.names == names
 
 
-def test_what_is_stated_is_not_written_down_again(tmp_path: Path) -> None:
-    cut_off(Drive(tmp_path / "run"))
-    start = RunDirectory.open(tmp_path / "run").start
-    assert start["map"] == {"origin": [0.0, 0.0]}
-    assert start["places"]["count"] == 30
-    stated = {"kind": "grid", "columns": 6, "rows": 5, "spacing": 10.0, "origin": [0.0, 0.0]}
-    cut_off(Drive(tmp_path / "other", map=stated))
-    assert "map" not in RunDirectory.open(tmp_path / "other").start
-
-
 def simulated(section: dict[str, Any]) -> Scenario:
     return scenario_from_mapping(
         {
@@ -171,51 +157,6 @@ def test_a_file_that_has_changed_is_refused(
     assert drive.built.mission.loop.topology.n == count
 
 
-def test_where_the_directory_is_free_to_choose_a_new_mission_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    section = on_files(tmp_path)["map_server"]
-    drive = Drive(Path(AUTO), map=section)
-    cut_off(drive)
-    keep_map(tmp_path, 1, house((-1.0, -1.0, 21.0, 17.0)))
-    drive.sent.clear()
-    with caplog.at_level(logging.ERROR):
-        drive.start()
-    assert "a new mission is begun" in caplog.text
-    assert "does not give the places" in caplog.text
-    assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
-
-
-# -- configurations of other versions -----------------------------------------------------------
-
-
-def change_config(run: Path, change: Any) -> None:
-    path = run / "config.yaml"
-    config = yaml.safe_load(path.read_text("utf-8"))
-    change(config)
-    path.write_text(yaml.safe_dump(config), "utf-8")
-
-
-def test_a_key_that_a_run_does_not_know_has_its_default(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    cut_off(drive)
-
-    def older(config: dict[str, Any]) -> None:
-        for key in ("value", "geofence", "patience", "weights", "origin"):
-            del config["map"][key]
-        del config["belief"]["axis_ratio"], config["budget"]["error"], config["probe"]["end"]
-        del config["expert"]["max_age"]
-
-    change_config(tmp_path / "run", older)
-    drive.start()
-    assert drive.built.mission.decisions.stage > 0
-    drive.kill()
-    change_config(tmp_path / "run", lambda config: config["map"].pop("columns"))
-    with pytest.raises(RunError, match=r"different: map\.columns\. Start the node with the same"):
-        drive.start()
-
-
 # -- marks ----------------------------------------------------------------------------------------
 
 
@@ -261,18 +202,3 @@ def test_a_mark_tells_other_places() -> None:
     assert "cannot be read" in other_places("?", mark)
     smaller = build_topology(MapConfig("grid", columns=19, rows=15, spacing=5.0))
     assert "expected 300 places" in other_places(mark, mark_of_places(smaller))
-
-
-def test_an_origin_can_be_asked_for_at_zero(tmp_path: Path) -> None:
-    box: dict[str, Any] = {"kind": "grid", "outline": ((-4.5, -4.5), (40.0, 30.0))}
-    for kind, section in {**on_files(tmp_path), "outline": box}.items():
-        free, settled = build_settled(MapConfig(**section))
-        asked = build_topology(MapConfig(**section, spacing=settled.spacing, origin=(0.0, 0.0)))
-        again = build_topology(settled)
-        assert again.names == free.names
-        np.testing.assert_array_equal(again.positions, free.positions)
-        step = np.broadcast_to(np.asarray(settled.spacing), (2,))
-        off = np.abs(asked.positions / step - np.round(asked.positions / step))
-        assert off.max() < 1e-6, kind
-        assert settled.origin is not None
-        assert (settled.origin == (0.0, 0.0)) == (kind == "map_server")

@@ -163,7 +163,7 @@ PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_st
 SPARQ = {"name": "sparq_gp_ucb", "step": 10.0, "toward": "step"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("expert", "policy"),
     [(FAULTY, {"name": "asking"}), (PROBE, {"name": "asking"}), (PROBE, SPARQ)],

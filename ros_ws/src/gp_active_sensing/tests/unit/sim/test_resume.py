@@ -36,7 +36,7 @@ def without_times(data: Any) -> Any:
     return [without_times(v) for v in data] if isinstance(data, list) else data
 
 
-@pytest.fixture(scope="module", params=["plain", "hard"])
+@pytest.fixture(scope="module", params=["hard", pytest.param("plain", marks=pytest.mark.long)])
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     what = PLAIN if request.param == "plain" else HARD
     out = tmp_path_factory.mktemp(request.param) / "whole"
@@ -58,12 +58,15 @@ def final(out: Path) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-def test_killed_at_every_event_and_within_lines(whole: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [20, pytest.param(10**6, marks=pytest.mark.long)])
+def test_killed_at_an_event_and_within_lines(whole: Any, most: int, tmp_path: Path) -> None:
+    """Killed at drawn events in make test, at every event in make test-long."""
     what, out, summary = whole
     data = (out / "journal.jsonl").read_bytes()
     ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-    points = [0, *ends, *(end - 5 for end in ends), *(end + 9 for end in ends[:-1])]
-    for number, size in enumerate(points):
+    points = np.array([0, *ends, *(end - 5 for end in ends), *(end + 9 for end in ends[:-1])])
+    drawn = np.random.default_rng(7).permutation(points)[:most]
+    for number, size in enumerate(drawn.tolist()):
         target = tmp_path / str(number)
         cut(out, target, size)
         again = run_scenario(what, target, resume=True).to_mapping()

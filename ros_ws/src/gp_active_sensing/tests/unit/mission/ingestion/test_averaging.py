@@ -45,21 +45,6 @@ def test_a_reading_after_its_time_ends_a_window() -> None:
     assert len(window) == 1
 
 
-def test_a_reading_of_another_place_ends_a_window() -> None:
-    window = AveragingWindow(10.0)
-    window.add(held(1.0, 4.0))
-    [average] = window.add(held(1.1, 6.0, place=2))
-    assert (average.reading.location, average.reading.value, window.place) == (1, 4.0, 2)
-
-
-def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
-    window = AveragingWindow(1.0)
-    for t in (1.5, 1.0, 1.9):
-        window.add(held(t, t))
-    [average] = window.close()
-    assert (average.first_ns, average.reading.stamp_ns) == (SECOND, round(1.9 * SECOND))
-
-
 def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
     window = AveragingWindow(1.0)
     window.add(replace(held(1.5, 1.0), taken_back="agreed"))
@@ -111,10 +96,3 @@ def test_the_noise_is_that_of_one_reading(
         window.add(held(1.0, 1.0, variance=variance))
     [average] = window.close()
     assert average.reading.noise_variance == (None if expected is None else pytest.approx(expected))
-
-
-def test_large_values_do_not_overflow() -> None:
-    window = AveragingWindow(1.0)
-    for _ in range(10):
-        window.add(held(1.0, 1e308))
-    assert window.close()[0].reading.value == 1e308

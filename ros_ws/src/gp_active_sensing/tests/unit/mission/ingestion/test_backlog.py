@@ -59,13 +59,6 @@ def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
     assert list(catch_up.pass_on([pose(2)], NOW)) == [pose(2)]
 
 
-def test_a_pose_and_a_reading_of_one_moment_keep_their_order() -> None:
-    catch_up = Backlog(Time(), wanted=True)
-    catch_up.pass_on([reading(5), pose(5), reading(5)], NOW)
-    kinds = [type(message.what) for message in catch_up.release()]
-    assert kinds == [RawReading, Pose, RawReading]
-
-
 def test_however_slowly_they_come_they_are_waited_for() -> None:
     """On a busy machine poses came seconds after the readings of their time."""
     time = Time()
@@ -109,16 +102,6 @@ def test_it_is_handed_on_in_pieces_and_what_comes_meanwhile_is_behind_it() -> No
     assert (catch_up.going_on, catch_up.waiting) == (False, 0)
 
 
-def test_what_is_left_is_released_in_its_order() -> None:
-    time = Time()
-    catch_up = Backlog(time, wanted=True)
-    catch_up.pass_on([reading(stamp_ns) for stamp_ns in (4, 3, 2, 1)], NOW)
-    time.now += CATCH_UP_SECONDS
-    assert len(catch_up.pass_on([], NOW, 1)) == 1
-    assert [message.what.stamp_ns for message in catch_up.release()] == [2, 3, 4]
-    assert (catch_up.going_on, catch_up.hands_on, catch_up.waiting) == (False, False, 0)
-
-
 def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -132,16 +115,6 @@ def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     assert most == 10 - 1
     assert [message.what.stamp_ns for message in used] == list(range(30)), "nothing is lost"
     assert [record.message[:19] for record in caplog.records] == ["10 messages came be"]
-
-
-def test_a_node_that_does_not_know_the_time_yet() -> None:
-    time = Time()
-    catch_up = Backlog(time, wanted=True)
-    assert catch_up.pass_on([reading(1)], None) == ()
-    time.now += CATCH_UP_SECONDS
-    assert catch_up.pass_on([reading(2)], NOW) == (), "older than that time, so it was missed"
-    time.now += CATCH_UP_SECONDS
-    assert len(catch_up.pass_on([], NOW)) == 2
 
 
 def event(stamp_ns: int, value: float, **more: Any) -> ReadingUsed:
@@ -167,28 +140,11 @@ def test_what_came_during_a_window_is_known() -> None:
     assert [known.holds(t, float(t)) for t in times] == [True, True, True, True, False]
 
 
-def test_a_window_with_readings_that_were_taken_back_is_known() -> None:
-    known = DuplicateFilter()
-    known.note(ReadingGated(reading=Reading(15, 1, 99.0), off=8.0))
-    known.note(event(20, 40.0, first_ns=10, count=3, taken_back="agreed"))
-    assert all(known.holds(t, 7.0) for t in (10, 15, 20))
-
-
 def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:
     known = DuplicateFilter()
     known.note(ReadingGated(reading=Reading(5, 1, 99.0), off=8.0))
     known.note(event(5, 99.0, taken_back="agreed"))
     assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
-
-
-def test_windows_are_known_in_any_order_and_one_in_another() -> None:
-    known = DuplicateFilter()
-    for first, last in ((50, 60), (10, 40), (20, 25)):
-        known.note(event(last, 7.0, first_ns=first, count=3))
-    times = (9, 10, 22, 30, 41, 50, 61)
-    assert [known.holds(t, 1.0) for t in times] == [False, True, True, True, False, True, False]
-    known.note(event(45, 7.0, first_ns=41, count=3))
-    assert known.holds(41, 1.0), "one that was noted after a question"
 
 
 def test_the_newest_are_remembered_whatever_their_stamps() -> None:

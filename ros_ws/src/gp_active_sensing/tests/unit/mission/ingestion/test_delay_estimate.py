@@ -7,7 +7,6 @@ import logging
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,23 +21,19 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
     EVIDENCE,
     FULL,
     KEPT,
-    NONE,
     Block,
-    DelayEstimate,
     DelayEvidence,
     DelayMonitor,
     common_delay,
     log_likelihood,
     said_by,
 )
-from gp_active_sensing.mission.live_parameters import LIVE
-from gp_active_sensing.mission.log_messages import advice, delays_of, say_delay
+from gp_active_sensing.mission.log_messages import delays_of
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.replay.delay import watches_of
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.types import FloatArray
 from tests.unit.mission.late import PERIOD, field, mission, turning
 from tests.unit.mission.worlds import SECOND
 
@@ -92,11 +87,6 @@ def test_without_a_delay_nothing_is_said(seed: int) -> None:
         assert watched(turning, 0.0, 210.0, seed, noise).estimate is None
 
 
-@pytest.mark.parametrize("late", [0.0, 1.5])
-def test_straight_on_at_one_speed_nobody_can_tell(late: float) -> None:
-    assert watched(straight, late, 160.0).estimate is None
-
-
 @pytest.mark.parametrize("ahead", [40, 86_400])
 def test_one_reading_of_a_wrong_clock_does_not_keep_the_others_waiting(ahead: int) -> None:
     watch = DelayMonitor(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
@@ -119,17 +109,6 @@ def test_noise_alone_tells_nothing() -> None:
         watch.work()
     assert watch.evidence.samples > FULL
     assert watch.estimate is None
-
-
-def test_a_few_readings_are_not_enough() -> None:
-    watch = watched(turning, 1.5, 70.0)
-    assert watch.evidence.samples == 2 * FULL
-    assert watch.estimate is None
-
-
-def test_a_probe_that_stands_says_nothing() -> None:
-    watch = watched(lambda t: (0.0, 0.0), 0.0, 200.0)
-    assert watch.evidence.samples == 0
 
 
 def test_the_likelihood_knows_neither_unit_nor_zero_nor_order() -> None:
@@ -168,15 +147,6 @@ def block(rng: np.random.Generator, size: int) -> Block:
     return Block(rng.uniform(0.0, 9.0, (len(CANDIDATES), size, 2)), rng.normal(size=size))
 
 
-def test_blocks_are_looked_at_a_little_at_a_time() -> None:
-    evidence = DelayEvidence()
-    assert not evidence.work()
-    evidence.begin(block(np.random.default_rng(3), 20))
-    done = [evidence.work() for _ in range(6 * len(CANDIDATES))]
-    assert done == [False] * (len(done) - 1) + [True]
-    assert (evidence.samples, evidence.busy) == (20, False)
-
-
 def test_a_block_says_what_its_likelihood_says() -> None:
     one = block(np.random.default_rng(4), FULL)
     evidence = DelayEvidence()
@@ -185,29 +155,6 @@ def test_a_block_says_what_its_likelihood_says() -> None:
         evidence.work()
     exact = [log_likelihood(p, one.values, one.reach) for p in one.positions]
     np.testing.assert_allclose(evidence._said[0], said_by(np.array(exact)))
-
-
-def test_what_to_do_is_said_in_words() -> None:
-    said = advice(DelayEstimate(1.04, 0.02, 90.0, 100), delay=0.5)
-    assert "about 1.5 s older than their stamps: set reading.delay: 1.5 (" in said
-    assert "mounted behind the pose" in said
-    assert "5.0 s or more" in advice(DelayEstimate(5.0, 0.25, 90.0, 100))
-    early = advice(DelayEstimate(-0.8, 0.05, 90.0, 100))
-    assert early.startswith("the poses are stamped about 0.8 s too late")
-    assert "mounted ahead of the pose" in early
-    less = advice(DelayEstimate(-0.97, 0.05, 90.0, 100), delay=3.0)
-    assert "about 2.0 s or less older than their stamps: set reading.delay: 2.0" in less
-    assert "1.0 s or more too late" in advice(DelayEstimate(-0.97, 0.05, 90.0, 100))
-    assert advice(DelayEstimate(-0.48, 0.1, 90.0, 100), delay=0.5).endswith("set reading.delay: 0")
-
-
-def test_a_delay_is_said_again_when_it_is_another(caplog: pytest.LogCaptureFixture) -> None:
-    watch = DelayMonitor(lambda ns: None)
-    for seconds in (2.4, 2.2, 1.6, 1.4):
-        watch.estimate = DelayEstimate(seconds, 0.1, 20.0, 200)
-        say_delay(watch, "", 0.0)
-    numbers = [re.search(r"set reading\.delay: ([0-9.]+)", r.getMessage()) for r in caplog.records]
-    assert [n and n[1] for n in numbers] == ["2.4", "1.6"]
 
 
 # -- poses that are wrong for a while --------------------------------------------------------------
@@ -320,10 +267,6 @@ def test_the_journal_tells_the_delay_too(late: float, delay: float) -> None:
         assert estimate.seconds == pytest.approx(late - delay, abs=0.15)
 
 
-def test_a_journal_without_positions_tells_nothing(tmp_path: Path) -> None:
-    assert watches_of([ReadingUsed(reading=Reading(5, None, 1.0))]) == {}
-
-
 def test_a_delay_beyond_what_is_kept_of_the_poses_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"less than pose\.history"):
         ActiveSensingConfig(
@@ -331,10 +274,6 @@ def test_a_delay_beyond_what_is_kept_of_the_poses_is_refused() -> None:
             reading=ReadingConfig(delay=20.0),
             pose=PoseConfig(history=10.0),
         )
-
-
-def test_delay_and_settle_may_change_while_the_mission_runs() -> None:
-    assert {"reading.delay", "mission.settle"} <= set(LIVE)
 
 
 def peak(at: float, width: float = 0.1) -> FloatArray:
@@ -371,29 +310,6 @@ def test_blocks_that_are_sure_and_differ_tell_no_delay() -> None:
     assert abs(seconds) < ERRORS * error
 
 
-def test_the_error_is_that_of_how_they_differ() -> None:
-    rng = np.random.default_rng(3)
-    delays = 2.0 + 0.3 * rng.standard_normal(12)
-    seconds, error, _ = told(*delays.tolist(), width=0.01)
-    assert seconds == pytest.approx(delays.mean(), abs=0.06)
-    assert error == pytest.approx(delays.std(ddof=1) / math.sqrt(12), rel=0.5)
-
-
-def test_a_block_that_tells_nothing_changes_nothing() -> None:
-    flat = said_by(np.zeros(len(CANDIDATES)))
-    blocks = [said_by(peak(1.5)), said_by(peak(1.6))]
-    with_it, without = common_delay([*blocks, flat]), common_delay(blocks)
-    assert with_it[0] == pytest.approx(without[0], abs=0.05)
-    assert with_it[2] == pytest.approx(without[2], abs=1.0)
-
-
-def test_a_delay_beyond_those_compared_is_not_told_from_the_last_of_them() -> None:
-    seconds, error, _ = told(9.0, 9.0, 9.0, width=1.0)
-    assert seconds < CANDIDATES[-1] <= seconds + 2.0 * error
-    seconds, error, _ = told(-4.0, -4.0, -4.0, width=1.0)
-    assert seconds - 2.0 * error <= CANDIDATES[0] < seconds
-
-
 def test_what_blocks_say_is_the_double_integral(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of blocks that are normal, whose integrals are known."""
     monkeypatch.setattr(agreement, "SCATTERS", (0.3, 0.6))
@@ -426,7 +342,3 @@ def test_a_delay_that_begins_late_is_found_and_what_was_before_forgotten() -> No
     assert found is not None
     assert found.seconds == pytest.approx(1.5, abs=0.05)
     assert found.samples == KEPT * FULL
-
-
-def test_no_delay_is_one_of_those_compared() -> None:
-    assert CANDIDATES[NONE] == 0.0

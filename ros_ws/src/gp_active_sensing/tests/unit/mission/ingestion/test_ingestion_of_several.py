@@ -41,23 +41,6 @@ def test_readings_of_the_same_moment_belong_where_their_own_probe_was() -> None:
     assert observed(team) == {1, 13}
 
 
-def test_late_and_early_readings_wait_for_their_own_poses() -> None:
-    team = Team(("a", "b"), pose={"max_age": 1.0, "wait": 0.5})
-    reading(team, "a", 1.0)
-    reading(team, "b", 1.0)
-    pose(team, "a", 1.0, 0.0)
-    step(team, 1.0)
-    assert observed(team) == {0}
-    assert [team.probe(name).ingestion.waiting for name in "ab"] == [0, 1]
-    pose(team, "b", 0.5, 50.0)
-    pose(team, "b", 1.5, 50.0)
-    step(team, 1.1)
-    assert observed(team) == {0, 5}
-    reading(team, "a", 1.0)  # late: its pose is in the track still
-    step(team, 9.0)
-    assert team.loop.counts["accepted"] == 3
-
-
 def test_a_probe_off_the_map_is_counted_as_its_own() -> None:
     team = Team(("a", "b"), pose={"wait": 0.0})
     for name, x in (("a", 0.0), ("b", 500.0)):

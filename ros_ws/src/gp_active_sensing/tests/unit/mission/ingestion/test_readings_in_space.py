@@ -11,12 +11,11 @@ import pytest
 
 from gp_active_sensing.mission.inbox import Envelope, RawReading
 from gp_active_sensing.mission.input_log import _noted, taken_of
-from gp_active_sensing.mission.poses import Pose, PoseTrack, mounted
+from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.topology import Topology, make_grid
-from gp_active_sensing.topology.generated import FreeTopology
-from tests.unit.mission.worlds import SECOND, Rig, grid
+from tests.unit.mission.worlds import SECOND, Rig
 
 STEP, LAYER = 10.0, 2.0
 
@@ -46,19 +45,6 @@ def deviation(rig: Rig, name: str) -> float:
 
 
 @pytest.mark.parametrize("window", [None, 0.0, 5.0])
-def test_the_less_sure_the_height_the_less_is_known(window: float | None) -> None:
-    found = []
-    for z_variance in (0.0, 0.25, 4.0, 1e12):
-        rig = Rig(column(), taking={"window": window})
-        read_at(rig, 1.0, 20.0, -LAYER, z_variance=z_variance)
-        rig.ingestion.stop_waiting()
-        assert rig.observed == ["c2r0z1"]
-        found.append(deviation(rig, "c2r0z1"))
-    assert found == sorted(found)
-    assert found[2] > 1.2 * found[0]
-
-
-@pytest.mark.parametrize("window", [None, 0.0, 5.0])
 def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
     window: float | None,
 ) -> None:
@@ -76,20 +62,6 @@ def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
     assert line["position"] == [20.0, 0.0, -LAYER]
     if window is None:
         assert line["stay"]["off"] == pytest.approx([3.0, math.sqrt(0.5)], rel=1e-5)
-
-
-def test_above_or_below_its_place_a_reading_says_less_of_it() -> None:
-    at, above, beside = (Rig(column(), taking={"window": None}) for _ in range(3))
-    read_at(at, 1.0, 20.0, -LAYER)
-    read_at(above, 1.0, 20.0, -LAYER + 0.8)
-    read_at(beside, 1.0, 24.0, -LAYER)
-    for rig in (above, beside):
-        rig.ingestion.stop_waiting()  # for it to come nearer
-        assert rig.observed == ["c2r0z1"]
-        assert deviation(rig, "c2r0z1") > 1.02 * deviation(at, "c2r0z1")
-    assert lines(above)[0]["stay"]["off"] == [0.0, 0.8]
-    assert lines(beside)[0]["stay"]["off"] == [4.0, 0.0]
-    assert "stay" not in lines(at)[0]
 
 
 def test_of_a_stay_those_near_the_point_count_upwards_too() -> None:
@@ -118,42 +90,6 @@ def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
     assert mine[0].tolist() == theirs[0].tolist()
     assert mine[1].tolist() == theirs[1].tolist()
-
-
-def test_a_journal_of_before_is_read_as_it_was() -> None:
-    rig = Rig(column(), taking={"window": None})
-    read_at(rig, 1.0, 24.0, -LAYER)
-    rig.ingestion.stop_waiting()
-    [line] = lines(rig)
-    line = line | {"position": [24.0, 0.0], "stay": line["stay"] | {"off": 4.0}}
-    event = parse_event(line)
-    assert isinstance(event, ReadingUsed)
-    assert event.stay is not None
-    assert (event.reading.position, event.stay.off) == ((24.0, 0.0), 4.0)
-    other = Rig(column(), taking={"window": None})
-    other.ingestion.pipeline.tell_again(event)
-    assert deviation(other, "c2r0z1") == deviation(rig, "c2r0z1")
-
-
-def test_the_gate_is_as_much_wider() -> None:
-    def told(z_variance: float) -> Rig:
-        rig = Rig(column(), taking={"gate": 6.0, "gate_places": 3, "window": 0.0})
-        for i in range(5):
-            read_at(rig, 1.0 + i, STEP * i, -LAYER, value=10.0)
-        read_at(rig, 9.0, 40.0, -LAYER, z_variance=z_variance, value=11.5)
-        return rig
-
-    assert told(0.0).ingestion.rejected["gated"] == 1
-    assert told(900.0).ingestion.rejected["gated"] == 0
-
-
-def test_on_a_map_in_the_plane_no_height_counts() -> None:
-    rig = Rig(grid(5), taking={"mount": (0.0, 0.0, 5.0)})
-    read_at(rig, 1.0, 20.0, 7.0, z_variance=4.0)
-    [line] = lines(rig)
-    assert line["position"] == [20.0, 0.0]
-    assert "height_variance" not in line
-    assert deviation(rig, "c2r0") < 0.1
 
 
 def test_what_is_no_variance_of_a_height_is_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -211,37 +147,12 @@ def test_two_sensors_one_above_the_other_by_tf() -> None:
     assert rig.observed == ["c2r0z0", "c2r0z1", "c1r0z2"]  # by their numbers
 
 
-def test_a_sensor_in_another_layer_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        Rig(column(), taking={"mount": (0.0, 0.0, 0.5)})
-        assert not caplog.messages
-        Rig(column(), taking={"mount": (0.0, 0.0, -1.5)})
-    [said] = caplog.messages
-    assert "sits 1.50 m below the pose, and places lie 2.00 m above one another" in said
-
-
-def test_a_surface_has_no_other_layer(caplog: pytest.LogCaptureFixture) -> None:
-    points = [(10.0 * x, 0.0) for x in range(5)]
-    slope = FreeTopology("s", "map", list("abcde"), points, heights=[0.0, 0.5, 1.0, 1.5, 2.0])
-    with caplog.at_level(logging.WARNING):
-        Rig(slope, taking={"mount": (0.0, 0.0, 6.0)})
-    assert not caplog.messages
-
-
 def test_a_reading_far_above_the_map_is_off_it(caplog: pytest.LogCaptureFixture) -> None:
     """Of 10 m across and 2 m up, 9 m up are farther than a place is from the next."""
     rig = Rig(column(), taking={"mount": (0.0, 0.0, 9.0)})
     read_at(rig, 1.0, 20.0, 0.0)
     assert rig.ingestion.rejected == {"off_map": 1}
     assert "taken at (20.0, 0.0, 9.0), farther than 10 m from every place" in caplog.text
-
-
-def test_a_mount_upwards_makes_no_position_unsure() -> None:
-    found = mounted(
-        Pose(0, "map", 3.0, 4.0, math.nan, 1.0, z=-2.0, z_variance=0.3), (0.0, 0.0, 5.0)
-    )
-    assert (found.x, found.y, found.z) == (3.0, 4.0, 3.0)
-    assert (found.variance, found.z_variance) == (1.0, 0.3)
 
 
 def test_between_two_poses_it_is_between() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 
 import numpy as np
@@ -111,14 +110,6 @@ def test_it_settles_where_the_probe_stands() -> None:
         rig.step(1.0 + i)
     assert rig.ingestion.rejected["settling"] == 3
     assert rig.observed == ["c3r0"]
-
-
-def test_a_sensor_in_another_cell_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        Rig(grid(5), taking={"mount": (3.0, 0.0)})
-        assert not caplog.messages
-        Rig(grid(5), taking={"mount": (5.0, 0.0)})
-    assert "5.00 m off the pose, and places are 10.00 m apart" in caplog.text
 
 
 def test_three_numbers_are_two_and_a_height() -> None:

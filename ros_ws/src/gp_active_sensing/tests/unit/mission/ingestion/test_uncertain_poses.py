@@ -13,7 +13,7 @@ from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.report.reconstruction import JournalTeller
-from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
+from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
 def read_at(rig: Rig, t: float, x: float, variance: float, value: float = 12.0) -> None:
@@ -24,19 +24,6 @@ def read_at(rig: Rig, t: float, x: float, variance: float, value: float = 12.0) 
 
 def deviation(rig: Rig, at: int) -> float:
     return math.sqrt(float(rig.loop.belief.predict()[1][at]))
-
-
-def test_the_more_uncertain_the_pose_the_less_is_known() -> None:
-    found = []
-    for variance in (0.0, 4.0, 25.0, 400.0, 1e12):
-        rig = Rig(grid(5), taking={"window": None})
-        read_at(rig, 1.0, 20.0, variance)
-        found.append(deviation(rig, 2))
-        assert rig.accepted == 1
-    assert found == sorted(found)
-    assert found[1] > 1.2 * found[0]
-    untold = Rig(grid(5))
-    assert found[-1] == pytest.approx(deviation(untold, 2), rel=1e-3), "worth nothing"
 
 
 @pytest.mark.parametrize("window", [None, 0.0, 5.0])
@@ -62,16 +49,6 @@ def test_the_variance_is_the_expected_square_of_the_increment(
         np.array([2]), belief.noise_variance, None, belief._data._beside(np.array([2]))
     )
     assert 1.0 / precision[:, 0] == pytest.approx([0.01 + v for v in expected], rel=1e-5)
-
-
-def test_on_a_road_it_counts_as_well() -> None:
-    sure, unsure = (Rig(chain(), taking={"window": None}) for _ in range(2))
-    for rig, variance in ((sure, 0.0), (unsure, 900.0)):
-        for i in range(10):
-            read_at(rig, 1.0 + i, 5.0 + 10.0 * i, variance)
-        assert rig.observed == ["a1"]
-    road = place(sure.topology, "a1")
-    assert deviation(unsure, road) > 1.05 * deviation(sure, road)
 
 
 def test_many_readings_of_one_stay_remove_none_of_it() -> None:
@@ -143,15 +120,6 @@ def test_what_is_no_covariance_is_counted_and_the_pose_used(
     assert not rig.ingestion.rejected
     assert "pose.covariance: ignore" in caplog.text
     assert "position_variance" not in rig.events[-1]
-
-
-def test_one_that_is_lost_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    rig = Rig(grid(5))
-    with caplog.at_level(logging.WARNING):
-        for t, std in ((1.0, 300.0), (2.0, 400.0), (3.0, 1.0), (4.0, 300.0)):
-            read_at(rig, t, 20.0, std**2)
-    said = [line for line in caplog.messages if "more than the map is wide" in line]
-    assert len(said) == 2
 
 
 def test_between_two_poses_it_is_between() -> None:
