@@ -34,7 +34,6 @@ def loaded(code: str) -> list[str]:
     return list(json.loads(result.stdout.splitlines()[-1]))
 
 
-<<<<<<< HEAD
 MOST = {
     "planning.base": 42,
     "belief": 6,
@@ -52,25 +51,6 @@ def test_an_import_loads_what_it_needs() -> None:
         found = loaded(f"import {NAME}.{module}")
         ours = [name for name in found if name.split(".")[0] == NAME]
         assert len(ours) <= most, f"{module}: {ours}"
-=======
-@pytest.mark.parametrize(
-    ("module", "most"),
-    [
-        ("planning", 42),
-        ("planning.base", 42),
-        ("belief", 5),
-        ("topology", 5),
-        ("report", 5),
-        ("loop", 50),
-        ("sim.sensor", 20),
-        ("sim.driver", 180),  # the mission of the nodes is what it plays
-    ],
-)
-def test_an_import_loads_what_it_needs(module: str, most: int) -> None:
-    found = loaded(f"import {NAME}.{module}")
-    ours = [name for name in found if name.split(".")[0] == NAME]
-    assert len(ours) <= most, ours
->>>>>>> ea52132 (Mission tests: one strong test a behaviour; killed at 20 drawn events, all of them in test-long)
 
 
 def scipy_parts(names: list[str]) -> set[str]:
