@@ -301,6 +301,14 @@ def test_a_foreseen_plan_must_fit_with_the_way_home() -> None:
     assert not loop.fits(plan)
 
 
+def test_a_revisit_costs_a_reading_beside_those_on_its_way() -> None:
+    loop = make("random")
+    loop.tell([Reading(0, 2, 1.0)])
+    plan = Plan((2,), 0.0, 0.0, 1, 0.0, deadline_hit=False, path=(1, 2), cost=Cost(4.0, 4.0))
+    assert loop.fits(plan, remaining=Budget(2))
+    assert not loop.fits(plan, remaining=Budget(1)), "1 is read on the way, and 2 once more"
+
+
 def test_a_snapshot_has_promises_of_its_own() -> None:
     """Planned on beside the loop: only a plan that is adopted has readings kept for it."""
     loop = make("random", budget=Budget(3))

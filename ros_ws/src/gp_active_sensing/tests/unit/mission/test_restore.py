@@ -14,7 +14,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import JournalGap
+from gp_active_sensing.records.events import BudgetChanged, JournalGap
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
@@ -110,7 +110,7 @@ def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, 
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("number", [0, 1, 5, 11])
+@pytest.mark.parametrize("number", [0, 11])
 def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
     tmp_path: Path, number: int
 ) -> None:
@@ -137,7 +137,7 @@ def test_it_ends_where_it_has_to_within_its_metres_and_seconds(tmp_path: Path) -
     plain = straight(tmp_path, **options)
     left = plain.built.mission.probe.left
     assert plain.decided[-1] == 0
-    for number in range(len(plain.decided)):
+    for number in range(0, len(plain.decided), 3):
         drive = Drive(tmp_path / f"killed{number}", **options)
         drive.die_at = number
         drive.start()
@@ -241,26 +241,86 @@ def test_auto_goes_on_with_the_newest_if_it_was_cut_off(
     assert len(list(folder.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(8):
+        drive.step()
+    drive.kill()
+    journal = tmp_path / "run" / JOURNAL
+    whole = journal.read_bytes()
+    moved = next(event for event in events_of(tmp_path / "run") if event["event"] == "moved")
+    for damage in (
         {"event": "decision", "stage": 3},
         {"event": "moved", "stamp_ns": 5, "odometer": 1.0, "pose": None},
         {"event": "reading", "stamp_ns": 5, "location": 999, "value": 1.0},
         {"event": "reading", "stamp_ns": 5, "location": 0, "value": "nan"},
         {"event": "asked", "probe": "nobody", "at": 0, "pending": [], "stamp_ns": 1},
         {"event": "miss", "location": -1, "again": True, "stamp_ns": 1},
-    ],
-)
-def test_an_event_that_does_not_follow_is_named(tmp_path: Path, damage: dict[str, Any]) -> None:
-    drive = Drive(tmp_path / "run")
+        {k: v for k, v in moved.items() if k not in ("n", "crc", "odometer", "pose")},
+        {**moved, "seconds": "inf"},
+    ):
+        journal.write_bytes(whole)
+        change_events(journal, lambda events, last=damage: events.append(last))
+        with pytest.raises(RunError, match="journal"):
+            drive.start()
+
+
+@pytest.mark.parametrize("kind", ["decision", "moved", "miss"])
+def test_an_event_that_is_there_twice_is_refused(tmp_path: Path, kind: str) -> None:
+    drive = Drive(tmp_path / "run", dropout=0.4)
     drive.start()
-    for _ in range(8):
+    while kind not in {event["event"] for event in events_of(tmp_path / "run")}:
         drive.step()
     drive.kill()
-    change_events(tmp_path / "run" / JOURNAL, lambda events: events.append(damage))
-    with pytest.raises(RunError, match=f"journal.*{damage['event']}"):
+
+    def double(events: list[dict[str, Any]]) -> None:
+        at = next(i for i, event in enumerate(events) if event["event"] == kind)
+        del events[at + 1 :]
+        events.append(events[at])
+
+    change_events(tmp_path / "run" / JOURNAL, double)
+    with pytest.raises(RunError, match="twice"):
         drive.start()
+
+
+def test_a_question_is_open_after_a_restart_unless_it_may_have_been_answered(
+    tmp_path: Path,
+) -> None:
+    for name, after in (
+        ("nothing", None),
+        ("budget", BudgetChanged(readings=12, metres=None, seconds=None)),
+        ("gap", JournalGap(failures=1, readings=0)),
+    ):
+        drive = Drive(tmp_path / name)
+        drive.die_at = 3
+        drive.start()
+        with pytest.raises(Killed):
+            drive.run()
+        drive.kill()
+        if after is not None:
+            line = to_line(after)
+            change_events(tmp_path / name / JOURNAL, lambda events, new=line: events.append(new))
+        drive.start()
+        open_now = drive.built.mission.decisions.open
+        assert (open_now is not None) == (after is None), name
+        drive.run()
+        assert drive.built.mission.loop.belief.observed.sum() == 12, name
+        drive.kill()
+
+
+def test_only_places_that_were_set_aside_count_for_the_sensor_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    drive = Drive(tmp_path / "run", dropout=1.0, mission={"reading_timeout": 1.0})
+    drive.start()
+    while drive.built.mission.loop.counts["missed"] < 4:
+        drive.step()
+    silent = list(drive.built.mission.probe.sensor.silent)
+    assert len(silent) == 1, "a place is visited three times before it is set aside"
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.probe.sensor.silent == silent
 
 
 def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
@@ -347,22 +407,6 @@ def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_i
     said = [r.message for r in caplog.records if "cannot be gone on with" in r.message]
     assert len(said) == 1
     assert str(old) in said[0]
-
-
-@pytest.mark.parametrize("key", ["seconds", "metres", "odometer"])
-def test_a_journal_with_an_infinite_amount_is_refused(tmp_path: Path, key: str) -> None:
-    drive = Drive(tmp_path / "run", budget={"metres": 1e4, "seconds": 1e4})
-    drive.start()
-    while drive.built.mission.decisions.stage < 3:
-        drive.step()
-    drive.kill()
-    journal = tmp_path / "run" / JOURNAL
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    moved = next(line for line in lines if line["event"] == "moved")
-    moved[key] = "inf"
-    journal.write_text("".join(_without_seal(line) for line in lines))
-    with pytest.raises(RunError, match=rf"{key}: expected a finite number, got 'inf'"):
-        drive.start()
 
 
 def _without_seal(line: dict[str, Any]) -> str:

@@ -81,7 +81,9 @@ def test_a_delay_is_found_where_the_probe_turns_or_stops(way: Way, late: float) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 6))]
+)
 def test_without_a_delay_nothing_is_said(seed: int) -> None:
     for noise in (0.01, 0.5):
         assert watched(turning, 0.0, 210.0, seed, noise).estimate is None
@@ -212,7 +214,7 @@ def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> D
     return watch
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("error", "hz", "most"), [(0.0, 5, 0), (2.0, 1, 0), (3.0, 5, 1)])
 def test_a_gps_whose_errors_last_is_no_delay(error: float, hz: int, most: int) -> None:
     """Of six fields and drives; where blocks need not agree it is said of 0, 4 and 5 of them."""
@@ -220,7 +222,7 @@ def test_a_gps_whose_errors_last_is_no_delay(error: float, hz: int, most: int) -
     assert sum(one is not None for one in said) <= most, said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_delay_is_found_with_a_gps_whose_errors_last() -> None:
     found = [with_gps(seed, 1.0, 1.5, 5, 330.0).estimate for seed in range(6)]
     errors = [abs(one.seconds - 1.5) for one in found if one is not None]

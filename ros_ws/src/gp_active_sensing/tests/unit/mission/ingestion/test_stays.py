@@ -74,6 +74,24 @@ def test_where_the_field_changes_a_stay_is_as_short_as_what_ages() -> None:
     assert befores == [False, True, True, True, False, True, True, True, False]
 
 
+def test_the_variance_of_an_average_follows_its_equation() -> None:
+    for count, sample, noise, expected in (
+        (3, 1.0, 0.1, 0.1 / 3 + 1.0 - 0.4),  # room 1 + 3 sqrt(2 / 2)
+        (19, 0.1, 1.0, 0.8 + 0.2 / 19),  # room 1 + 3 sqrt(2 / 18): an error in common
+        (4, 0.3, 0.3, 0.075),
+    ):
+        assert noise_of(count, sample, noise) == pytest.approx(expected, rel=1e-5), count
+
+
+def test_a_reading_that_comes_late_does_not_make_a_stay_older() -> None:
+    ours = stays()
+    first = take(ours, read(5.0, 4.0))
+    late = take(ours, read(4.0, 6.0))
+    assert late.before == first.placed
+    assert late.reading.stamp_ns == 5 * SECOND
+    assert late.reading.value == 5.0
+
+
 def test_a_visit_that_is_to_be_paid_begins_a_stay() -> None:
     ours = stays()
     take(ours, read(1.0, 4.0))
