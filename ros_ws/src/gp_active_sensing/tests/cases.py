@@ -50,7 +50,8 @@ def for_each(
                 try:
                     test(**dict(zip(keys, values, strict=True)), **given)
                 except BaseException as error:
-                    error.add_note(f"in case {number}: {values!r:.300}")
+                    if hasattr(error, "add_note"):  # from Python 3.11 on
+                        error.add_note(f"in case {number}: {values!r:.300}")
                     raise
                 finally:
                     if "monkeypatch" in given:

@@ -38,7 +38,7 @@ from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.stage_record import stage_record
-from gp_active_sensing.records.summary import Course, RunSummary, summarise
+from gp_active_sensing.records.summary import RunCourse, RunSummary, summarise
 from gp_active_sensing.util.process import versions
 
 __all__ = ["Recorder", "latencies"]
@@ -255,7 +255,7 @@ class Recorder:
             driven = [(p.name, p.stages.driven) for p in probes if len(probes) > 1]
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
-        course = Course(
+        course = RunCourse(
             driver=self.driver,
             status=status,
             reason=mission.reason,

@@ -17,7 +17,7 @@ from gp_active_sensing.records.metrics import NO_SCORES, Scorer
 from gp_active_sensing.records.regret import objective_of, regret_summary
 from gp_active_sensing.util.process import versions
 
-__all__ = ["Course", "RunSummary", "length_scale_weights", "summarise"]
+__all__ = ["RunCourse", "RunSummary", "length_scale_weights", "summarise"]
 
 AGAINST = "the noise-free truth, over the places not observed"
 AT_THE_END = "the noise-free truth as it was at the end, over the places not observed"
@@ -25,7 +25,7 @@ RUNNING = "running"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class RunCourse:
     """Course of a run, as its driver knows it.
 
     Args:
@@ -159,7 +159,7 @@ class Learned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSummary(Learned, MapQuality, Course, Progress):
+class RunSummary(Learned, MapQuality, RunCourse, Progress):
     """Summary of a run: its course, progress, map and belief, whose fields it has."""
 
     def to_mapping(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def summarise(
     config: Mapping[str, Any],
     loop: SensingLoop,
     records: Sequence[Mapping[str, Any]],
-    course: Course,
+    course: RunCourse,
     scorer: Scorer | None = None,
     at_seconds: float = 0.0,
 ) -> RunSummary:
@@ -200,7 +200,7 @@ def _progress(
     config: Mapping[str, Any],
     loop: SensingLoop,
     records: Sequence[Mapping[str, Any]],
-    course: Course,
+    course: RunCourse,
 ) -> Progress:
     return Progress(
         scenario=str(config.get("name", "")),
@@ -223,7 +223,7 @@ def _quality(
     config: Mapping[str, Any],
     loop: SensingLoop,
     records: Sequence[Mapping[str, Any]],
-    course: Course,
+    course: RunCourse,
     scorer: Scorer | None,
     at_seconds: float,
 ) -> MapQuality:

@@ -18,6 +18,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
+from tests.cases import for_each
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def test_all_problems_come_at_once() -> None:
         assert expected in text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "expected"),
     [
         ({"count": 1.5}, "top.count: expected a whole number, got 1.5"),
@@ -130,7 +131,7 @@ def test_a_list_of_lists_may_be_text() -> None:
     assert from_mapping(BeliefConfig, scales).length_scales == (5.0, (1.0, 2.0))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("[[0, 0], [5, 5]", "obstacles: expected a list of corners, or a file"),
@@ -154,7 +155,7 @@ def test_a_default_list_is_not_shared() -> None:
 # -- YAML and overrides ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("a: [1", "is not valid YAML"),

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
-import pytest
 
 import gp_active_sensing
+from tests.cases import for_each
 
 ROOT = Path(gp_active_sensing.__file__).parent
 NAME = "gp_active_sensing"
@@ -146,7 +146,7 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("file", "line", "allowed"),
     [
         ("belief/x.py", "from gp_active_sensing.planning import bal", False),

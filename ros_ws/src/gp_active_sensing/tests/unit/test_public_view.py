@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cases import for_each
 
 OWN = ("self", "cls")
 PUBLIC = ("_replace", "_asdict", "_fields")
@@ -41,7 +41,7 @@ def test_nothing_private_is_read(package_root: Path) -> None:
     assert not found, "wait on what nodes show (mission, results, is_active):\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "allowed"),
     [
         ("node._parts.mission", False),

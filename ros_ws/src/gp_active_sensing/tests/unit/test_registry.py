@@ -180,7 +180,6 @@ def test_a_plug_in_runs_by_its_name_and_key(kit: Path, tmp_path: Path) -> None:
     ("key", "value", "message"),
     [
         ("policy", "{name: absent}", "policy 'absent' of distribution kit 1.2"),
-        ("policy", "{name: luckyy}", "Did you mean 'lucky'?"),
         ("belief", "{length_scales: [2.0], kernel: no_kernel}", "with the methods of a Kernel"),
         ("map", "{kind: roads, file: KIT/short.none}", "the reader of .none must return a RoadMap"),
     ],

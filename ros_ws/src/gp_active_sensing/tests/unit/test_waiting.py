@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from tests.cases import for_each
 from tests.waiting import LIMIT
 
 CLOCKS = ("monotonic", "perf_counter", "process_time")
@@ -68,7 +67,7 @@ def test_the_limit_is_generous() -> None:
     assert LIMIT >= 60.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "allowed"),
     [
         ("assert time.monotonic() - begun < 0.75", False),

@@ -99,7 +99,7 @@ def test_a_report_of_an_older_run_works_it_out(tmp_path: Path) -> None:
 
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
-    from gp_active_sensing.records.summary import Course, summarise
+    from gp_active_sensing.records.summary import RunCourse, summarise
     from gp_active_sensing.sim.runner import SimulationRunner
 
     runner = SimulationRunner(scenario_from_mapping(SMALL))
@@ -108,7 +108,7 @@ def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
 
     def of(status: str) -> RunSummary:
         metres, seconds = mission.driven
-        course = Course(status=status, reason="", metres=metres, seconds=seconds, run_dir="")
+        course = RunCourse(status=status, reason="", metres=metres, seconds=seconds, run_dir="")
         return summarise(SMALL, mission.loop, [], course)
 
     assert of("running").least_error is None
