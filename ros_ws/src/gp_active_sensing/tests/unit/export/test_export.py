@@ -93,11 +93,11 @@ def test_without_pyproj_a_table_does_without_degrees(
     assert "longitude" not in rows_of(path)[0]
     assert "no longitude and latitude in the table" in caplog.text
     with pytest.raises(MissingDependencyError, match=r"\[maps\]"):
-        export_map(lake, tmp_path / "lake.geojson", "geojson")
+        export_map(lake, tmp_path / "lake.geojson", "geojson", overwrite=True)
 
 
 def test_cells_are_squares_about_their_places(lake: FieldMap, tmp_path: Path) -> None:
-    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
+    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson", overwrite=True)
     data = json.loads(path.read_text(encoding="utf-8"))
     head = data["gp_active_sensing"]
     assert (head["crs"], head["units"], head["frame"]) == ("local", "metre", "map")
@@ -135,7 +135,7 @@ def test_a_table_is_read_back_as_the_same_places(lake: FieldMap, tmp_path: Path)
 def test_geojson_is_in_degrees_where_there_is_a_datum(lake: FieldMap, tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     lake.topology.datum = DATUM  # type: ignore[misc]
-    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
+    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson", overwrite=True)
     data = json.loads(path.read_text(encoding="utf-8"))
     assert data["gp_active_sensing"]["crs"] == "EPSG:4326"
     assert data["gp_active_sensing"]["datum"] == list(DATUM)
@@ -146,33 +146,31 @@ def test_geojson_is_in_degrees_where_there_is_a_datum(lake: FieldMap, tmp_path: 
         assert area == pytest.approx(4.0, rel=0.01)
 
 
-@pytest.mark.parametrize("datum", [None, DATUM], ids=["metres", "degrees"])
-def test_geojson_is_opened_by_geopandas(
-    lake: FieldMap, tmp_path: Path, datum: tuple[float, float] | None
-) -> None:
-    geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
-    if datum is not None:
-        pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-        lake.topology.datum = datum  # type: ignore[misc]
-    [path] = export_map(lake, tmp_path / "lake.geojson", "geojson")
-    frame = geopandas.read_file(path)
-    assert len(frame) == lake.topology.n
-    assert set(frame.columns) >= {"place", "mean", "std", "readings", "value", "weight"}
-    assert frame["place"].tolist() == list(lake.topology.names)
-    np.testing.assert_allclose(frame["mean"], lake.mean, rtol=1e-8)
-    np.testing.assert_allclose(frame["std"], lake.std, rtol=1e-8)
-    assert frame["readings"].tolist() == lake.readings.tolist()
-    assert frame["value"].isna().tolist() == (lake.readings == 0).tolist()
-    assert frame.is_valid.all()
-    assert frame.crs == "EPSG:4326"
-    if datum is None:  # a reader of RFC 7946 knows degrees only; docs/export.md says what to do
-        frame = frame.set_crs(None, allow_override=True)
-    else:
-        system = f"+proj=tmerc +lat_0={datum[1]} +lon_0={datum[0]} +ellps=WGS84 +units=m"
-        frame = frame.to_crs(system)
-    np.testing.assert_allclose(frame.area, 4.0, rtol=1e-3)
-    middles = np.column_stack([frame.centroid.x, frame.centroid.y])
-    np.testing.assert_allclose(middles, lake.topology.positions, atol=1e-3)
+def test_geojson_is_opened_by_geopandas(lake: FieldMap, tmp_path: Path) -> None:
+    for datum in (None, DATUM):
+        geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
+        if datum is not None:
+            pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+            lake.topology.datum = datum  # type: ignore[misc]
+        [path] = export_map(lake, tmp_path / "lake.geojson", "geojson", overwrite=True)
+        frame = geopandas.read_file(path)
+        assert len(frame) == lake.topology.n
+        assert set(frame.columns) >= {"place", "mean", "std", "readings", "value", "weight"}
+        assert frame["place"].tolist() == list(lake.topology.names)
+        np.testing.assert_allclose(frame["mean"], lake.mean, rtol=1e-8)
+        np.testing.assert_allclose(frame["std"], lake.std, rtol=1e-8)
+        assert frame["readings"].tolist() == lake.readings.tolist()
+        assert frame["value"].isna().tolist() == (lake.readings == 0).tolist()
+        assert frame.is_valid.all()
+        assert frame.crs == "EPSG:4326"
+        if datum is None:  # a reader of RFC 7946 knows degrees only; docs/export.md says what to do
+            frame = frame.set_crs(None, allow_override=True)
+        else:
+            system = f"+proj=tmerc +lat_0={datum[1]} +lon_0={datum[0]} +ellps=WGS84 +units=m"
+            frame = frame.to_crs(system)
+        np.testing.assert_allclose(frame.area, 4.0, rtol=1e-3)
+        middles = np.column_stack([frame.centroid.x, frame.centroid.y])
+        np.testing.assert_allclose(middles, lake.topology.positions, atol=1e-3)
 
 
 def test_roads_are_lines(tmp_path: Path) -> None:
@@ -264,27 +262,29 @@ def scale_of(text: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-@pytest.mark.parametrize("kind", ["pgm", "ros"])
-def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path, kind: str) -> None:
-    files = [p for p in export_map(lake, tmp_path / "lake", kind) if p.suffix == ".yaml"]
-    for path, values in zip(files, (lake.mean, lake.std), strict=True):
-        if kind == "pgm":
-            levels, said = map_server(path)
-            origin, size = said["origin"], said["resolution"]
-        else:
-            message = yaml.safe_load(path.read_text(encoding="utf-8"))
-            info = message["info"]
-            levels = np.array(message["data"]).reshape(info["height"], info["width"])
-            size, position = info["resolution"], info["origin"]["position"]
-            origin = [position["x"], position["y"], 0.0]
-            assert message["header"]["frame_id"] == "map"
-        assert origin == [99.0, 49.0, 0.0]  # the corner, not the centre, of the first cell
-        low, step = scale_of(path.read_text(encoding="utf-8"))
-        for (x, y), value in zip(lake.topology.positions.tolist(), values.tolist(), strict=True):
-            level = levels[int((y - origin[1]) / size), int((x - origin[0]) / size)]
-            assert low + step * level == pytest.approx(value, abs=0.51 * step)
-        assert (levels == -1).sum() == levels.size - lake.topology.n
-        assert levels.max() == 100
+def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path) -> None:
+    for kind in ("pgm", "ros"):
+        files = [p for p in export_map(lake, tmp_path / "lake", kind) if p.suffix == ".yaml"]
+        for path, values in zip(files, (lake.mean, lake.std), strict=True):
+            if kind == "pgm":
+                levels, said = map_server(path)
+                origin, size = said["origin"], said["resolution"]
+            else:
+                message = yaml.safe_load(path.read_text(encoding="utf-8"))
+                info = message["info"]
+                levels = np.array(message["data"]).reshape(info["height"], info["width"])
+                size, position = info["resolution"], info["origin"]["position"]
+                origin = [position["x"], position["y"], 0.0]
+                assert message["header"]["frame_id"] == "map"
+            assert origin == [99.0, 49.0, 0.0]  # the corner, not the centre, of the first cell
+            low, step = scale_of(path.read_text(encoding="utf-8"))
+            for (x, y), value in zip(
+                lake.topology.positions.tolist(), values.tolist(), strict=True
+            ):
+                level = levels[int((y - origin[1]) / size), int((x - origin[0]) / size)]
+                assert low + step * level == pytest.approx(value, abs=0.51 * step)
+            assert (levels == -1).sum() == levels.size - lake.topology.n
+            assert levels.max() == 100
 
 
 def test_no_quantity_unit_or_frame_writes_a_key(lake: FieldMap, tmp_path: Path) -> None:
@@ -353,9 +353,8 @@ def test_cells_that_are_no_squares(tmp_path: Path) -> None:
             export_map(field, tmp_path / "g", kind)
 
 
-@pytest.mark.parametrize(
-    ("points", "why"),
-    [
+def test_places_that_are_no_grid() -> None:
+    for points, why in (
         ([(0.0, 0.0), (7.3, 2.0), (1.1, 9.0)], "rows and columns"),
         (
             [
@@ -371,12 +370,10 @@ def test_cells_that_are_no_squares(tmp_path: Path) -> None:
         ),
         ([(1.0, 1.0)], "one place only"),
         ([(0.0, 0.0), (1.0, 0.0), (0.0, 0.0)], "several places stand at one position"),
-    ],
-)
-def test_places_that_are_no_grid(points: list[tuple[float, float]], why: str) -> None:
-    topology = FreeTopology("stations", "map", [str(i) for i in range(len(points))], points)
-    with pytest.raises(RunError, match=f"map 'stations' is no grid: .*{why}.*csv and geojson"):
-        lattice_of(topology)
+    ):
+        topology = FreeTopology("stations", "map", [str(i) for i in range(len(points))], points)
+        with pytest.raises(RunError, match=f"map 'stations' is no grid: .*{why}.*csv and geojson"):
+            lattice_of(topology)
 
 
 def test_a_grid_of_uneven_decimals_is_one() -> None:
@@ -412,22 +409,22 @@ FILES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", FORMATS)
 def test_the_command_writes_each_format(
-    run_dir: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind == "geotiff":
-        pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
-    assert done.exit_code == 0, done.output
-    assert sorted(done.output.split()) == sorted(FILES[kind])
-    assert all((tmp_path / name).stat().st_size > 100 for name in done.output.split())
-    again = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
-    assert again.exit_code == 1
-    assert "there already; name another file with --out, or give --overwrite" in again.output
-    third = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind, "--overwrite"])
-    assert third.exit_code == 0
+    for kind in FORMATS:
+        if kind == "geotiff":
+            pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+        monkeypatch.chdir(tmp_path)
+        done = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
+        assert done.exit_code == 0, done.output
+        assert sorted(done.output.split()) == sorted(FILES[kind])
+        assert all((tmp_path / name).stat().st_size > 100 for name in done.output.split())
+        again = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind])
+        assert again.exit_code == 1
+        assert "there already; name another file with --out, or give --overwrite" in again.output
+        third = CliRunner().invoke(cli, ["export", str(run_dir), "--to", kind, "--overwrite"])
+        assert third.exit_code == 0
 
 
 @pytest.mark.slow

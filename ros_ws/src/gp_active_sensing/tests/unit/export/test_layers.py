@@ -107,32 +107,32 @@ def test_messages_lie_at_the_height_of_their_layer(column: FieldMap, tmp_path: P
     assert message["info"]["origin"]["position"]["z"] == -6.0
 
 
-@pytest.mark.parametrize(("asked", "height"), [(-6.0, -6.0), (-5.3, -6.0), (0.7, 0.0)])
-def test_one_layer_by_its_height_or_near_it(column: FieldMap, asked: float, height: float) -> None:
-    layer = layer_at(column.topology, asked)
-    assert layer.height == height
-    one = column.at_height(asked)
-    there = of_layer(column, HEIGHTS.index(height))
-    assert one.topology.names == column.topology.names[there]
-    assert one.mean.tolist() == column.mean[there].tolist()
-    assert one.topology.heights is not None
-    assert set(one.topology.heights.tolist()) == {height}
-    assert one.title == f"lake, z {height:g} m"
+def test_one_layer_by_its_height_or_near_it(column: FieldMap) -> None:
+    for asked, height in ((-6.0, -6.0), (-5.3, -6.0), (0.7, 0.0)):
+        layer = layer_at(column.topology, asked)
+        assert layer.height == height
+        one = column.at_height(asked)
+        there = of_layer(column, HEIGHTS.index(height))
+        assert one.topology.names == column.topology.names[there]
+        assert one.mean.tolist() == column.mean[there].tolist()
+        assert one.topology.heights is not None
+        assert set(one.topology.heights.tolist()) == {height}
+        assert one.title == f"lake, z {height:g} m"
 
 
-@pytest.mark.parametrize("asked", [3.0, -4.5, -16.0, 6.0, math.nan])
-def test_a_height_between_layers_is_refused_with_those_there_are(
-    column: FieldMap, asked: float
-) -> None:
-    said = r"no layer at .* m: its layers are at 0, -3, -6, -9, -12, -15 m \(z counts upwards"
-    with pytest.raises(RunError, match=said):
-        column.at_height(asked)
+def test_a_height_between_layers_is_refused_with_those_there_are(column: FieldMap) -> None:
+    for asked in (3.0, -4.5, -16.0, 6.0, math.nan):
+        said = r"no layer at .* m: its layers are at 0, -3, -6, -9, -12, -15 m \(z counts upwards"
+        with pytest.raises(RunError, match=said):
+            column.at_height(asked)
 
 
-@pytest.mark.parametrize("heights", [[], [-3.0]], ids=["plane", "one height"])
-def test_a_map_without_layers_has_none_to_choose(heights: list[float]) -> None:
-    with pytest.raises(RunError, match=r"(lies in the plane|has no layers).*leave the layer out"):
-        layer_at(make_grid(3, 3, 1.0, heights=heights), -3.0)
+def test_a_map_without_layers_has_none_to_choose() -> None:
+    for heights in ([], [-3.0]):
+        with pytest.raises(
+            RunError, match=r"(lies in the plane|has no layers).*leave the layer out"
+        ):
+            layer_at(make_grid(3, 3, 1.0, heights=heights), -3.0)
 
 
 def scattered(points: list[tuple[float, float, float]]) -> Topology:
@@ -141,20 +141,16 @@ def scattered(points: list[tuple[float, float, float]]) -> Topology:
     return FreeTopology("casts", "map", names, flat, heights=heights)
 
 
-@pytest.mark.parametrize(
-    ("points", "why"),
-    [
+def test_casts_are_no_layers() -> None:
+    for points, why in (
         ([(x, y, z) for x, y in ((0, 0), (7.3, 2), (1.1, 9)) for z in (0, -5)], "rows and columns"),
         ([(0, 0, z) for z in (0, -5, -10)], "its places stand above one another"),
         ([(x, 0, -1.0 * x - z) for x in range(4) for z in (0, 0.5)], "beside them at their height"),
         ([(x, 0, 0) for x in range(4)] * 2, "at one position and height"),
-    ],
-    ids=["scattered", "one column", "no layers", "twice"],
-)
-def test_casts_are_no_layers(points: list[tuple[float, float, float]], why: str) -> None:
-    for kind in ("asc", "pgm", "ros", "geotiff"):
-        with pytest.raises(RunError, match=f"map 'casts' is no grid: .*{why}.*csv and geojson"):
-            check_format(kind, scattered(points))
+    ):
+        for kind in ("asc", "pgm", "ros", "geotiff"):
+            with pytest.raises(RunError, match=f"map 'casts' is no grid: .*{why}.*csv and geojson"):
+                check_format(kind, scattered(points))
 
 
 def test_layers_with_cells_of_their_own_have_the_same_rows_and_columns() -> None:

@@ -15,7 +15,7 @@ from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
 from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, scenario
-from tests.unit.sim.test_resume import cut, final, without_times
+from tests.unit.sim.test_resume import cut, killed_and_resumed
 
 MODEL = {"kind": "model", "noise_std": 0.1}
 
@@ -163,27 +163,15 @@ PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_st
 SPARQ = {"name": "sparq_gp_ucb", "step": 10.0, "toward": "step"}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("expert", "policy"),
-    [(FAULTY, {"name": "asking"}), (PROBE, {"name": "asking"}), (PROBE, SPARQ)],
-    ids=["faulty", "probe", "sparq"],
-)
-def test_killed_at_every_event_and_within_lines(
-    expert: dict[str, Any], policy: dict[str, Any], tmp_path: Path
-) -> None:
-    what = asking(expert=expert, policy=policy)
-    out = tmp_path / "whole"
-    summary = run_scenario(what, out).to_mapping()
-    assert summary["expert"]["late"] > 0
-    data = (out / "journal.jsonl").read_bytes()
-    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-    for number, size in enumerate([*ends, *(end - 5 for end in ends)]):
-        target = tmp_path / str(number)
-        cut(out, target, size)
-        again = run_scenario(what, target, resume=True).to_mapping()
-        assert without_times(again) == without_times(summary), f"cut at byte {size}"
-        assert final(target) == final(out), f"cut at byte {size}"
+@pytest.mark.parametrize("kills", [3, pytest.param(None, marks=pytest.mark.long)])
+def test_killed_anywhere_it_comes_to_the_same_end(tmp_path: Path, kills: int | None) -> None:
+    for number, (expert, policy) in enumerate(
+        ((FAULTY, {"name": "asking"}), (PROBE, {"name": "asking"}), (PROBE, SPARQ))
+    ):
+        what = asking(expert=expert, policy=policy)
+        summary = run_scenario(what, tmp_path / str(number)).to_mapping()
+        assert summary["expert"]["late"] > 0
+        killed_and_resumed(what, tmp_path / str(number), summary, kills)
 
 
 def test_a_journal_whose_question_comes_too_early(tmp_path: Path) -> None:
@@ -215,9 +203,8 @@ def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
 # -- configuration ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("expert", "message"),
-    [
+def test_sections_that_cannot_be() -> None:
+    for expert, message in (
         ({"kind": "oracle"}, "expert.kind: expected one of none, stations, model, probe"),
         ({"kind": "stations"}, "expert.stations: is required"),
         ({"kind": "model", "noise_std": 0}, "expert.noise_std: must be more than 0"),
@@ -225,11 +212,9 @@ def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
         ({"kind": "model", "timeout": -1}, "expert.timeout: must be 0 or more"),
         ({"kind": "model", "delay": float("nan")}, "expert.delay: expected a finite number"),
         ({"knid": "model"}, "Did you mean 'kind'"),
-    ],
-)
-def test_sections_that_cannot_be(expert: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        asking(expert=expert)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            asking(expert=expert)
 
 
 def test_stations_that_are_not_on_the_map(tmp_path: Path) -> None:

@@ -63,20 +63,15 @@ def test_more_probes_than_places_share_some() -> None:
     assert set(begun) == {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("names", "starts", "text"),
-    [
+def test_wrong_names_and_starts_are_refused() -> None:
+    for names, starts, text in (
         (("a", "a"), (), "probes: 'a' comes more than once"),
         (("1",), (), "cannot be a namespace"),
         (("a",), ("0", "1"), "starts: expected at most one a probe, 1, got 2"),
         (("a",), ("nowhere",), "nowhere"),
-    ],
-)
-def test_wrong_names_and_starts_are_refused(
-    names: tuple[str, ...], starts: tuple[str, ...], text: str
-) -> None:
-    with pytest.raises(ConfigError, match=text):
-        players(names, starts)
+    ):
+        with pytest.raises(ConfigError, match=text):
+            players(names, starts)
 
 
 def test_in_live_traffic_there_is_one_car() -> None:

@@ -53,43 +53,43 @@ def found(name: str, probes: int) -> dict[str, Any]:
     return result(played(scenario(name, probes)))
 
 
-@pytest.mark.parametrize(("name", "probes"), CASES)
-def test_places_readings_and_costs_are_those_on_record(name: str, probes: int) -> None:
-    golden = json.loads(GOLDEN.read_text("utf-8"))[f"{name} {probes}"]
-    new = found(name, probes)
-    assert new["places"] == golden["places"]
-    assert [place for place, _ in new["readings"]] == [place for place, _ in golden["readings"]]
-    values = [[value for _, value in known["readings"]] for known in (new, golden)]
-    assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-9)
-    assert new["metres"] == pytest.approx(golden["metres"], abs=1e-6)
-    assert new["seconds"] == pytest.approx(golden["seconds"], abs=1e-6)
+def test_places_readings_and_costs_are_those_on_record() -> None:
+    for name, probes in CASES:
+        golden = json.loads(GOLDEN.read_text("utf-8"))[f"{name} {probes}"]
+        new = found(name, probes)
+        assert new["places"] == golden["places"]
+        assert [place for place, _ in new["readings"]] == [place for place, _ in golden["readings"]]
+        values = [[value for _, value in known["readings"]] for known in (new, golden)]
+        assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-9)
+        assert new["metres"] == pytest.approx(golden["metres"], abs=1e-6)
+        assert new["seconds"] == pytest.approx(golden["seconds"], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "line"])
-def test_poses_at_intervals_as_of_a_robot_change_nothing(name: str) -> None:
+def test_poses_at_intervals_as_of_a_robot_change_nothing() -> None:
     """Places and readings are the same; what is driven is known to a period of poses a stage.
 
     Not on the line, whose probe may begin anywhere: a robot stands somewhere, and begins there.
     """
-    of = scenario(name, 1)
-    period = 0.25
-    runner = played(of, period)
-    new, old = result(runner), found(name, 1)
-    assert new["places"] == old["places"]
-    assert [place for place, _ in new["readings"]] == [place for place, _ in old["readings"]]
-    stages = len(new["places"])
-    assert new["seconds"] == pytest.approx(old["seconds"], abs=period * (stages + 1))
-    assert new["metres"] == pytest.approx(old["metres"], rel=0.02)
+    for name in ("lake", "warehouse", "plume", "town"):
+        of = scenario(name, 1)
+        period = 0.25
+        runner = played(of, period)
+        new, old = result(runner), found(name, 1)
+        assert new["places"] == old["places"]
+        assert [place for place, _ in new["readings"]] == [place for place, _ in old["readings"]]
+        stages = len(new["places"])
+        assert new["seconds"] == pytest.approx(old["seconds"], abs=period * (stages + 1))
+        assert new["metres"] == pytest.approx(old["metres"], rel=0.02)
 
 
-@pytest.mark.parametrize("name", ["lake", "warehouse", "town"])
-def test_a_run_directory_holds_the_same_mission(name: str, tmp_path: Path) -> None:
-    summary = run_scenario(scenario(name, 1), tmp_path / "run")
-    events = RunDirectory.open(tmp_path / "run").events()
-    readings = [[e["location"], e["value"]] for e in events if e["event"] == "reading"]
-    assert readings == found(name, 1)["readings"]
-    assert summary.metres == found(name, 1)["metres"]
-    assert summary.seconds == found(name, 1)["seconds"]
+def test_a_run_directory_holds_the_same_mission(tmp_path: Path) -> None:
+    for name in ("lake", "warehouse"):
+        summary = run_scenario(scenario(name, 1), tmp_path / name)
+        events = RunDirectory.open(tmp_path / name).events()
+        readings = [[e["location"], e["value"]] for e in events if e["event"] == "reading"]
+        assert readings == found(name, 1)["readings"]
+        assert summary.metres == found(name, 1)["metres"]
+        assert summary.seconds == found(name, 1)["seconds"]
 
 
 def main() -> None:

@@ -59,9 +59,8 @@ def test_gaps_are_filled_from_the_nearest_time(
     assert "2 of 9 cells are empty" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
+    for text, message in (
         (
             "tme,0,1,2\n0,1,1,1\n",
             r"expected a column 'time'\. Did you mean 'tme'.*name .* as field\.time_column",
@@ -80,11 +79,9 @@ def test_gaps_are_filled_from_the_nearest_time(
         ),
         ("time,0,1,2\n0,1,inf,1\n", r"expected a finite number or nothing, got 'inf'"),
         ("time,0,1,2\nnan,1,1,1\n", r"line 2, column 'time': expected a finite .*, got 'nan'"),
-    ],
-)
-def test_tables_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        wide(tmp_path, text)
+    ):
+        with pytest.raises(MapError, match=message):
+            wide(tmp_path, text)
 
 
 def test_a_long_series_is_read_and_asked_quickly(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]
 SHIPPED = [
     pytest.param(
-        name, marks=[pytest.mark.heavy("sumo")] * (load_scenario(name).field.kind == "sumo")
+        name,
+        marks=[pytest.mark.heavy("sumo"), pytest.mark.long]
+        * (load_scenario(name).field.kind == "sumo"),
     )
     for name in NAMES
 ]
@@ -47,21 +49,12 @@ def test_defaults_of_the_policy_are_written_out() -> None:
     assert scenario().to_mapping()["policy"]["discretisation"] == "cells"
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_scenarios_build_their_world(name: str) -> None:
-    built = load_scenario(name)
-    world = build_world(built)
-    if world.traffic is not None:
-        world.traffic.start()
-    assert world.truth.at(0.0).shape == (world.topology.n,)
-    assert built.name == Path(name).stem
-    assert built.limit.expansions is not None, "a shipped scenario is the same on every machine"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])
+    assert few.name == Path(name).stem
+    assert few.limit.expansions is not None, "a shipped scenario is the same on every machine"
     summary = run_scenario(few, tmp_path / "run", clock=lambda: 0.0)
     assert summary.status == "finished"
     if not objective_of(few.build_policy(), few.seek):
@@ -83,15 +76,15 @@ def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     assert everything.sum() >= topology.n - 1, "every place can be reached from the start"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_readme_shows_every_scenario(name: str) -> None:
-    path = find_resource("sim", name)
-    readme = path.with_name("README.md").read_text(encoding="utf-8")
-    assert f"| `{name}` |" in readme
-    stem = path.stem
-    if stem != "line":
-        assert f"\n## {stem.replace('_', ' ').capitalize()}\n" in readme
-        assert f"](../../../../docs/images/{stem}.png)" in readme
+def test_readme_shows_every_scenario() -> None:
+    for name in NAMES:
+        path = find_resource("sim", name)
+        readme = path.with_name("README.md").read_text(encoding="utf-8")
+        assert f"| `{name}` |" in readme
+        stem = path.stem
+        if stem != "line":
+            assert f"\n## {stem.replace('_', ' ').capitalize()}\n" in readme
+            assert f"](../../../../docs/images/{stem}.png)" in readme
 
 
 def test_what_the_new_scenarios_are_for() -> None:
@@ -131,21 +124,20 @@ def test_all_problems_at_once_with_their_paths() -> None:
         assert expected in text
 
 
-@pytest.mark.parametrize("readings", [0, -3])
-@pytest.mark.parametrize("key", ["readings", "metres", "seconds"])
-def test_budget_must_be_positive(key: str, readings: int) -> None:
-    assert f"budget.{key}: must be" in problems_of(mapping(budget={key: readings}))
+def test_budget_must_be_positive() -> None:
+    for readings in (0, -3):
+        for key in ("readings", "metres", "seconds"):
+            assert f"budget.{key}: must be" in problems_of(mapping(budget={key: readings}))
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300, "much", None, True])
-@pytest.mark.parametrize("key", ["noise_std", "bias", "outlier_size"])
-def test_a_sensor_that_could_give_no_number_is_refused(key: str, bad: object) -> None:
-    assert f"sensor.{key}: " in problems_of(mapping(sensor={key: bad}))
+def test_a_sensor_that_could_give_no_number_is_refused() -> None:
+    for bad in (math.nan, math.inf, -math.inf, 1e300, "much", None, True):
+        for key in ("noise_std", "bias", "outlier_size"):
+            assert f"sensor.{key}: " in problems_of(mapping(sensor={key: bad}))
 
 
-@pytest.mark.parametrize(
-    ("section", "values", "expected"),
-    [
+def test_what_is_wrong_is_named() -> None:
+    for section, values, expected in (
         ("map", {"kind": "lien"}, "map.kind: expected one of .*Did you mean 'line'"),
         ("field", {"kernel": "matern53"}, "field.kernel: unknown kernel .*Did you mean 'matern5"),
         ("belief", {"kernel": "sé"}, "belief.kernel: unknown kernel"),
@@ -162,16 +154,14 @@ def test_a_sensor_that_could_give_no_number_is_refused(key: str, bad: object) ->
         ("sensor", {"noise_std": 0, "report_variance": True}, "sensor.report_variance: needs"),
         ("name", "a/b", "name: expected a word"),
         ("sensr", {}, "sensr: unknown key. Did you mean 'sensor'"),
-    ],
-)
-def test_what_is_wrong_is_named(section: str, values: object, expected: str) -> None:
-    with pytest.raises(ConfigError, match=expected):
-        scenario_from_mapping(mapping(**{section: values}))
+    ):
+        with pytest.raises(ConfigError, match=expected):
+            scenario_from_mapping(mapping(**{section: values}))
 
 
-@pytest.mark.parametrize("data", [None, [], "line", {}])
-def test_not_a_scenario(data: object) -> None:
-    assert "map: is required" in problems_of(data) or "expected a mapping" in problems_of(data)
+def test_not_a_scenario() -> None:
+    for data in (None, [], "line", {}):
+        assert "map: is required" in problems_of(data) or "expected a mapping" in problems_of(data)
 
 
 def test_a_missing_scenario_lists_the_shipped_ones() -> None:
@@ -212,10 +202,10 @@ def test_files_beside_the_scenario_are_found_from_anywhere(tmp_path: Path) -> No
     assert build_world(built).truth.at(0.0)[5] == 10.0
 
 
-@pytest.mark.parametrize("start", ["nowhere", 99, -1])
-def test_unknown_start(start: object) -> None:
-    with pytest.raises(ConfigError, match=r"probe\.start: .*(no place|has places)"):
-        build_world(scenario(probe={"start": start}))
+def test_unknown_start() -> None:
+    for start in ("nowhere", 99, -1):
+        with pytest.raises(ConfigError, match=r"probe\.start: .*(no place|has places)"):
+            build_world(scenario(probe={"start": start}))
 
 
 def test_a_map_that_cannot_be_built_names_the_key() -> None:

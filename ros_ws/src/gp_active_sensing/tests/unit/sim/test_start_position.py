@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,14 +13,16 @@ from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.topology.road_maps import segment, street, write
 
 
-@pytest.mark.parametrize(
-    ("position", "place"),
-    [([0, 0], "c0r0"), ([11.0, 9.0], "c1r1"), ([34, 22], "c3r2"), ([-4.0, 1.0], "c0r0")],
-)
-def test_the_nearest_place_is_the_start(position: list[float], place: str) -> None:
-    world = build_world(scenario(GRID, probe={"start": position}))
-    assert world.start is not None
-    assert world.topology.names[world.start] == place
+def test_the_nearest_place_is_the_start() -> None:
+    for position, place in (
+        ([0, 0], "c0r0"),
+        ([11.0, 9.0], "c1r1"),
+        ([34, 22], "c3r2"),
+        ([-4.0, 1.0], "c0r0"),
+    ):
+        world = build_world(scenario(GRID, probe={"start": position}))
+        assert world.start is not None
+        assert world.topology.names[world.start] == place
 
 
 def test_a_run_keeps_it_and_goes_on_from_there(tmp_path: Path) -> None:
@@ -32,20 +33,20 @@ def test_a_run_keeps_it_and_goes_on_from_there(tmp_path: Path) -> None:
     assert run_scenario(given, tmp_path / "a", resume=True).rmspe == first.rmspe
 
 
-@pytest.mark.parametrize("position", [[-11.0, 0.0], [31.0, 400.0], [float("nan"), 0.0]])
-def test_far_off_is_refused_with_where_the_map_lies(position: list[float]) -> None:
-    if position[0] == position[0]:
-        with pytest.raises(ConfigError, match=r"far off map 'grid', .* x 0 … 30, y 0 … 20 m"):
-            build_world(scenario(GRID, probe={"start": position}))
-    else:
-        with pytest.raises(ConfigError, match="start"):
-            build_world(scenario(GRID, probe={"start": position}))
+def test_far_off_is_refused_with_where_the_map_lies() -> None:
+    for position in ([-11.0, 0.0], [31.0, 400.0], [float("nan"), 0.0]):
+        if position[0] == position[0]:
+            with pytest.raises(ConfigError, match=r"far off map 'grid', .* x 0 … 30, y 0 … 20 m"):
+                build_world(scenario(GRID, probe={"start": position}))
+        else:
+            with pytest.raises(ConfigError, match="start"):
+                build_world(scenario(GRID, probe={"start": position}))
 
 
-@pytest.mark.parametrize("wrong", [[1.0], [1.0, 2.0, 3.0], ["a", "b"]])
-def test_what_is_no_position_is_refused(wrong: list[Any]) -> None:
-    with pytest.raises(ConfigError, match=r"probe\.start"):
-        scenario(GRID, probe={"start": wrong})
+def test_what_is_no_position_is_refused() -> None:
+    for wrong in ([1.0], [1.0, 2.0, 3.0], ["a", "b"]):
+        with pytest.raises(ConfigError, match=r"probe\.start"):
+            scenario(GRID, probe={"start": wrong})
 
 
 def test_on_roads_it_is_the_nearest_segment(tmp_path: Path) -> None:

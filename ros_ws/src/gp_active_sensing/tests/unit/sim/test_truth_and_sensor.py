@@ -59,9 +59,8 @@ def test_table_with_scale_and_offset(tmp_path: Path) -> None:
     np.testing.assert_allclose(build_truth(config, LINE, 0).at(0.0), 3.6 * np.arange(6) - 1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_broken_tables_say_where(tmp_path: Path) -> None:
+    for text, message in (
         ("id,value\n0,1\n1,2\n2,\n3,4\n5,6\n", r"no value in column 'value' for 2 of 6 .*: 2, 4"),
         ("id,values\n0,1\n", "expected a column 'value'. Did you mean 'values'"),
         ("", "expected a column 'id'"),
@@ -69,11 +68,9 @@ def test_table_with_scale_and_offset(tmp_path: Path) -> None:
         ("id,value\n0,1\n1,x\n", r"line 3, column 'value': expected a finite .*, got 'x'"),
         ("id,value\n0,1\n0,2\n", "line 3: place '0' has a value already"),
         ("id,value\n0\n", "no value in column"),
-    ],
-)
-def test_broken_tables_say_where(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        build_truth(table(tmp_path, text), LINE, 0)
+    ):
+        with pytest.raises(MapError, match=message):
+            build_truth(table(tmp_path, text), LINE, 0)
 
 
 def test_a_table_that_is_not_there() -> None:

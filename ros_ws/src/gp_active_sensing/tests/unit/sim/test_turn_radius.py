@@ -42,18 +42,18 @@ def driven(scenario: Scenario, **parameters: Any) -> tuple[SimulationRunner, flo
     return runner, runner.mission.probes[""].ingestion.metres
 
 
-@pytest.mark.parametrize("policy", ["tour", "lawnmower", "spread", "max_entropy", "random"])
-def test_the_budget_is_kept_and_used(policy: str) -> None:
-    runner, metres = driven(lake(policy))
-    assert metres <= 900.0 + 1e-6
-    assert runner.mission.probes[""].home or runner.players[""].at == 0
-    assert metres > 600.0, "and most of the budget was used"
+def test_the_budget_is_kept_and_used() -> None:
+    for policy in ("tour", "lawnmower", "spread", "max_entropy", "random"):
+        runner, metres = driven(lake(policy))
+        assert metres <= 900.0 + 1e-6
+        assert runner.mission.probes[""].home or runner.players[""].at == 0
+        assert metres > 600.0, "and most of the budget was used"
 
 
-@pytest.mark.parametrize("policy", ["tour", "lawnmower"])
-def test_without_it_the_same_robot_drives_more_than_was_promised(policy: str) -> None:
-    _, metres = driven(lake(policy), drive={"turn_radius": 0.0})
-    assert metres > 1.02 * 900.0
+def test_without_it_the_same_robot_drives_more_than_was_promised() -> None:
+    for policy in ("tour", "lawnmower"):
+        _, metres = driven(lake(policy), drive={"turn_radius": 0.0})
+        assert metres > 1.02 * 900.0
 
 
 def test_what_a_decision_costs_is_what_is_driven() -> None:

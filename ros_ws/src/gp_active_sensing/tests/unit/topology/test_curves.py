@@ -68,20 +68,20 @@ def reference(x: float, y: float, r: float) -> float:
     return best
 
 
-@pytest.mark.parametrize("radius", [0.7, 3.0])
-def test_it_is_the_best_of_all_headings_by_dubins(radius: float) -> None:
-    rng = np.random.default_rng(5)
-    points = np.concatenate(
-        [
-            radius * rng.uniform(-4.0, 4.0, (60, 2)),
-            radius * rng.uniform(-0.5, 0.5, (20, 2)),
-            radius * (np.array([0.0, 1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
-            radius * (np.array([0.0, -1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
-        ]
-    )
-    found = turn_to((0.0, 0.0), 0.0, points, radius).metres
-    expected = [reference(x, y, radius) for x, y in points.tolist()]
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-7)
+def test_it_is_the_best_of_all_headings_by_dubins() -> None:
+    for radius in (0.7, 3.0):
+        rng = np.random.default_rng(5)
+        points = np.concatenate(
+            [
+                radius * rng.uniform(-4.0, 4.0, (60, 2)),
+                radius * rng.uniform(-0.5, 0.5, (20, 2)),
+                radius * (np.array([0.0, 1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
+                radius * (np.array([0.0, -1.0]) + 0.9 * rng.uniform(-0.7, 0.7, (30, 2))),
+            ]
+        )
+        found = turn_to((0.0, 0.0), 0.0, points, radius).metres
+        expected = [reference(x, y, radius) for x, y in points.tolist()]
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
 def test_no_drive_of_many_small_steps_is_shorter() -> None:
@@ -115,27 +115,27 @@ def test_no_drive_of_many_small_steps_is_shorter() -> None:
     assert np.quantile(list(reached.values()), 0.9) < 2.0 * step, "and it is about as short"
 
 
-@pytest.mark.parametrize("radius", [0.0, 2.0, 30.0])
-def test_the_curve_is_as_long_ends_there_and_turns_no_tighter(radius: float) -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(200):
-        start, end = rng.uniform(-50.0, 50.0, (2, 2))
-        heading = float(rng.uniform(-7.0, 7.0))
-        told = turn_to(start, heading, [end], radius)
-        line = curve((start[0], start[1]), heading, (end[0], end[1]), radius)
-        steps = np.diff(line, axis=0)
-        lengths = np.hypot(*steps.T)
-        assert line[0].tolist() == start.tolist()
-        assert line[-1].tolist() == end.tolist()
-        assert lengths.sum() == pytest.approx(told.metres[0], rel=1e-3)
-        assert lengths.sum() <= told.metres[0] * (1.0 + 1e-9)
-        if radius and len(line) > 2:
-            lengths, steps = lengths[lengths > 1e-6], steps[lengths > 1e-6]
-            headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
-            turns = np.abs(np.diff(headings))
-            assert (turns <= math.radians(5.0) + 1e-6).all()
-            last = headings[-1] - told.heading[0]
-            assert abs(math.remainder(last, math.tau)) < math.radians(5.0)
+def test_the_curve_is_as_long_ends_there_and_turns_no_tighter() -> None:
+    for radius in (0.0, 2.0, 30.0):
+        rng = np.random.default_rng(7)
+        for _ in range(200):
+            start, end = rng.uniform(-50.0, 50.0, (2, 2))
+            heading = float(rng.uniform(-7.0, 7.0))
+            told = turn_to(start, heading, [end], radius)
+            line = curve((start[0], start[1]), heading, (end[0], end[1]), radius)
+            steps = np.diff(line, axis=0)
+            lengths = np.hypot(*steps.T)
+            assert line[0].tolist() == start.tolist()
+            assert line[-1].tolist() == end.tolist()
+            assert lengths.sum() == pytest.approx(told.metres[0], rel=1e-3)
+            assert lengths.sum() <= told.metres[0] * (1.0 + 1e-9)
+            if radius and len(line) > 2:
+                lengths, steps = lengths[lengths > 1e-6], steps[lengths > 1e-6]
+                headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+                turns = np.abs(np.diff(headings))
+                assert (turns <= math.radians(5.0) + 1e-6).all()
+                last = headings[-1] - told.heading[0]
+                assert abs(math.remainder(last, math.tau)) < math.radians(5.0)
 
 
 def test_ahead_it_is_straight_and_at_the_pose_nothing() -> None:

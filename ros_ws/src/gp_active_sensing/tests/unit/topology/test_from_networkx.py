@@ -96,28 +96,30 @@ def test_a_graph_of_osmnx_is_the_road_map_of_its_extract(tmp_path: Path) -> None
     np.testing.assert_allclose(saved.positions, roads.positions, atol=1e-6)
 
 
-@pytest.mark.parametrize("real", [False, True], ids=["like osmnx", "of osmnx"])
-def test_streets_are_driven(real: bool, tmp_path: Path) -> None:
+def test_streets_are_driven(tmp_path: Path) -> None:
     """Every street that is driven into begins where the one before ended; one-ways are obeyed."""
-    graph = of_osmnx(tmp_path) if real else osmnx_like()
-    roads = gas.from_networkx(graph, speed=8.0)
-    loop = gas.SensingLoop(
-        roads,
-        gas.belief_on(gas.BeliefConfig(), roads),
-        gas.build_policy({"name": "tour"}),
-        budget=gas.Budget(readings=4),
-    )
-    ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
-    way = [0]
-    while (plan := loop.ask(way[-1])).waypoint is not None:
-        way += plan.path
-        assert way[-1] == plan.waypoint
-        loop.tell([gas.Reading(stamp_ns=len(way), location=plan.waypoint, value=30.0 + len(way))])
-        assert len(way) < 50
-    assert int(loop.belief.observed.sum()) == 4
-    for before, after in pairwise(way):
-        assert ends[roads.names[before]][1] == ends[roads.names[after]][0]
-    assert np.isfinite(loop.belief.predict()[0]).all()
+    for real in (False, True):
+        graph = of_osmnx(tmp_path) if real else osmnx_like()
+        roads = gas.from_networkx(graph, speed=8.0)
+        loop = gas.SensingLoop(
+            roads,
+            gas.belief_on(gas.BeliefConfig(), roads),
+            gas.build_policy({"name": "tour"}),
+            budget=gas.Budget(readings=4),
+        )
+        ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
+        way = [0]
+        while (plan := loop.ask(way[-1])).waypoint is not None:
+            way += plan.path
+            assert way[-1] == plan.waypoint
+            loop.tell(
+                [gas.Reading(stamp_ns=len(way), location=plan.waypoint, value=30.0 + len(way))]
+            )
+            assert len(way) < 50
+        assert int(loop.belief.observed.sum()) == 4
+        for before, after in pairwise(way):
+            assert ends[roads.names[before]][1] == ends[roads.names[after]][0]
+        assert np.isfinite(loop.belief.predict()[0]).all()
 
 
 def test_nodes_are_places() -> None:

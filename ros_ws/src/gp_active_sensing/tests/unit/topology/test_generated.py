@@ -27,20 +27,20 @@ from gp_active_sensing.types import Cost, Route
 LOW, HIGH = (-5.0, 0.0, 2.0), (10.0, 15.0, 2.5)
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-def test_points_lie_in_the_box_and_are_keyed_by_the_seed(design: str) -> None:
-    points = make_points(50, LOW, HIGH, design=design, seed=3)
-    assert isinstance(points, Topology)
-    assert points.features.shape == (50, 3)
-    assert points.feature_names == ("x1", "x2", "x3")
-    assert points.free
-    assert (points.features >= LOW).all()
-    assert (points.features <= HIGH).all()
-    np.testing.assert_array_equal(points.positions, points.features[:, :2])
-    again = make_points(50, LOW, HIGH, design=design, seed=3)
-    np.testing.assert_array_equal(points.features, again.features)
-    other = make_points(50, LOW, HIGH, design=design, seed=4)
-    assert not np.isin(points.features[:, 0], other.features[:, 0]).any()
+def test_points_lie_in_the_box_and_are_keyed_by_the_seed() -> None:
+    for design in DESIGNS:
+        points = make_points(50, LOW, HIGH, design=design, seed=3)
+        assert isinstance(points, Topology)
+        assert points.features.shape == (50, 3)
+        assert points.feature_names == ("x1", "x2", "x3")
+        assert points.free
+        assert (points.features >= LOW).all()
+        assert (points.features <= HIGH).all()
+        np.testing.assert_array_equal(points.positions, points.features[:, :2])
+        again = make_points(50, LOW, HIGH, design=design, seed=3)
+        np.testing.assert_array_equal(points.features, again.features)
+        other = make_points(50, LOW, HIGH, design=design, seed=4)
+        assert not np.isin(points.features[:, 0], other.features[:, 0]).any()
 
 
 def test_a_latin_hypercube_has_a_point_in_every_slice() -> None:
@@ -77,9 +77,8 @@ def test_from_configuration() -> None:
     assert (found.name, found.frame) == ("box", "world")
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
+def test_wrong_keys_are_said() -> None:
+    for keys, message in (
         ({"count": 0}, "map.count: is required for kind 'points'"),
         ({"low": []}, "map.low: is required for kind 'points'"),
         ({"high": [1]}, r"map.high: expected 2 entries as in low, got 1"),
@@ -89,11 +88,9 @@ def test_from_configuration() -> None:
         ({"spacing": 3.0}, "map.spacing: has no meaning for kind 'points'"),
         ({"low": [0, ".nan"]}, r"map.low\[1\]: expected a number"),
         ({"kind": "line"}, "map.low: has no meaning for kind 'line'"),
-    ],
-)
-def test_wrong_keys_are_said(keys: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build(**keys)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            build(**keys)
 
 
 def test_the_map_loads_no_statistics_unless_it_needs_them() -> None:
@@ -209,17 +206,14 @@ def test_free_grid_keeps_obstacle_cells_out() -> None:
     assert grid.n == 8
 
 
-@pytest.mark.parametrize(
-    ("obstacles", "message"),
-    [
+def test_bad_obstacles() -> None:
+    for obstacles, message in (
         ([[(0.0, 0.0)]], r"obstacles\[0\]: expected 2 corners.*got 1"),
         ([[(0, 0), (1, 1), (1, 0), (0, 1)]], r"obstacles\[0\]: is not a simple polygon"),
         ([[(-9, -9), (9, 9)]], r"cover all 3 × 3 cells"),
-    ],
-)
-def test_bad_obstacles(obstacles: list[list[tuple[float, float]]], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make_grid(3, 3, 1.0, obstacles=obstacles)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_grid(3, 3, 1.0, obstacles=obstacles)
 
 
 def test_snap_takes_the_first_of_equally_near_places() -> None:
@@ -255,17 +249,19 @@ def test_components_of_a_divided_grid() -> None:
     assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (2, 1, (1,), (0, 1))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_places_that_do_not_fit() -> None:
+    for change, message in (
         ({"names": ["a", "a"]}, "names of places must differ"),
         ({"positions": [[0, 0]]}, r"positions must be \(2, 2\), got \(1, 2\)"),
         ({"positions": [[0, 0], [math.nan, 0]]}, "positions of place 'b' are not finite"),
         ({"names": [], "positions": np.empty((0, 2)), "moves": []}, "at least one place"),
         ({"moves": [[]]}, "expected moves of 2 places, got 1"),
-    ],
-)
-def test_places_that_do_not_fit(change: dict[str, object], message: str) -> None:
-    arguments = {"names": ["a", "b"], "positions": [[0, 0], [1, 0]], "moves": [[], []], **change}
-    with pytest.raises(ValueError, match=message):
-        GraphTopology("m", "map", **arguments)  # type: ignore[arg-type]
+    ):
+        arguments = {
+            "names": ["a", "b"],
+            "positions": [[0, 0], [1, 0]],
+            "moves": [[], []],
+            **change,
+        }
+        with pytest.raises(ValueError, match=message):
+            GraphTopology("m", "map", **arguments)  # type: ignore[arg-type]

@@ -85,9 +85,8 @@ def test_unknown_suffix(tmp_path: Path) -> None:
     assert {".geojson", ".json", ".csv", ".osm", ".net.xml.gz"} <= set(loaders.names())
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_files_that_are_no_maps(tmp_path: Path) -> None:
+    for text, message in (
         ("", "is empty; expected a GeoJSON FeatureCollection"),
         ("  \n", "is empty"),
         (
@@ -99,14 +98,12 @@ def test_unknown_suffix(tmp_path: Path) -> None:
         ('{"type": "Feature"}', "expected a GeoJSON FeatureCollection.*got 'Feature'"),
         ('{"type": "FeatureCollection"}', "expected a GeoJSON FeatureCollection"),
         ('{"type": "FeatureCollection", "features": []}', "has no features"),
-    ],
-)
-def test_files_that_are_no_maps(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "broken.geojson"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(MapError, match=message) as caught:
-        load_roads(path)
-    assert str(path) in str(caught.value)
+    ):
+        path = tmp_path / "broken.geojson"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(MapError, match=message) as caught:
+            load_roads(path)
+        assert str(path) in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -124,9 +121,8 @@ def without(key: str) -> dict[str, Any]:
     return feature
 
 
-@pytest.mark.parametrize(
-    ("feature", "message"),
-    [
+def test_broken_features(tmp_path: Path) -> None:
+    for feature, message in (
         (7, "feature 1: expected a GeoJSON Feature, got 7"),
         ({"type": "Feature"}, "feature 1: expected properties, got None"),
         (
@@ -164,13 +160,11 @@ def without(key: str) -> dict[str, Any]:
             segment("ab", "a", "b", LINE, successors=["zy"]),
             "'zy' starts at junction 'z', but this segment ends at 'b'",
         ),
-    ],
-)
-def test_broken_features(tmp_path: Path, feature: Any, message: str) -> None:
-    good = segment("zy", "z", "y", [(0, 10), (100, 10)])
-    with pytest.raises(MapError, match=message) as caught:
-        load_roads(write(tmp_path / "broken.geojson", [good, feature]))
-    assert "broken.geojson: feature 1" in str(caught.value)
+    ):
+        good = segment("zy", "z", "y", [(0, 10), (100, 10)])
+        with pytest.raises(MapError, match=message) as caught:
+            load_roads(write(tmp_path / "broken.geojson", [good, feature]))
+        assert "broken.geojson: feature 1" in str(caught.value)
 
 
 def test_a_twin_with_a_taken_name(tmp_path: Path) -> None:
@@ -215,20 +209,17 @@ def test_only_junctions(tmp_path: Path) -> None:
         load_roads(write(tmp_path / "points.geojson", [point]))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_headers_that_do_not_fit(tmp_path: Path) -> None:
+    for change, message in (
         ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),
         ({"crs": 4326}, "gp_active_sensing.crs: expected the name of a system, got 4326"),
         ({"datum": [200.0, 1.0]}, r"datum: expected \[longitude, latitude\], got \[200.0, 1.0\]"),
         ({"datum": "home"}, r"datum: expected \[longitude, latitude\], got 'home'"),
         ({"units": "degree"}, "gp_active_sensing.units: expected 'metre', got 'degree'"),
         ({"frame": ""}, "gp_active_sensing.frame: expected the name of a frame, got ''"),
-    ],
-)
-def test_headers_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
+    ):
+        with pytest.raises(MapError, match=message):
+            load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
 
 
 def test_a_header_that_is_no_object(tmp_path: Path) -> None:
@@ -239,20 +230,15 @@ def test_a_header_that_is_no_object(tmp_path: Path) -> None:
         load_roads(path)
 
 
-@pytest.mark.parametrize(
-    "line_and_length",
-    [
+def test_degrees_declared_as_metres_are_refused(tmp_path: Path) -> None:
+    for line_and_length in (
         ([(103.945, 1.352), (103.951, 1.357)], None),
         ([(-80.0, -30.0), (-60.0, -20.0)], 2_400_000.0),
-    ],
-)
-def test_degrees_declared_as_metres_are_refused(
-    tmp_path: Path, line_and_length: tuple[Any, float | None]
-) -> None:
-    line, length = line_and_length
-    feature = segment("ab", "a", "b", line, length_m=length)
-    with pytest.raises(MapError, match=r"look like longitude and latitude.*EPSG:4326"):
-        load_roads(write(tmp_path / "degrees.geojson", [feature]))
+    ):
+        line, length = line_and_length
+        feature = segment("ab", "a", "b", line, length_m=length)
+        with pytest.raises(MapError, match=r"look like longitude and latitude.*EPSG:4326"):
+            load_roads(write(tmp_path / "degrees.geojson", [feature]))
 
 
 def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
@@ -277,13 +263,13 @@ def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("height", [0.0, 12.5])
-def test_heights_of_a_line_are_left_out_and_said(tmp_path: Path, height: float) -> None:
-    line = [(*point, height) for point in LINE]
-    road_map = load_roads(write(tmp_path / "map.geojson", [segment("ab", "a", "b", line)]))
-    assert road_map.segments[0].line == tuple(LINE)
-    said = "left out: the heights of a line's points (1)"
-    assert road_map.notes == ((said,) if height else ())
+def test_heights_of_a_line_are_left_out_and_said(tmp_path: Path) -> None:
+    for height in (0.0, 12.5):
+        line = [(*point, height) for point in LINE]
+        road_map = load_roads(write(tmp_path / "map.geojson", [segment("ab", "a", "b", line)]))
+        assert road_map.segments[0].line == tuple(LINE)
+        said = "left out: the heights of a line's points (1)"
+        assert road_map.notes == ((said,) if height else ())
 
 
 def test_twins_share_the_other_numbers(tmp_path: Path) -> None:
@@ -292,11 +278,13 @@ def test_twins_share_the_other_numbers(tmp_path: Path) -> None:
     assert twin.extra == {"slope": 0.02}
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_feature_that_is_no_finite_number(tmp_path: Path, value: float) -> None:
-    feature = segment("ab", "a", "b", LINE, slope=value)
-    with pytest.raises(MapError, match=r"feature 0 \(id 'ab'\): slope: expected a finite number"):
-        load_roads(write(tmp_path / "map.geojson", [feature]))
+def test_a_feature_that_is_no_finite_number(tmp_path: Path) -> None:
+    for value in (math.nan, math.inf):
+        feature = segment("ab", "a", "b", LINE, slope=value)
+        with pytest.raises(
+            MapError, match=r"feature 0 \(id 'ab'\): slope: expected a finite number"
+        ):
+            load_roads(write(tmp_path / "map.geojson", [feature]))
 
 
 def test_self_loops_and_parallel_segments_are_roads(tmp_path: Path) -> None:

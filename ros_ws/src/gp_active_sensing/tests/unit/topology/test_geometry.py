@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,15 +56,15 @@ def test_two_corners_are_a_rectangle_in_any_order() -> None:
         )
 
 
-@pytest.mark.parametrize("angle", [0.1, 0.5, 1.0, 2.0])
-def test_rounding_does_not_decide_about_the_edge(angle: float) -> None:
+def test_rounding_does_not_decide_about_the_edge() -> None:
     """A slanting outline through cell centres, its corners computed with rounding errors."""
-    spacing = 0.1 * angle + 1.0 / 3.0
-    corners = [(0.0, 0.0), (30 * spacing, 0.0), (0.0, 30 * spacing)]
-    grid = make_grid(31, 31, spacing, neighbours=8, outline=corners)
-    assert grid.n == 31 * 32 // 2
-    # Along the slanting edge itself a boat can go only where both cells beside it are places.
-    assert len(grid.neighbours(grid.names.index("c15r15"))) == 3
+    for angle in (0.1, 0.5, 1.0, 2.0):
+        spacing = 0.1 * angle + 1.0 / 3.0
+        corners = [(0.0, 0.0), (30 * spacing, 0.0), (0.0, 30 * spacing)]
+        grid = make_grid(31, 31, spacing, neighbours=8, outline=corners)
+        assert grid.n == 31 * 32 // 2
+        # Along the slanting edge itself a boat can go only where both cells beside it are places.
+        assert len(grid.neighbours(grid.names.index("c15r15"))) == 3
 
 
 def test_no_move_leaves_the_outline() -> None:
@@ -114,9 +113,8 @@ def test_any_place_next_within_an_outline() -> None:
     assert grid.n == 15
 
 
-@pytest.mark.parametrize(
-    ("outline", "obstacles", "message"),
-    [
+def test_outlines_that_are_none() -> None:
+    for outline, obstacles, message in (
         ([], [], r"^outline: expected 2 corners of a rectangle or the corners of a polygon, got 0"),
         ([(0.0, 0.0)], [], r"^outline: expected 2 corners.*, got 1"),
         ([(0, 0), (1, 1), (2, 2)], [], r"^outline: is not a simple polygon"),
@@ -134,11 +132,9 @@ def test_any_place_next_within_an_outline() -> None:
         ),
         ([(0.2, 0.2), (0.8, 0.8)], [], r"^outline: holds none of the 3 × 3 cell centres"),
         ([(0, 0), (1, 1)], [[(-1, -1), (1.5, 1.5)]], r"^obstacles: cover all cells of the outline"),
-    ],
-)
-def test_outlines_that_are_none(outline: Corners, obstacles: list[Corners], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make_grid(3, 3, 1.0, outline=outline, obstacles=obstacles)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_grid(3, 3, 1.0, outline=outline, obstacles=obstacles)
 
 
 def test_all_wrong_shapes_are_said_at_once() -> None:
@@ -159,20 +155,17 @@ def test_from_plain_data_and_back() -> None:
     assert build_topology(from_mapping(MapConfig, {**data, "outline": None})).n == 25
 
 
-@pytest.mark.parametrize(
-    ("kind", "outline", "message"),
-    [
+def test_bad_configurations() -> None:
+    for kind, outline, message in (
         ("line", [[0, 0], [1, 1]], "outline: has no meaning for kind 'line'"),
         ("grid", [[0, 0, 0]], r"outline\[0\]: expected 2 entries"),
         ("grid", [["a", 0]], r"outline\[0\]\[0\]: expected a number \[m\]"),
         ("grid", "lake", "outline: expected a list of corners, or a file"),
-    ],
-)
-def test_bad_configurations(kind: str, outline: object, message: str) -> None:
-    sizes = {"count": 3} if kind == "line" else {"columns": 2, "rows": 2}
-    data = {"kind": kind, "outline": outline, **sizes}
-    with pytest.raises(ConfigError, match=message):
-        from_mapping(MapConfig, data, path="map")
+    ):
+        sizes = {"count": 3} if kind == "line" else {"columns": 2, "rows": 2}
+        data = {"kind": kind, "outline": outline, **sizes}
+        with pytest.raises(ConfigError, match=message):
+            from_mapping(MapConfig, data, path="map")
 
 
 def test_the_shipped_lake_is_one_piece_around_its_island() -> None:
@@ -233,20 +226,17 @@ def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
         make_grid(spacing=2.0)
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
+def test_shapes_that_are_no_outlines() -> None:
+    for shape, message in (
         (shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)]), r"touch each other at \(2, 2\)"),
         (shapely.LineString([(0, 0), (4, 4)]), "expected a Polygon or a MultiPolygon, got LINE"),
         (shapely.Polygon(), "expected a Polygon or a MultiPolygon, got POLYGON EMPTY"),
         (shapely.MultiPolygon([shapely.box(0, 0, 2, 2), shapely.box(1, 1, 3, 3)]), "not a simple"),
-    ],
-)
-def test_shapes_that_are_no_outlines(shape: shapely.Polygon, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^outline: .*{message}"):
-        make_grid(5, 5, 1.0, outline=shape)
-    with pytest.raises(ConfigError, match=rf"^obstacles\[0\]: .*{message}"):
-        make_grid(5, 5, 1.0, obstacles=[shape])
+    ):
+        with pytest.raises(ConfigError, match=f"^outline: .*{message}"):
+            make_grid(5, 5, 1.0, outline=shape)
+        with pytest.raises(ConfigError, match=rf"^obstacles\[0\]: .*{message}"):
+            make_grid(5, 5, 1.0, obstacles=[shape])
 
 
 def test_a_geofence_cuts_the_outline() -> None:
@@ -278,20 +268,17 @@ def test_a_geofence_alone_is_an_outline() -> None:
     assert cells(inside) == {(c, r) for c in (1, 2) for r in (1, 2, 3)}
 
 
-@pytest.mark.parametrize(
-    ("fence", "message"),
-    [
+def test_geofences_that_are_refused() -> None:
+    for fence, message in (
         (shapely.box(90, 90, 95, 95), "geofence: has nothing in common with the outline"),
         (shapely.box(4, 0, 6, 4), "geofence: has nothing in common"),  # an edge is no area
         (shapely.LineString([(0, 0), (4, 4)]), "geofence: expected a Polygon or a MultiPolygon"),
         ([(0, 0), (4, 4), (4, 0), (0, 4)], r"geofence: .* touch each other at \(2, 2\)"),
-    ],
-)
-def test_geofences_that_are_refused(fence: shapely.Polygon, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{message}"):
-        make_grid(spacing=1.0, outline=[(0, 0), (4, 4)], geofence=fence)
-    with pytest.raises(ConfigError, match=r"^geofence: holds none of the 5 × 5 cell centres"):
-        make_grid(5, 5, 1.0, geofence=shapely.box(1.2, 1.2, 1.8, 1.8))
+    ):
+        with pytest.raises(ConfigError, match=f"^{message}"):
+            make_grid(spacing=1.0, outline=[(0, 0), (4, 4)], geofence=fence)
+        with pytest.raises(ConfigError, match=r"^geofence: holds none of the 5 × 5 cell centres"):
+            make_grid(5, 5, 1.0, geofence=shapely.box(1.2, 1.2, 1.8, 1.8))
 
 
 def test_regions_count_more_or_less() -> None:
@@ -325,9 +312,8 @@ def test_regions_count_more_or_less() -> None:
     assert make_grid(5, 5, 1.0).weights.tolist() == [1.0] * 25
 
 
-@pytest.mark.parametrize(
-    ("weights", "elsewhere", "messages"),
-    [
+def test_weights_that_are_refused() -> None:
+    for weights, elsewhere, messages in (
         (
             [(shapely.box(0, 0, 1, 1), -1.0)],
             1.0,
@@ -351,11 +337,9 @@ def test_regions_count_more_or_less() -> None:
             ],
         ),
         ([(shapely.box(0, 0, 4, 4), 0.0)], 1.0, ["weights: no place of map 'grid' counts"]),
-    ],
-)
-def test_weights_that_are_refused(weights: Any, elsewhere: float, messages: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_grid(5, 5, 1.0, weights=weights, elsewhere=elsewhere)
-    assert len(caught.value.problems) == len(messages)
-    for problem, message in zip(sorted(caught.value.problems), messages, strict=True):
-        assert re.match(message, problem)
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make_grid(5, 5, 1.0, weights=weights, elsewhere=elsewhere)
+        assert len(caught.value.problems) == len(messages)
+        for problem, message in zip(sorted(caught.value.problems), messages, strict=True):
+            assert re.match(message, problem)

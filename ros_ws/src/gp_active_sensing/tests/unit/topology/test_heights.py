@@ -62,26 +62,26 @@ def test_climbing_and_sinking_take_their_own_time() -> None:
     assert speeds.least == 0.5
 
 
-@pytest.mark.parametrize("moves", ["adjacent", "free"])
-def test_legs_ways_and_distances_agree(moves: str) -> None:
-    grid = column(moves, climb=0.25, descent=0.5)
-    top, bottom = (place_index(grid, name, "place") for name in ("c0r0z0", "c2r1z3"))
-    nothing = np.ones(grid.n, dtype=np.bool_)
-    for a, b in ((top, bottom), (bottom, top)):
-        cost = grid.route(a, b, nothing).cost
-        ways = grid.ways_from(a)
-        assert (ways.metres[b], ways.seconds[b]) == pytest.approx(tuple(cost))
-        assert grid.ways_to(b).costs[a] == pytest.approx(cost)
-        for by in ("metres", "seconds"):
-            distances = Distances(grid, by)
-            least = distances.row(a)[b]
-            assert distances.between([a, b])[0, 1] == pytest.approx(least)
-            assert distances.way(a, b).cost[0 if by == "metres" else 1] == pytest.approx(least)
-    there, back = grid.ways_from(top).seconds[bottom], grid.ways_from(bottom).seconds[top]
-    assert back > there  # up is slower than down
-    if moves == "free":
-        straight = math.dist(grid.points[top], grid.points[bottom])
-        assert grid.ways_from(top).metres[bottom] == pytest.approx(straight)
+def test_legs_ways_and_distances_agree() -> None:
+    for moves in ("adjacent", "free"):
+        grid = column(moves, climb=0.25, descent=0.5)
+        top, bottom = (place_index(grid, name, "place") for name in ("c0r0z0", "c2r1z3"))
+        nothing = np.ones(grid.n, dtype=np.bool_)
+        for a, b in ((top, bottom), (bottom, top)):
+            cost = grid.route(a, b, nothing).cost
+            ways = grid.ways_from(a)
+            assert (ways.metres[b], ways.seconds[b]) == pytest.approx(tuple(cost))
+            assert grid.ways_to(b).costs[a] == pytest.approx(cost)
+            for by in ("metres", "seconds"):
+                distances = Distances(grid, by)
+                least = distances.row(a)[b]
+                assert distances.between([a, b])[0, 1] == pytest.approx(least)
+                assert distances.way(a, b).cost[0 if by == "metres" else 1] == pytest.approx(least)
+        there, back = grid.ways_from(top).seconds[bottom], grid.ways_from(bottom).seconds[top]
+        assert back > there  # up is slower than down
+        if moves == "free":
+            straight = math.dist(grid.points[top], grid.points[bottom])
+            assert grid.ways_from(top).metres[bottom] == pytest.approx(straight)
 
 
 def test_a_budget_of_seconds_knows_the_slowest_climb() -> None:
@@ -134,19 +134,16 @@ def test_by_configuration() -> None:
         place_index(grid, "c9r9", "start")
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+def test_what_is_no_grid_with_layers() -> None:
+    for more, said in (
         ({"heights": [0.0, -2.0, -1.0]}, r"heights: expected heights that ascend or descend"),
         ({"heights": [0.0, 0.0]}, r"heights: expected heights that ascend or descend"),
         ({"climb_speed": 1.0}, r"climb_speed: is for a grid with heights"),
         ({"heights": list(range(500_000))}, r"heights: 3 × 2 cells in 500000 layers are more than"),
-    ],
-)
-def test_what_is_no_grid_with_layers(more: dict[str, object], said: str) -> None:
-    plain = {"kind": "grid", "columns": 3, "rows": 2}
-    with pytest.raises(ConfigError, match=said):
-        build_topology(from_mapping(MapConfig, plain | more))
+    ):
+        plain = {"kind": "grid", "columns": 3, "rows": 2}
+        with pytest.raises(ConfigError, match=said):
+            build_topology(from_mapping(MapConfig, plain | more))
 
 
 def test_roads_have_no_heights() -> None:

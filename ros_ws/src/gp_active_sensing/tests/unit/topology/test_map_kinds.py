@@ -31,10 +31,10 @@ def test_a_table_is_stations_or_roads_by_its_columns(tables: Path) -> None:
     assert isinstance(build_topology(MapConfig(file="edges.csv"), base_dir=tables), Roads)
 
 
-@pytest.mark.parametrize("ends", ["source,target", "u,v", "From,To"])
-def test_a_table_with_ends_is_roads_under_any_name(ends: str, tmp_path: Path) -> None:
-    (tmp_path / "edges.csv").write_text(f"{ends},x,y\na,b,0,0\na,b,30,40\n")
-    assert kind_of_map("edges.csv", tmp_path) == "roads"
+def test_a_table_with_ends_is_roads_under_any_name(tmp_path: Path) -> None:
+    for ends in ("source,target", "u,v", "From,To"):
+        (tmp_path / "edges.csv").write_text(f"{ends},x,y\na,b,0,0\na,b,30,40\n")
+        assert kind_of_map("edges.csv", tmp_path) == "roads"
 
 
 def test_keys_of_stations_need_no_kind(tables: Path) -> None:
@@ -54,20 +54,17 @@ def test_the_end_of_a_name_leaves_a_choice() -> None:
     assert kinds_of_file("town") == ()
 
 
-@pytest.mark.parametrize(
-    ("file", "kind", "kinds"),
-    [
+def test_a_kind_that_the_file_is_not() -> None:
+    for file, kind, kinds in (
         ("lake.kml", "points", "'grid'"),
         ("house.yaml", "points", "'grid'"),
         ("town.geojson", "points", "'roads' or 'grid'"),
         ("stations.csv", "grid", "'roads' or 'points'"),
         ("lake.kml", "roads", "'grid'"),
-    ],
-)
-def test_a_kind_that_the_file_is_not(file: str, kind: str, kinds: str) -> None:
-    said = f"kind: '{file}' is a map of kind {kinds}, not '{kind}'; leave kind out"
-    with pytest.raises(ConfigError, match=said):
-        MapConfig(kind=kind, file=file)
+    ):
+        said = f"kind: '{file}' is a map of kind {kinds}, not '{kind}'; leave kind out"
+        with pytest.raises(ConfigError, match=said):
+            MapConfig(kind=kind, file=file)
 
 
 def test_a_shipped_map_of_another_kind() -> None:

@@ -58,11 +58,14 @@ def test_a_map_and_a_satellite_receiver_agree() -> None:
             assert (east, north) == pytest.approx((x, y), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    "crs", ["EPSG:4326", "WGS84", "urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326"]
-)
-def test_longitude_comes_first_whatever_the_axes(crs: str) -> None:
-    assert placed(STREET, crs).lines == placed(STREET, LONLAT).lines
+def test_longitude_comes_first_whatever_the_axes() -> None:
+    for crs in (
+        "EPSG:4326",
+        "WGS84",
+        "urn:ogc:def:crs:OGC:1.3:CRS84",
+        "urn:ogc:def:crs:EPSG::4326",
+    ):
+        assert placed(STREET, crs).lines == placed(STREET, LONLAT).lines
 
 
 def test_other_projections_come_to_the_same() -> None:
@@ -84,9 +87,8 @@ def test_undeclared_degrees_are_seen_and_said() -> None:
     assert placed(WIDE, "").crs == LONLAT
 
 
-@pytest.mark.parametrize(
-    ("lines", "crs", "lengths", "message"),
-    [
+def test_units_that_do_not_fit() -> None:
+    for lines, crs, lengths, message in (
         (STREET, LOCAL, (), "look like longitude and latitude.*EPSG:4326"),
         (STREET, "EPSG:32633", (), "declared as EPSG:32633, whose unit is metres, but look like"),
         ([((0, 0), (5000, 300))], LONLAT, (), 'no degrees; metres are declared as "local"'),
@@ -101,14 +103,10 @@ def test_undeclared_degrees_are_seen_and_said() -> None:
         (STREET, "EPSG:4978", (), "is a Geocentric CRS; expected a geographic or projected one"),
         (STREET, "EPSG:5714", (), "is a Vertical CRS; expected a geographic or projected one"),
         (ROOM, 'LOCAL_CS["site"]', (), 'is a Engineering CRS.*"local" for metres'),
-    ],
-)
-def test_units_that_do_not_fit(
-    lines: Sequence[Any], crs: str, lengths: Sequence[float], message: str
-) -> None:
-    with pytest.raises(MapError, match=message) as caught:
-        placed(lines, crs, lengths=lengths)
-    assert str(caught.value).startswith("streets.geojson: ")
+    ):
+        with pytest.raises(MapError, match=message) as caught:
+            placed(lines, crs, lengths=lengths)
+        assert str(caught.value).startswith("streets.geojson: ")
 
 
 def test_lengths_in_another_unit_are_said() -> None:

@@ -63,23 +63,25 @@ def driven(topology: GraphTopology, at: int, path: tuple[int, ...]) -> Cost:
     return cost
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("by", ["metres", "seconds"])
-def test_ways_to_a_place_are_the_cheapest(seed: int, by: str) -> None:
-    topology = random_graph(seed)
-    goal = seed % topology.n
-    ways = topology.ways_to(goal, by)
-    expected = nx.single_source_dijkstra_path_length(as_graph(topology).reverse(), goal, weight=by)
-    assert ways.route(goal) == ((), (0.0, 0.0))
-    for at in range(topology.n):
-        route = ways.route(at)
-        assert (route is None) == (at not in expected)
-        if route is not None:
-            cost = driven(topology, at, route.path)
-            assert not route.path or route.path[-1] == goal
-            assert getattr(route.cost, by) == pytest.approx(expected[at])
-            assert tuple(route.cost) == pytest.approx(tuple(cost))
-    assert topology.ways_to(goal, by) is ways, "found once a map"
+def test_ways_to_a_place_are_the_cheapest() -> None:
+    for seed in range(12):
+        for by in ("metres", "seconds"):
+            topology = random_graph(seed)
+            goal = seed % topology.n
+            ways = topology.ways_to(goal, by)
+            expected = nx.single_source_dijkstra_path_length(
+                as_graph(topology).reverse(), goal, weight=by
+            )
+            assert ways.route(goal) == ((), (0.0, 0.0))
+            for at in range(topology.n):
+                route = ways.route(at)
+                assert (route is None) == (at not in expected)
+                if route is not None:
+                    cost = driven(topology, at, route.path)
+                    assert not route.path or route.path[-1] == goal
+                    assert getattr(route.cost, by) == pytest.approx(expected[at])
+                    assert tuple(route.cost) == pytest.approx(tuple(cost))
+            assert topology.ways_to(goal, by) is ways, "found once a map"
 
 
 def test_ways_are_straight_where_any_place_is_next() -> None:
@@ -90,75 +92,75 @@ def test_ways_are_straight_where_any_place_is_next() -> None:
     assert free.ways_to(1).route(1) == ((), (0.0, 0.0))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_what_is_near_is_what_short_ways_lead_to(seed: int) -> None:
-    topology = random_graph(seed)
-    at, reach = 3, 90.0
-    graph = as_graph(topology)
-    lengths: dict[int, float] = {}
-    for b in graph.successors(at):  # the place itself only where a loop leads back to it
-        step = graph.edges[at, b]["metres"]
-        found = nx.single_source_dijkstra_path_length(graph, b, weight="metres")
-        for x, metres in found.items():
-            lengths[x] = min(lengths.get(x, np.inf), step + metres)
-    near = within(topology._moves, at, reach)
-    assert set(near) == {x for x, metres in lengths.items() if metres <= reach}
-    for x, route in near.items():
-        assert route.path[-1] == x
-        assert route.cost.metres == pytest.approx(lengths[x])
-        assert tuple(driven(topology, at, route.path)) == pytest.approx(tuple(route.cost))
+def test_what_is_near_is_what_short_ways_lead_to() -> None:
+    for seed in range(8):
+        topology = random_graph(seed)
+        at, reach = 3, 90.0
+        graph = as_graph(topology)
+        lengths: dict[int, float] = {}
+        for b in graph.successors(at):  # the place itself only where a loop leads back to it
+            step = graph.edges[at, b]["metres"]
+            found = nx.single_source_dijkstra_path_length(graph, b, weight="metres")
+            for x, metres in found.items():
+                lengths[x] = min(lengths.get(x, np.inf), step + metres)
+        near = within(topology._moves, at, reach)
+        assert set(near) == {x for x, metres in lengths.items() if metres <= reach}
+        for x, route in near.items():
+            assert route.path[-1] == x
+            assert route.cost.metres == pytest.approx(lengths[x])
+            assert tuple(driven(topology, at, route.path)) == pytest.approx(tuple(route.cost))
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("reach", [40.0, 150.0])
-def test_a_reach_adds_what_is_near_and_takes_nothing_away(seed: int, reach: float) -> None:
-    plain, wide = random_graph(seed), random_graph(seed, reach=reach)
-    rng = np.random.default_rng(seed)
-    for _ in range(20):
-        at = int(rng.integers(plain.n))
-        observed = rng.random(plain.n) < 0.5
-        aside = tuple(np.flatnonzero(rng.random(plain.n) < 0.1).tolist())
-        skip = observed.copy()
-        skip[list(aside)] = True
-        near = {x for x in within(plain._moves, at, reach) if not skip[x]}
-        beside = {int(b) for b in plain.neighbours(at) if not skip[b]}
-        if plain._stay and not skip[at]:
-            beside.add(at)
-        expected = near | beside or set(plain.candidates(at, observed, aside).tolist())
-        found = wide.candidates(at, observed, aside)
-        assert found.tolist() == sorted(expected)
-        for goal in found.tolist():
-            route = wide.route(at, goal, observed, aside)
-            if goal == at and wide._stay:
-                assert route.cost == (0.0, 0.0)
-                continue
-            assert tuple(driven(wide, at, route.path)) == pytest.approx(tuple(route.cost))
-            if goal not in near and goal not in beside:
-                assert all(skip[p] for p in route.path[:-1])
+def test_a_reach_adds_what_is_near_and_takes_nothing_away() -> None:
+    for seed in range(10):
+        for reach in (40.0, 150.0):
+            plain, wide = random_graph(seed), random_graph(seed, reach=reach)
+            rng = np.random.default_rng(seed)
+            for _ in range(20):
+                at = int(rng.integers(plain.n))
+                observed = rng.random(plain.n) < 0.5
+                aside = tuple(np.flatnonzero(rng.random(plain.n) < 0.1).tolist())
+                skip = observed.copy()
+                skip[list(aside)] = True
+                near = {x for x in within(plain._moves, at, reach) if not skip[x]}
+                beside = {int(b) for b in plain.neighbours(at) if not skip[b]}
+                if plain._stay and not skip[at]:
+                    beside.add(at)
+                expected = near | beside or set(plain.candidates(at, observed, aside).tolist())
+                found = wide.candidates(at, observed, aside)
+                assert found.tolist() == sorted(expected)
+                for goal in found.tolist():
+                    route = wide.route(at, goal, observed, aside)
+                    if goal == at and wide._stay:
+                        assert route.cost == (0.0, 0.0)
+                        continue
+                    assert tuple(driven(wide, at, route.path)) == pytest.approx(tuple(route.cost))
+                    if goal not in near and goal not in beside:
+                        assert all(skip[p] for p in route.path[:-1])
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_reachable_with_a_reach_misses_nothing(seed: int) -> None:
+def test_reachable_with_a_reach_misses_nothing() -> None:
     """Every decision that may follow, by brute force."""
-    topology = random_graph(seed, n=8, reach=60.0)
-    rng = np.random.default_rng(seed)
-    at = int(rng.integers(topology.n))
-    observed = rng.random(topology.n) < 0.3
-    decisions, met = 3, set()
-    states = {(at, frozenset(np.flatnonzero(observed).tolist()))}
-    for _ in range(decisions):
-        following = set()
-        for place, seen in states:
-            mask = np.zeros(topology.n, dtype=np.bool_)
-            mask[list(seen)] = True
-            for goal in topology.candidates(place, mask).tolist():
-                met.add(goal)
-                path = topology.route(place, goal, mask).path
-                following.add((goal, seen.union(path)))
-        states = following
-    mask = topology.reachable(at, observed, decisions)
-    assert met <= set(np.flatnonzero(mask).tolist())
-    assert not (mask & observed).any()
+    for seed in range(25):
+        topology = random_graph(seed, n=8, reach=60.0)
+        rng = np.random.default_rng(seed)
+        at = int(rng.integers(topology.n))
+        observed = rng.random(topology.n) < 0.3
+        decisions, met = 3, set()
+        states = {(at, frozenset(np.flatnonzero(observed).tolist()))}
+        for _ in range(decisions):
+            following = set()
+            for place, seen in states:
+                mask = np.zeros(topology.n, dtype=np.bool_)
+                mask[list(seen)] = True
+                for goal in topology.candidates(place, mask).tolist():
+                    met.add(goal)
+                    path = topology.route(place, goal, mask).path
+                    following.add((goal, seen.union(path)))
+            states = following
+        mask = topology.reachable(at, observed, decisions)
+        assert met <= set(np.flatnonzero(mask).tolist())
+        assert not (mask & observed).any()
 
 
 def test_a_reach_on_a_grid_goes_round_obstacles() -> None:
@@ -226,32 +228,36 @@ def test_the_whole_way_leads_on_to_what_would_follow() -> None:
     assert whole_way(line, plan, unknown) == (1, 5, 6), "as planned, where there is no known way"
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("by", ["metres", "seconds"])
-def test_ways_from_a_place_are_the_cheapest_and_roads_go_round(seed: int, by: str) -> None:
-    topology = random_graph(seed)
-    at = seed % topology.n
-    graph = as_graph(topology)
-    expected = nx.single_source_dijkstra_path_length(graph, at, weight=by)
-    if not topology._stay:
-        rounds = [expected[a] + graph.edges[a, at][by] for a in expected if graph.has_edge(a, at)]
-        expected.pop(at)
-        expected |= {at: min(rounds)} if rounds else {}
-    ways = topology.ways_from(at, by)
-    unread = np.random.default_rng(seed).random(topology.n) < 0.5
-    reads = ways.reads(unread)
-    for goal in range(topology.n):
-        route = ways.route(goal)
-        assert (route is None) == (goal not in expected)
-        if route is None:
-            continue
-        assert route.path[-1] == goal
-        assert getattr(route.cost, by) == pytest.approx(expected[goal])
-        if goal == at and topology._stay:
-            assert route == ((at,), (0.0, 0.0))
-        else:
-            assert tuple(route.cost) == pytest.approx(tuple(driven(topology, at, route.path)))
-        assert reads[goal] == unread[list(route.path)].sum()
+def test_ways_from_a_place_are_the_cheapest_and_roads_go_round() -> None:
+    for seed in range(12):
+        for by in ("metres", "seconds"):
+            topology = random_graph(seed)
+            at = seed % topology.n
+            graph = as_graph(topology)
+            expected = nx.single_source_dijkstra_path_length(graph, at, weight=by)
+            if not topology._stay:
+                rounds = [
+                    expected[a] + graph.edges[a, at][by] for a in expected if graph.has_edge(a, at)
+                ]
+                expected.pop(at)
+                expected |= {at: min(rounds)} if rounds else {}
+            ways = topology.ways_from(at, by)
+            unread = np.random.default_rng(seed).random(topology.n) < 0.5
+            reads = ways.reads(unread)
+            for goal in range(topology.n):
+                route = ways.route(goal)
+                assert (route is None) == (goal not in expected)
+                if route is None:
+                    continue
+                assert route.path[-1] == goal
+                assert getattr(route.cost, by) == pytest.approx(expected[goal])
+                if goal == at and topology._stay:
+                    assert route == ((at,), (0.0, 0.0))
+                else:
+                    assert tuple(route.cost) == pytest.approx(
+                        tuple(driven(topology, at, route.path))
+                    )
+                assert reads[goal] == unread[list(route.path)].sum()
 
 
 def test_ways_from_nowhere_are_the_entries() -> None:

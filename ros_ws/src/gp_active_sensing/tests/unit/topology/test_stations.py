@@ -93,9 +93,8 @@ def test_a_gap_counts_only_where_the_number_is_used(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_tables_that_are_refused(tmp_path: Path) -> None:
+    for text, said in (
         ("name,x,y\na,0,0\nb,1,1\na,2,2\n", "lines 2 and 4: both places are called 'a'"),
         ("name,x,y\na,0,\n", "line 2, column 'y': expected a finite number, it is missing"),
         ("name,x,y\na,0,inf\n", "line 2, column 'y': expected a finite number, got 'inf'"),
@@ -109,10 +108,8 @@ def test_a_gap_counts_only_where_the_number_is_used(tmp_path: Path) -> None:
         ("name,x,y\n", "expected a row for each place below the header, found none"),
         ("lon,lat\n54,100\n", "latitude and longitude may have changed places"),
         ("x,y,depth\n0,0,deep\n", "line 2, column 'depth': expected a finite number, got 'deep'"),
-    ],
-)
-def test_tables_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    assert said in refused(tmp_path, text)
+    ):
+        assert said in refused(tmp_path, text)
 
 
 GAUGES = """\
@@ -165,9 +162,8 @@ def test_no_kind_is_needed_where_columns_are_named(tmp_path: Path) -> None:
         build_topology(MapConfig(file="stations.csv"), base_dir=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("own", "said"),
-    [
+def test_columns_that_are_refused(tmp_path: Path) -> None:
+    for own, said in (
         (
             {"x": "E", "y": "Nord", "name": "Nr"},
             "line 1: no column 'Nord', which columns_of.y names, but ID, E, N, Sohle",
@@ -180,10 +176,8 @@ def test_no_kind_is_needed_where_columns_are_named(tmp_path: Path) -> None:
         ({"x": "ID", "y": "N"}, "line 2, column 'ID': expected a finite number, got 'A1'"),
         ({"name": "ID", "x": "E"}, "expected columns x and y [m], or longitude and latitude"),
         ({"y": False}, "columns_of.y: expected text, got bool False (quote it in YAML)"),
-    ],
-)
-def test_columns_that_are_refused(tmp_path: Path, own: dict[str, object], said: str) -> None:
-    assert said in refused(tmp_path, GAUGES, columns_of=own)
+    ):
+        assert said in refused(tmp_path, GAUGES, columns_of=own)
 
 
 def test_columns_are_named_of_a_table_of_places_only(tmp_path: Path) -> None:
@@ -278,9 +272,8 @@ def test_kilometres_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert "shorter than the straight line, such as from 'north' to 'south'" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
+def test_distances_that_are_refused(tmp_path: Path) -> None:
+    for table, said in (
         ("from,to,metres\nnorth,west,1\n", "line 2: no place 'west' on the map"),
         ("from,to,metres\nnorth,south,-3\n", "line 2, metres: expected a number above 0, got '-3'"),
         (",north,up\nnorth,0,1\n", "line 1: no place 'up' on the map"),
@@ -294,8 +287,6 @@ def test_kilometres_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture
             "from,to,metres\nnorth,south,120\n",
             "into which it divides the 3 places (2, 1 places); the smallest holds east",
         ),
-    ],
-)
-def test_distances_that_are_refused(tmp_path: Path, table: str, said: str) -> None:
-    write(tmp_path, table, "ways.csv")
-    assert said in refused(tmp_path, distances="ways.csv")
+    ):
+        write(tmp_path, table, "ways.csv")
+        assert said in refused(tmp_path, distances="ways.csv")

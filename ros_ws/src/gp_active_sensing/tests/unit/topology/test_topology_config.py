@@ -72,9 +72,8 @@ def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
     assert 1 in roads.neighbours(0)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_bad_configurations() -> None:
+    for data, message in (
         ({}, "kind: is required"),
         (
             {"kind": "gridd"},
@@ -114,11 +113,9 @@ def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
         ({"kind": "grid", "columns": 2, "rows": 2, "neighbours": 6}, "expected 4 or 8, got 6"),
         ({"kind": "grid", "columns": 2, "rows": 2, "obstacles": [[[0]]]}, r"expected 2 entries"),
         ({"kind": "line", "count": 2, "speed": 0}, r"speed: must be more than 0 \[m/s\]"),
-    ],
-)
-def test_bad_configurations(data: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_mapping(MapConfig, data, path="map")
+    ):
+        with pytest.raises(ConfigError, match=message):
+            from_mapping(MapConfig, data, path="map")
 
 
 def test_start_by_name_and_by_index(tmp_path: Path) -> None:
@@ -179,17 +176,16 @@ def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
     assert build_topology(given).n == 6 * 2
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+def test_a_grid_that_does_not_fit_its_outline_is_refused() -> None:
+    for more, said in (
         ({"origin": (900.0, 900.0)}, "beyond the outline, which ends at 560, 241 m"),
         ({"spacing": 0.01}, "are more than 1000000; give a larger spacing"),
-    ],
-)
-def test_a_grid_that_does_not_fit_its_outline_is_refused(more: dict[str, Any], said: str) -> None:
-    outline = ((500.0, 200.0), (560.0, 200.0), (560.0, 241.0), (500.0, 241.0))
-    with pytest.raises(ConfigError, match=said):
-        build_topology(MapConfig(**{"kind": "grid", "spacing": 10.0, "outline": outline, **more}))
+    ):
+        outline = ((500.0, 200.0), (560.0, 200.0), (560.0, 241.0), (500.0, 241.0))
+        with pytest.raises(ConfigError, match=said):
+            build_topology(
+                MapConfig(**{"kind": "grid", "spacing": 10.0, "outline": outline, **more})
+            )
 
 
 def test_a_cell_on_land_is_no_place_and_the_message_says_how_cells_are_called() -> None:
@@ -253,15 +249,14 @@ def test_the_map_itself_stays_as_it_is() -> None:
         other.weights[0] = 1.0
 
 
-@pytest.mark.parametrize("wrong", [[1, 1], [1, np.nan, 1], [1, -1, 1], [0, 0, 0], [1, np.inf, 1]])
-def test_weights_that_are_none(wrong: list[float]) -> None:
-    with pytest.raises(ValueError, match="weight"):
-        make_grid(3, 1, 1.0).weighted(wrong)
+def test_weights_that_are_none() -> None:
+    for wrong in ([1, 1], [1, np.nan, 1], [1, -1, 1], [0, 0, 0], [1, np.inf, 1]):
+        with pytest.raises(ValueError, match="weight"):
+            make_grid(3, 1, 1.0).weighted(wrong)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_what_is_refused() -> None:
+    for given, message in (
         ({"column": "depth"}, r"weights\.column: expected some of x, y, got 'depth'"),
         ({"areas": [{"weight": 2}]}, r"weights\.areas\[0\]\.outline: is required"),
         (
@@ -286,11 +281,9 @@ def test_weights_that_are_none(wrong: list[float]) -> None:
         ({"elsewhere": 0}, r"weights\.elsewhere: is the weight outside of the areas"),
         ({"areas": "everywhere"}, r"weights\.areas: expected a list, got str 'everywhere'"),
         ({"areas": ["everywhere"]}, r"weights\.areas\[0\]: expected a mapping"),
-    ],
-)
-def test_what_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        weights(**given)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            weights(**given)
 
 
 def test_columns_that_cannot_be_weights(tmp_path: Path) -> None:

@@ -27,45 +27,47 @@ def length(line: np.ndarray) -> float:
     return float(np.hypot(*np.diff(line, axis=0).T).sum())
 
 
-@pytest.mark.parametrize("moves", ["free", "adjacent"])
-def test_ways_are_as_long_as_the_curves_through_their_places(moves: str) -> None:
-    straight = lake(moves)
-    seen = turning(straight, 12.0, 8, 2.0)
-    assert isinstance(seen, Turning)
-    assert isinstance(seen, type(straight))
-    ways = seen.ways_from(8)
-    x = straight.positions
-    for goal in range(straight.n):
-        route = ways.route(goal)
-        assert route is not None
-        places = () if goal == 8 else route.path
-        line = curve_through((x[8, 0], x[8, 1]), 2.0, x[list(places)], 12.0)
-        assert length(line) == pytest.approx(ways.metres[goal], rel=1e-3, abs=1e-9)
-        cost, heading = seen.drive(places)
-        assert cost.metres == pytest.approx(ways.metres[goal])
-        assert cost.seconds == pytest.approx(ways.seconds[goal])
-        if goal != 8:
-            told = seen.route(8, goal, np.ones(straight.n, dtype=bool))
-            assert told.cost.metres >= straight.ways_from(8).metres[goal] - 1e-9
-            steps = np.diff(line, axis=0)[-1]
-            assert abs(math.remainder(math.atan2(steps[1], steps[0]) - heading, math.tau)) < 0.06
-    assert ways.seconds == pytest.approx(ways.metres / 2.0)
+def test_ways_are_as_long_as_the_curves_through_their_places() -> None:
+    for moves in ("free", "adjacent"):
+        straight = lake(moves)
+        seen = turning(straight, 12.0, 8, 2.0)
+        assert isinstance(seen, Turning)
+        assert isinstance(seen, type(straight))
+        ways = seen.ways_from(8)
+        x = straight.positions
+        for goal in range(straight.n):
+            route = ways.route(goal)
+            assert route is not None
+            places = () if goal == 8 else route.path
+            line = curve_through((x[8, 0], x[8, 1]), 2.0, x[list(places)], 12.0)
+            assert length(line) == pytest.approx(ways.metres[goal], rel=1e-3, abs=1e-9)
+            cost, heading = seen.drive(places)
+            assert cost.metres == pytest.approx(ways.metres[goal])
+            assert cost.seconds == pytest.approx(ways.seconds[goal])
+            if goal != 8:
+                told = seen.route(8, goal, np.ones(straight.n, dtype=bool))
+                assert told.cost.metres >= straight.ways_from(8).metres[goal] - 1e-9
+                steps = np.diff(line, axis=0)[-1]
+                assert (
+                    abs(math.remainder(math.atan2(steps[1], steps[0]) - heading, math.tau)) < 0.06
+                )
+        assert ways.seconds == pytest.approx(ways.metres / 2.0)
 
 
-@pytest.mark.parametrize("moves", ["free", "adjacent"])
-def test_the_way_home_begins_with_the_heading_of_arriving(moves: str) -> None:
-    straight = lake(moves)
-    seen = turning(straight, 12.0, 8, 2.0)
-    assert isinstance(seen, Turning)
-    out, home = seen.ways_from(8), seen.ways_to(3)
-    for place in range(straight.n):
-        route, back = out.route(place), home.route(place)
-        assert route is not None
-        assert back is not None
-        there = () if place == 8 else route.path
-        cost, _ = seen.drive((*there, *back.path))
-        assert cost.metres == pytest.approx(out.metres[place] + back.cost.metres, rel=1e-9)
-    assert home.costs[3] == (0.0, 0.0)
+def test_the_way_home_begins_with_the_heading_of_arriving() -> None:
+    for moves in ("free", "adjacent"):
+        straight = lake(moves)
+        seen = turning(straight, 12.0, 8, 2.0)
+        assert isinstance(seen, Turning)
+        out, home = seen.ways_from(8), seen.ways_to(3)
+        for place in range(straight.n):
+            route, back = out.route(place), home.route(place)
+            assert route is not None
+            assert back is not None
+            there = () if place == 8 else route.path
+            cost, _ = seen.drive((*there, *back.path))
+            assert cost.metres == pytest.approx(out.metres[place] + back.cost.metres, rel=1e-9)
+        assert home.costs[3] == (0.0, 0.0)
 
 
 def test_a_heading_that_is_not_known_counts_as_the_worst() -> None:

@@ -20,9 +20,8 @@ X = np.linspace(-2.0, 3.0, 7)
 Y = np.linspace(1.0, 4.0, 7)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_it_means_what_it_says() -> None:
+    for text, expected in (
         ("1", np.ones(7)),
         ("x + 2*y - 3/4", X + 2 * Y - 0.75),
         ("-x**2 + +y % 2 + y // 2", -(X**2) + Y % 2 + Y // 2),
@@ -32,27 +31,39 @@ Y = np.linspace(1.0, 4.0, 7)
             np.exp(-0.05 * (X - 5 * math.sin(0.7)) ** 2) + 0.5 * np.cos(0.2 * X) + 1.5,
         ),
         ("where(x > 0, x, -1) * pi / e", np.where(X > 0, X, -1.0) * math.pi / math.e),
-        ("(0 < x < 2) - (x == x) * (x != 0) - (y >= 2) - (y <= 3)",
-         ((X > 0) & (X < 2)) * 1.0 - (X != 0) - (Y >= 2) - (Y <= 3)),
-        ("min(x, y, 0) + max(x, 1, y) + clip(x, -1, 1)",
-         np.minimum(np.minimum(X, Y), 0) + np.maximum(np.maximum(X, 1), Y) + np.clip(X, -1, 1)),
-        ("hypot(x, y) + arctan2(y, x) + abs(x) + sign(x)",
-         np.hypot(X, Y) + np.arctan2(Y, X) + np.abs(X) + np.sign(X)),
-        ("sqrt(y) + square(y) + log(y) + log2(y) + log10(y) + tan(x)",
-         np.sqrt(Y) + Y**2 + np.log(Y) + np.log2(Y) + np.log10(Y) + np.tan(X)),
-        ("arcsin(x/9) + arccos(x/9) + arctan(x) + sinh(x) + cosh(x) + tanh(x)",
-         np.arcsin(X / 9) + np.arccos(X / 9) + np.arctan(X) + np.sinh(X) + np.cosh(X) + np.tanh(X)),
+        (
+            "(0 < x < 2) - (x == x) * (x != 0) - (y >= 2) - (y <= 3)",
+            ((X > 0) & (X < 2)) * 1.0 - (X != 0) - (Y >= 2) - (Y <= 3),
+        ),
+        (
+            "min(x, y, 0) + max(x, 1, y) + clip(x, -1, 1)",
+            np.minimum(np.minimum(X, Y), 0) + np.maximum(np.maximum(X, 1), Y) + np.clip(X, -1, 1),
+        ),
+        (
+            "hypot(x, y) + arctan2(y, x) + abs(x) + sign(x)",
+            np.hypot(X, Y) + np.arctan2(Y, X) + np.abs(X) + np.sign(X),
+        ),
+        (
+            "sqrt(y) + square(y) + log(y) + log2(y) + log10(y) + tan(x)",
+            np.sqrt(Y) + Y**2 + np.log(Y) + np.log2(Y) + np.log10(Y) + np.tan(X),
+        ),
+        (
+            "arcsin(x/9) + arccos(x/9) + arctan(x) + sinh(x) + cosh(x) + tanh(x)",
+            np.arcsin(X / 9)
+            + np.arccos(X / 9)
+            + np.arctan(X)
+            + np.sinh(X)
+            + np.cosh(X)
+            + np.tanh(X),
+        ),
         ("floor(x) +\n  ceil(x)", np.floor(X) + np.ceil(X)),
-    ],
-)  # fmt: skip
-def test_it_means_what_it_says(text: str, expected: np.ndarray) -> None:
-    found = Formula(text).value({"x": X, "y": Y, "t": 7.0})
-    np.testing.assert_allclose(np.broadcast_to(found, X.shape), expected, rtol=1e-12)
+    ):
+        found = Formula(text).value({"x": X, "y": Y, "t": 7.0})
+        np.testing.assert_allclose(np.broadcast_to(found, X.shape), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_it_may_not_hold_is_said_with_its_column() -> None:
+    for text, message in (
         ("x + sinn(y)", r"column 5: unknown function 'sinn'\. Did you mean 'sin'\?"),
         ("x +", r"column \d+: not an expression"),
         ("", r"not an expression"),
@@ -85,11 +96,9 @@ def test_it_means_what_it_says(text: str, expected: np.ndarray) -> None:
         ("-" * 100 + "x", r"more than 60 levels"),
         ("+".join("x" for _ in range(100)), r"more than 60 levels"),
         ("x" * (LONGEST + 1), rf"expected at most {LONGEST} characters"),
-    ],
-)  # fmt: skip
-def test_what_it_may_not_hold_is_said_with_its_column(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Formula(text)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Formula(text)
 
 
 def test_large_powers_end_at_once_as_values_that_are_refused() -> None:
@@ -128,18 +137,15 @@ def test_a_field_of_place_time_and_features() -> None:
     np.testing.assert_allclose(constant.at(0.0), np.full(9, 7.0))
 
 
-@pytest.mark.parametrize(
-    ("formula", "message"),
-    [
+def test_values_that_cannot_be_used_name_the_place() -> None:
+    for formula, message in (
         ("log(x)", r"field\.formula: .*got -inf at place '0' \(x = 0, y = 0, t = 0 s\)$"),
         ("log(x - 3)", r"got nan at place '0'.*and 3 others"),
         ("1e13 * x", r"within ±1e\+12, got 1e\+13 at place '1'"),
         ("x + z", r"field\.formula: .*column 5: unknown variable 'z'\."),
-    ],
-)
-def test_values_that_cannot_be_used_name_the_place(formula: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        truth(formula, make_line(5, 1.0))
+    ):
+        with pytest.raises(ConfigError, match=message):
+            truth(formula, make_line(5, 1.0))
 
 
 def test_values_that_go_wrong_later_say_when() -> None:
@@ -149,41 +155,38 @@ def test_values_that_go_wrong_later_say_when() -> None:
         found.at(4.0)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
+def test_configurations_that_make_no_sense() -> None:
+    for keys, message in (
         ({"kind": "formula"}, "formula: is required for a field of kind formula"),
         ({"kind": "formula", "formula": "x +"}, "formula: 'x \\+', column"),
         ({"kind": "gp", "length_scale": 1.0, "formula": "x"}, "formula: is for a field of kind f"),
         ({"kind": "formula", "formula": "x", "file": "a"}, "file: is for a field of kind table or"),
-    ],
-)
-def test_configurations_that_make_no_sense(keys: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        FieldConfig(**keys)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ConfigError, match=message):
+            FieldConfig(**keys)  # type: ignore[arg-type]
 
 
 NAMES = sorted(FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_maximum_is_where_the_table_says(name: str) -> None:
-    function = FUNCTIONS[name]
-    values = function.value(np.array(function.at))
-    np.testing.assert_allclose(values, function.maximum, atol=2e-6)
-    box = list(zip(function.low, function.high, strict=True))
-    starts = make_points(20, function.low, function.high).features
-    best = max(
-        -minimize(lambda z: -float(function.value(z[None])[0]), start, bounds=box).fun
-        for start in starts
-    )
-    assert best == pytest.approx(function.maximum, abs=1e-6)
+def test_the_maximum_is_where_the_table_says() -> None:
+    for name in NAMES:
+        function = FUNCTIONS[name]
+        values = function.value(np.array(function.at))
+        np.testing.assert_allclose(values, function.maximum, atol=2e-6)
+        box = list(zip(function.low, function.high, strict=True))
+        starts = make_points(20, function.low, function.high).features
+        best = max(
+            -minimize(lambda z, f=function: -float(f.value(z[None])[0]), start, bounds=box).fun
+            for start in starts
+        )
+        assert best == pytest.approx(function.maximum, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_documented_table_is_right(name: str) -> None:
-    row = next(line for line in (module.__doc__ or "").splitlines() if f"`{name}`" in line)
-    assert float(row.split("|")[3]) == pytest.approx(FUNCTIONS[name].maximum, abs=1e-6)
+def test_the_documented_table_is_right() -> None:
+    for name in NAMES:
+        row = next(line for line in (module.__doc__ or "").splitlines() if f"`{name}`" in line)
+        assert float(row.split("|")[3]) == pytest.approx(FUNCTIONS[name].maximum, abs=1e-6)
 
 
 def test_values_that_are_published() -> None:
@@ -193,14 +196,14 @@ def test_values_that_are_published() -> None:
     assert FUNCTIONS["hartmann6"].value(middle)[0] == pytest.approx(0.5053149, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_field_of_candidates(name: str) -> None:
-    function = FUNCTIONS[name]
-    points = make_points(64, function.low, function.high)
-    config = FieldConfig(kind="function", function=name, scale=-2.0, offset=1.0)
-    found = build_truth(config, points, 0)
-    np.testing.assert_allclose(found.at(0.0), 1.0 - 2.0 * function.value(points.features))
-    assert not found.changes
+def test_a_field_of_candidates() -> None:
+    for name in NAMES:
+        function = FUNCTIONS[name]
+        points = make_points(64, function.low, function.high)
+        config = FieldConfig(kind="function", function=name, scale=-2.0, offset=1.0)
+        found = build_truth(config, points, 0)
+        np.testing.assert_allclose(found.at(0.0), 1.0 - 2.0 * function.value(points.features))
+        assert not found.changes
 
 
 def test_a_map_beyond_the_domain_is_refused() -> None:

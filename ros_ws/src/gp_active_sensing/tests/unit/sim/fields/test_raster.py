@@ -69,9 +69,8 @@ def test_a_plane_is_sampled_exactly(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_same_grid_in_other_words(tmp_path: Path) -> None:
+    for text in (
         GRID,
         GRID.upper().replace("E+", "e+"),
         "\ufeff" + GRID.replace("\n", "\r\n"),
@@ -81,10 +80,8 @@ def test_a_plane_is_sampled_exactly(tmp_path: Path) -> None:
         GRID.replace("4 5 6\n1 2 3\n", "4 5\n6 1\n\n2\t3"),  # rows over several lines
         GRID.replace("4 5 6", " 4.0 5e0   6"),
         HEADER.replace("ncols 3\nnrows 2", "nrows 2\nncols 3") + "4 5 6\n1 2 3\n",
-    ],
-)
-def test_the_same_grid_in_other_words(tmp_path: Path, text: str) -> None:
-    assert values(ascii_file(tmp_path, text), centres()).tolist() == [1, 2, 3, 4, 5, 6]
+    ):
+        assert values(ascii_file(tmp_path, text), centres()).tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_cells_that_are_not_square(tmp_path: Path) -> None:
@@ -118,16 +115,16 @@ def test_a_raster_in_degrees_is_laid_under_the_map(tmp_path: Path) -> None:
     assert found.tolist() == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("hole", ["-9999", "-9999.0", "nan"])
-def test_places_without_data_are_named(tmp_path: Path, hole: str) -> None:
-    file = ascii_file(tmp_path, GRID.replace("1 2 3", f"1 {hole} 3"))
-    with pytest.raises(MapError, match=r"grid\.asc: no data at 1 of 6 places: c1r0; fill"):
-        values(file, centres())
-    # Cells beside a hole are whole; between them and the hole nothing is known.
-    ring = centres(obstacles=[[(114, 54), (116, 56)]])
-    assert values(file, ring).tolist() == [1, 3, 4, 5, 6]
-    with pytest.raises(MapError, match="no data at 1 of 1 places"):
-        values(file, make_grid(1, 1, 1.0, origin=(109.0, 55.0)))
+def test_places_without_data_are_named(tmp_path: Path) -> None:
+    for hole in ("-9999", "-9999.0", "nan"):
+        file = ascii_file(tmp_path, GRID.replace("1 2 3", f"1 {hole} 3"))
+        with pytest.raises(MapError, match=r"grid\.asc: no data at 1 of 6 places: c1r0; fill"):
+            values(file, centres())
+        # Cells beside a hole are whole; between them and the hole nothing is known.
+        ring = centres(obstacles=[[(114, 54), (116, 56)]])
+        assert values(file, ring).tolist() == [1, 3, 4, 5, 6]
+        with pytest.raises(MapError, match="no data at 1 of 1 places"):
+            values(file, make_grid(1, 1, 1.0, origin=(109.0, 55.0)))
 
 
 def test_places_outside_are_named_with_both_extents(tmp_path: Path) -> None:
@@ -143,9 +140,8 @@ def test_places_outside_are_named_with_both_extents(tmp_path: Path) -> None:
 # -- broken ASCII grids ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_broken_grids_say_where(tmp_path: Path) -> None:
+    for old, new, message in (
         ("4 5 6\n", "", r"ends after 3 of 6 values \(3 × 2 cells\)"),
         ("1 2 3\n", "1 2 3 4\n", "line 8: more than the 6 values of 3 × 2 cells"),
         ("1 2 3", "1 x 3", "line 8: expected a number, got 'x'$"),
@@ -169,13 +165,11 @@ def test_places_outside_are_named_with_both_extents(tmp_path: Path) -> None:
         ("nrows 2", "nrows 2\nNROWS 2", "line 3: NROWS is there twice"),
         (GRID, "", "needs nrows; it has: none"),
         (GRID, "<html><body>Not found</body></html>", "line 1: expected a key"),
-    ],
-)
-def test_broken_grids_say_where(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in GRID
-    with pytest.raises(MapError, match=message) as caught:
-        values(ascii_file(tmp_path, GRID.replace(old, new)), centres())
-    assert "grid.asc" in str(caught.value)
+    ):
+        assert old in GRID
+        with pytest.raises(MapError, match=message) as caught:
+            values(ascii_file(tmp_path, GRID.replace(old, new)), centres())
+        assert "grid.asc" in str(caught.value)
 
 
 def test_a_grid_that_is_not_text(tmp_path: Path) -> None:
@@ -190,10 +184,10 @@ ARRAY = np.array([[4, 5, 6], [1, 2, 3]])
 PLACED: dict[str, Any] = {"cell": 10.0, "origin": (100.0, 50.0)}
 
 
-@pytest.mark.parametrize("kind", [np.int16, np.float32, np.float64, np.uint8])
-def test_arrays_of_any_number(tmp_path: Path, kind: type) -> None:
-    np.save(tmp_path / "a.npy", ARRAY.astype(kind))
-    assert values(str(tmp_path / "a.npy"), centres(), **PLACED).tolist() == [1, 2, 3, 4, 5, 6]
+def test_arrays_of_any_number(tmp_path: Path) -> None:
+    for kind in (np.int16, np.float32, np.float64, np.uint8):
+        np.save(tmp_path / "a.npy", ARRAY.astype(kind))
+        assert values(str(tmp_path / "a.npy"), centres(), **PLACED).tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_archives_with_one_and_several_arrays(tmp_path: Path) -> None:
@@ -245,21 +239,18 @@ def test_pickles_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "exploded").exists()
 
 
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
+def test_arrays_that_are_no_rasters(tmp_path: Path) -> None:
+    for array, message in (
         (np.zeros(5), r"expected an array with 2 axes, got shape \(5,\)$"),
         (np.zeros((0, 4)), r"expected 1 … 25000000 cells, got shape \(0, 4\)"),
         (np.zeros((2, 3), dtype=complex), "expected an array of numbers, got complex128"),
         (np.full((2, 3), "a"), "expected an array of numbers"),
         (np.array([[1.0, np.inf, 0.0], [0.0, 0.0, 0.0]]), "row 0, column 1: expected a finite"),
         (np.array([[1.0, np.nan, 0.0], [0.0, 0.0, 0.0]]), "no data at 1 of 6 places: c1r1"),
-    ],
-)
-def test_arrays_that_are_no_rasters(tmp_path: Path, array: np.ndarray, message: str) -> None:
-    np.save(tmp_path / "a.npy", array)
-    with pytest.raises(MapError, match=message):
-        values(str(tmp_path / "a.npy"), centres(), **PLACED)
+    ):
+        np.save(tmp_path / "a.npy", array)
+        with pytest.raises(MapError, match=message):
+            values(str(tmp_path / "a.npy"), centres(), **PLACED)
 
 
 def test_files_cut_short_or_of_another_kind(tmp_path: Path) -> None:

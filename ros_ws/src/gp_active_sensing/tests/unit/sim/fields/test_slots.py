@@ -40,18 +40,15 @@ def slotted(tmp_path: Path, text: str = TABLE, **more: Any) -> GroundTruth:
     return truth_of(tmp_path / "t.csv", text, **{"value_columns": ("v_[0-9]*",), **more})
 
 
-@pytest.mark.parametrize(
-    ("name", "slot"),
-    [
+def test_the_slot_in_a_name() -> None:
+    for name, slot in (
         ("v_900_1800", Slot(900.0, 1800.0)),
         ("v_0.5_1.5_mps", Slot(0.5, 1.5)),
         ("speed 10_20", Slot(10.0, 20.0)),
         ("v_all", None),
         ("v_900", None),
-    ],
-)
-def test_the_slot_in_a_name(name: str, slot: Slot | None) -> None:
-    assert slot_in(name) == slot
+    ):
+        assert slot_in(name) == slot
 
 
 def test_steps(tmp_path: Path) -> None:
@@ -112,32 +109,27 @@ def test_a_place_without_any_value(tmp_path: Path, caplog: pytest.LogCaptureFixt
         slotted(tmp_path, "id,v_0_10,v_10_20\n7,1,1\n", fill=1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "more", "message"),
-    [
+def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
+    for text, more, message in (
         (TABLE, {"value_columns": ("w_*",)}, "expected a column 'w_"),
         (TABLE, {"value_columns": ("v_*",)}, "column 'v_all' .* does not say its time slot"),
         (TABLE.replace("v_10_20", "v_5_20"), {}, "do not overlap, got 0 to 10 s and then 5 to 20"),
         (TABLE.replace("v_10_20", "v_20_10"), {}, "has no length"),
         (TABLE.replace("30,50", "thirty,50"), {}, "line 3, column 'v_10_20': .*got 'thirty'"),
-    ],
-)
-def test_tables_that_cannot_be_used(
-    tmp_path: Path, text: str, more: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(MapError, match=message):
-        slotted(tmp_path, text, **more)
+    ):
+        with pytest.raises(MapError, match=message):
+            slotted(tmp_path, text, **more)
 
 
 # -- SUMO's edgeData ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["e.xml", "e.xml.gz"])
-def test_edgedata(tmp_path: Path, name: str) -> None:
-    text = gzip.compress(XML.encode()) if name.endswith("gz") else XML
-    truth = truth_of(tmp_path / name, text, value_column="speed", scale=2.0)
-    np.testing.assert_array_equal(truth.at(0.0), [2, 20, 200])
-    np.testing.assert_array_equal(truth.at(10.0), [6, 60, 200])  # no car on 2: from before
+def test_edgedata(tmp_path: Path) -> None:
+    for name in ("e.xml", "e.xml.gz"):
+        text = gzip.compress(XML.encode()) if name.endswith("gz") else XML
+        truth = truth_of(tmp_path / name, text, value_column="speed", scale=2.0)
+        np.testing.assert_array_equal(truth.at(0.0), [2, 20, 200])
+        np.testing.assert_array_equal(truth.at(10.0), [6, 60, 200])  # no car on 2: from before
 
 
 def test_edgedata_of_one_interval_stands_still(tmp_path: Path) -> None:
@@ -153,9 +145,8 @@ BOMB = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
+def test_edgedata_that_cannot_be_used(tmp_path: Path) -> None:
+    for name, text, message in (
         ("e.xml", XML[:200], "is not valid XML, perhaps truncated"),
         ("e.xml.gz", gzip.compress(XML.encode())[:-20], "the gzip file is cut short"),
         ("e.xml.gz", XML, "the gzip file is damaged"),
@@ -168,13 +159,9 @@ BOMB = (
         ("e.xml", XML.replace('end="10.00"', 'end="soon"'), "expected numbers as begin and end"),
         ("e.xml", XML.replace('begin="10.00"', 'begin="5"'), "do not overlap"),
         ("e.xml", XML.replace('id="elsewhere" ', ""), "an edge of interval 1 has no id"),
-    ],
-)
-def test_edgedata_that_cannot_be_used(
-    tmp_path: Path, name: str, text: str | bytes, message: str
-) -> None:
-    with pytest.raises(MapError, match=message):
-        truth_of(tmp_path / name, text, value_column="speed")
+    ):
+        with pytest.raises(MapError, match=message):
+            truth_of(tmp_path / name, text, value_column="speed")
 
 
 def test_columns_are_not_for_edgedata(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_run(run: Any, tmp_path: Path) -> None:
 
 def test_another_seed_gives_other_traffic(run: Any, tmp_path: Path) -> None:
     what, out = run
-    other = scenario_from_mapping(mapping(what.to_mapping(), traffic={"seed": 99}))
+    other = scenario_from_mapping(mapping(what.to_mapping(), seed=99))
     run_scenario(other, tmp_path / "other")
     first, second = (
         [e["value"] for e in RunDirectory.open(d).events() if e["event"] == "reading"]
@@ -310,21 +310,18 @@ def test_moves_that_the_network_does_not_allow(sumo: None) -> None:
         world.traffic.start()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_files_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:
+    for text, message in (
         ("<net", "SUMO does not start: .*unexpected end of input"),
         ("<routes/>", "SUMO does not start"),
-    ],
-)
-def test_files_that_sumo_refuses(sumo: None, tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "bad.net.xml").write_text(text)
-    what = mapping(ring().to_mapping(), traffic={"net": str(tmp_path / "bad.net.xml")})
-    traffic = build_world(scenario_from_mapping(what)).traffic
-    assert traffic is not None
-    with pytest.raises(RunError, match=message) as caught:
-        traffic.start()
-    assert "\n" not in str(caught.value)
+    ):
+        (tmp_path / "bad.net.xml").write_text(text)
+        what = mapping(ring().to_mapping(), traffic={"net": str(tmp_path / "bad.net.xml")})
+        traffic = build_world(scenario_from_mapping(what)).traffic
+        assert traffic is not None
+        with pytest.raises(RunError, match=message) as caught:
+            traffic.start()
+        assert "\n" not in str(caught.value)
 
 
 def test_unknown_options_are_refused(sumo: None) -> None:
@@ -352,9 +349,8 @@ def test_a_sumocfg_instead_of_files(sumo: None, tmp_path: Path) -> None:
     assert traffic._running().api.vehicle.getIDCount() >= 3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_configurations_that_make_no_sense() -> None:
+    for change, message in (
         ({"traffic": {"net": None}}, r"traffic.net: is required for a field of kind sumo"),
         ({"traffic": {"net": "no.net.xml"}}, r"traffic.net: maps: no file 'no.net.xml'"),
         ({"traffic": {"routes": ["no.rou.xml"]}}, r"traffic.routes: maps: no file 'no.rou.xml'"),
@@ -363,11 +359,9 @@ def test_a_sumocfg_instead_of_files(sumo: None, tmp_path: Path) -> None:
         ({"probe": {"speed": 9.0}}, r"probe.speed: has no meaning in traffic"),
         ({"field": {"file": "x.csv"}}, r"field.file: is for a field of kind table or raster"),
         ({"map": {"kind": "line", "count": 3, "file": ""}, "probe": {"start": None}}, "kind roads"),
-    ],
-)
-def test_configurations_that_make_no_sense(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build_world(scenario_from_mapping(mapping(ring().to_mapping(), **change)))
+    ):
+        with pytest.raises(ConfigError, match=message):
+            build_world(scenario_from_mapping(mapping(ring().to_mapping(), **change)))
 
 
 def test_other_scenarios_know_no_traffic() -> None:

@@ -62,18 +62,18 @@ def until_done(vehicle: ProbeVehicle, most: int = 500) -> list[Visit]:
     return visits
 
 
-@pytest.mark.parametrize("step", [1.0, 0.5, 0.1])
-def test_a_steady_car_measures_its_speed(step: float) -> None:
+def test_a_steady_car_measures_its_speed() -> None:
     """It enters at the beginning at full speed; what comes before the junction slows it down."""
-    traffic = traffic_of(options=["--step-length", str(step)])
-    trip = drive(traffic, ["eb"], ["ba"])
-    ((place, stamp, value),) = trip.visits
-    assert traffic.topology.names[place] == "eb"
-    assert value is not None
-    # 142.8 m at about 20 m/s, without a driver who is perfect.
-    assert 60.0 < value < 72.5
-    assert trip.seconds == pytest.approx(1e-9 * stamp, abs=step)
-    assert trip.notes == ()
+    for step in (1.0, 0.5, 0.1):
+        traffic = traffic_of(options=["--step-length", str(step)])
+        trip = drive(traffic, ["eb"], ["ba"])
+        ((place, stamp, value),) = trip.visits
+        assert traffic.topology.names[place] == "eb"
+        assert value is not None
+        # 142.8 m at about 20 m/s, without a driver who is perfect.
+        assert 60.0 < value < 72.5
+        assert trip.seconds == pytest.approx(1e-9 * stamp, abs=step)
+        assert trip.notes == ()
 
 
 def test_measured_times_do_not_depend_on_the_step_much() -> None:

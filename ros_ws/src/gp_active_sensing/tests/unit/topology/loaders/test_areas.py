@@ -174,17 +174,17 @@ def test_several_lakes_are_several_parts(tmp_path: Path, caplog: pytest.LogCaptu
     assert set(largest.names) < set(places.names)
 
 
-@pytest.mark.parametrize("kind", ["LineString", "LinearRing"])
-def test_a_path_whose_ends_meet_is_an_area(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path, kml(path_of(SHORE, "my lake", kind), path_of(ISLAND, "Isla", kind)))
-    areas = read_areas(path)
-    assert areas.outline.area == pytest.approx(200 * 120 - 40 * 40, rel=0.01)
-    assert areas.notes[:2] == (
-        "placemark 1 ('my lake'): a path whose ends meet was taken as an area",
-        "placemark 2 ('Isla'): a path whose ends meet was taken as an area",
-    )
-    assert "taken for holes in the outline" in areas.notes[2]
-    assert 200 < grid(path, spacing=10).n < 300
+def test_a_path_whose_ends_meet_is_an_area(tmp_path: Path) -> None:
+    for kind in ("LineString", "LinearRing"):
+        path = write(tmp_path, kml(path_of(SHORE, "my lake", kind), path_of(ISLAND, "Isla", kind)))
+        areas = read_areas(path)
+        assert areas.outline.area == pytest.approx(200 * 120 - 40 * 40, rel=0.01)
+        assert areas.notes[:2] == (
+            "placemark 1 ('my lake'): a path whose ends meet was taken as an area",
+            "placemark 2 ('Isla'): a path whose ends meet was taken as an area",
+        )
+        assert "taken for holes in the outline" in areas.notes[2]
+        assert 200 < grid(path, spacing=10).n < 300
 
 
 def test_ends_of_a_path_meet_within_a_hand(tmp_path: Path) -> None:
@@ -422,9 +422,8 @@ def test_a_receiver_needs_no_datum_of_its_own(caplog: pytest.LogCaptureFixture) 
     assert "pose.datum: [47, 8.001] lies 76 m from the origin of the map" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
+def test_refusals(tmp_path: Path) -> None:
+    for name, text, message in (
         ("a.kml", "no xml", "is not valid XML"),
         ("a.kml", kml(mark(SHORE))[:-40], "is not valid XML, perhaps truncated"),
         ("a.kml", "<gpx></gpx>", "expected a file that begins with <kml>, got <gpx>"),
@@ -490,12 +489,10 @@ def test_a_receiver_needs_no_datum_of_its_own(caplog: pytest.LogCaptureFixture) 
         ("a.geojson", collection(feature(CROSSED)), r"feature 0: its edges cross"),
         ("a.geojson", collection(feature([[0, "x"]])), "two coordinates of a corner"),
         ("a.geojson", collection(), "has no polygon"),
-    ],
-)
-def test_refusals(tmp_path: Path, name: str, text: str | dict[str, Any], message: str) -> None:
-    path = write(tmp_path, text, name)
-    with pytest.raises(MapError, match=message):
-        gas.build_topology(gas.MapConfig(kind="grid", file=str(path)))
+    ):
+        path = write(tmp_path, text, name)
+        with pytest.raises(MapError, match=message):
+            gas.build_topology(gas.MapConfig(kind="grid", file=str(path)))
 
 
 def test_refusals_of_the_grid(tmp_path: Path) -> None:

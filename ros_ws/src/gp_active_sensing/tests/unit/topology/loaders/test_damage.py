@@ -80,17 +80,17 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return bytes(spoilt)
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-def test_damage_never_gives_a_traceback(tmp_path: Path, kind: str) -> None:
-    path = MAKERS[kind](tmp_path)
-    data = path.read_bytes()
-    assert survey(load_roads(path)).segments > 0
-    refused: list[str] = []
-    for k in range(ROUNDS):
-        path.write_bytes(damaged(data, random.Random(k)))
-        try:
-            assert survey(load_roads(path)).segments > 0
-        except MapError as error:
-            refused.append(str(error))
-    assert len(refused) > ROUNDS // 4
-    assert all(str(path) in message for message in refused)
+def test_damage_never_gives_a_traceback(tmp_path: Path) -> None:
+    for kind in MAKERS:
+        path = MAKERS[kind](tmp_path)
+        data = path.read_bytes()
+        assert survey(load_roads(path)).segments > 0
+        refused: list[str] = []
+        for k in range(ROUNDS):
+            path.write_bytes(damaged(data, random.Random(k)))
+            try:
+                assert survey(load_roads(path)).segments > 0
+            except MapError as error:
+                refused.append(str(error))
+        assert len(refused) > ROUNDS // 4
+        assert all(str(path) in message for message in refused)

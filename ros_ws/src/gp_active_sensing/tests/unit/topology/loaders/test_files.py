@@ -28,11 +28,11 @@ def whole(path: Path, *wanted: str) -> list[str]:
     return [tag_of(element) for element in elements(path, wanted, root="net")]
 
 
-@pytest.mark.parametrize("name", ["a.net.xml", "a.net.xml.gz"])
-def test_gives_what_is_wanted_and_forgets_the_rest(tmp_path: Path, name: str) -> None:
-    path = write_net(tmp_path, net(), name)
-    assert whole(path, "edge", "lane") == ["edge"] * 5  # lanes are parts of edges
-    assert whole(path, "location", "connection") == ["location", *["connection"] * 5]
+def test_gives_what_is_wanted_and_forgets_the_rest(tmp_path: Path) -> None:
+    for name in ("a.net.xml", "a.net.xml.gz"):
+        path = write_net(tmp_path, net(), name)
+        assert whole(path, "edge", "lane") == ["edge"] * 5  # lanes are parts of edges
+        assert whole(path, "location", "connection") == ["location", *["connection"] * 5]
 
 
 def test_elements_are_forgotten_once_they_were_given(tmp_path: Path) -> None:
@@ -47,30 +47,32 @@ def test_elements_are_forgotten_once_they_were_given(tmp_path: Path) -> None:
     assert peak < 0.3 * path.stat().st_size
 
 
-@pytest.mark.parametrize("text", [BILLION, FILE, '<!DOCTYPE net SYSTEM "http://x/y"><net/>'])
-@pytest.mark.parametrize("suffix", [".net.xml", ".graphml"])
-def test_nothing_is_expanded_or_loaded(tmp_path: Path, text: str, suffix: str) -> None:
-    path = tmp_path / f"evil{suffix}"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(MapError, match=r"declares a document type or entities \(DTDForbidden\)"):
-        load_roads(path)
+def test_nothing_is_expanded_or_loaded(tmp_path: Path) -> None:
+    for text in (BILLION, FILE, '<!DOCTYPE net SYSTEM "http://x/y"><net/>'):
+        for suffix in (".net.xml", ".graphml"):
+            path = tmp_path / f"evil{suffix}"
+            path.write_text(text, encoding="utf-8")
+            with pytest.raises(
+                MapError, match=r"declares a document type or entities \(DTDForbidden\)"
+            ):
+                load_roads(path)
 
 
-@pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])
-def test_a_network_that_is_cut_short(tmp_path: Path, keep: float) -> None:
-    text = net()
-    path = write_net(tmp_path, text[: int(keep * len(text))])
-    with pytest.raises(MapError, match=r"small\.net\.xml: is not valid XML, perhaps truncated"):
-        load_roads(path)
+def test_a_network_that_is_cut_short(tmp_path: Path) -> None:
+    for keep in (0.1, 0.5, 0.9):
+        text = net()
+        path = write_net(tmp_path, text[: int(keep * len(text))])
+        with pytest.raises(MapError, match=r"small\.net\.xml: is not valid XML, perhaps truncated"):
+            load_roads(path)
 
 
-@pytest.mark.parametrize("keep", [0.02, 0.5, 0.99])
-def test_a_gzip_file_that_is_cut_short(tmp_path: Path, keep: float) -> None:
-    path = write_net(tmp_path, net(), "small.net.xml.gz")
-    data = path.read_bytes()
-    path.write_bytes(data[: max(8, int(keep * len(data)))])
-    with pytest.raises(MapError, match="the gzip file is cut short; copy it again"):
-        load_roads(path)
+def test_a_gzip_file_that_is_cut_short(tmp_path: Path) -> None:
+    for keep in (0.02, 0.5, 0.99):
+        path = write_net(tmp_path, net(), "small.net.xml.gz")
+        data = path.read_bytes()
+        path.write_bytes(data[: max(8, int(keep * len(data)))])
+        with pytest.raises(MapError, match="the gzip file is cut short; copy it again"):
+            load_roads(path)
 
 
 def test_gzip_files_that_are_damaged(tmp_path: Path) -> None:
@@ -98,21 +100,18 @@ def test_a_gzip_file_that_expands_without_end(
         load_roads(path)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_files_that_are_no_networks(tmp_path: Path) -> None:
+    for data, message in (
         (b"", "not valid XML"),
         (b"<routes/>", "expected a file that begins with <net>, got <routes>"),
         (b'<?xml version="1.0" encoding="klingon"?><net/>', "klingon|cannot be read|not valid XML"),
         (b"\xff\xfe\x00", "not valid XML"),
         (b"<net>\x00</net>", "not valid XML"),
-    ],
-)
-def test_files_that_are_no_networks(tmp_path: Path, data: bytes, message: str) -> None:
-    path = tmp_path / "broken.net.xml"
-    path.write_bytes(data)
-    with pytest.raises(MapError, match=message):
-        load_roads(path)
+    ):
+        path = tmp_path / "broken.net.xml"
+        path.write_bytes(data)
+        with pytest.raises(MapError, match=message):
+            load_roads(path)
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
@@ -130,16 +129,16 @@ def refused(path: Path, said: str) -> None:
     assert len(str(caught.value)) < 3000
 
 
-@pytest.mark.parametrize("end", ["geojson", "csv", "graphml", "osm", "net.xml", "net.xml.gz"])
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path, end: str) -> None:
-    pipe = tmp_path / f"pipe.{end}"
-    os.mkfifo(pipe)
-    refused(pipe, "expected a file, got a pipe")
-    device = tmp_path / f"device.{end}"
-    device.symlink_to("/dev/zero")
-    refused(device, "expected a file, got a pipe, a device")
-    (tmp_path / f"folder.{end}").mkdir()
-    refused(tmp_path / f"folder.{end}", "Is a directory")
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    for end in ("geojson", "csv", "graphml", "osm", "net.xml", "net.xml.gz"):
+        pipe = tmp_path / f"pipe.{end}"
+        os.mkfifo(pipe)
+        refused(pipe, "expected a file, got a pipe")
+        device = tmp_path / f"device.{end}"
+        device.symlink_to("/dev/zero")
+        refused(device, "expected a file, got a pipe, a device")
+        (tmp_path / f"folder.{end}").mkdir()
+        refused(tmp_path / f"folder.{end}", "Is a directory")
 
 
 def test_lengths_whose_sum_is_no_number(tmp_path: Path) -> None:
@@ -152,17 +151,19 @@ def test_lengths_whose_sum_is_no_number(tmp_path: Path) -> None:
     refused(write(tmp_path / "b.geojson", far), "a coordinate is beyond 1e")
 
 
-@pytest.mark.parametrize("key", ["id", "from", "to", "name", "class"])
-def test_half_a_character(tmp_path: Path, key: str) -> None:
-    feature = segment("ab", "a", "b", LINE)
-    feature["properties"][key] = "a\ud800"
-    refused(write(tmp_path / "a.geojson", [feature]), "half a character")
+def test_half_a_character(tmp_path: Path) -> None:
+    for key in ("id", "from", "to", "name", "class"):
+        feature = segment("ab", "a", "b", LINE)
+        feature["properties"][key] = "a\ud800"
+        refused(write(tmp_path / "a.geojson", [feature]), "half a character")
 
 
-@pytest.mark.parametrize("key", ["name", "frame"])
-def test_half_a_character_in_the_head(tmp_path: Path, key: str) -> None:
-    path = write(tmp_path / "a.geojson", [segment("ab", "a", "b", LINE)], {**HEADER, key: "\udfff"})
-    refused(path, "half a character")
+def test_half_a_character_in_the_head(tmp_path: Path) -> None:
+    for key in ("name", "frame"):
+        path = write(
+            tmp_path / "a.geojson", [segment("ab", "a", "b", LINE)], {**HEADER, key: "\udfff"}
+        )
+        refused(path, "half a character")
 
 
 def test_half_a_character_in_the_name_of_a_number(tmp_path: Path) -> None:
@@ -194,21 +195,19 @@ def test_a_text_that_is_too_large(tmp_path: Path) -> None:
         refused(tmp_path / f"a.{end}", "is too large: expected at most 256 MiB")
 
 
-@pytest.mark.parametrize("what", ["<net a='{}'/>", "<net>{}</net>", "<net><!--{}--></net>"])
-@pytest.mark.parametrize("end", ["", ".gz"])
-def test_a_tag_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, end: str
-) -> None:
-    monkeypatch.setattr(files, "MOST_TOKEN", 1_000_000)
-    for size, fits in ((900_000, True), (1_100_000, False)):
-        data = what.format("x" * size).encode()
-        path = tmp_path / f"a{size}.net.xml{end}"
-        path.write_bytes(gzip.compress(data) if end else data)
-        if fits:
-            assert list(elements(path, ["edge"], root="net")) == []
-        else:
-            with pytest.raises(MapError, match="holds a tag or a text of more than"):
-                list(elements(path, ["edge"], root="net"))
+def test_a_tag_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for what in ("<net a='{}'/>", "<net>{}</net>", "<net><!--{}--></net>"):
+        for end in ("", ".gz"):
+            monkeypatch.setattr(files, "MOST_TOKEN", 1_000_000)
+            for size, fits in ((900_000, True), (1_100_000, False)):
+                data = what.format("x" * size).encode()
+                path = tmp_path / f"a{size}.net.xml{end}"
+                path.write_bytes(gzip.compress(data) if end else data)
+                if fits:
+                    assert list(elements(path, ["edge"], root="net")) == []
+                else:
+                    with pytest.raises(MapError, match="holds a tag or a text of more than"):
+                        list(elements(path, ["edge"], root="net"))
 
 
 def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,20 +220,20 @@ def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tag", [b"<a/>", b"<a></a>"])
-def test_a_file_of_nothing_but_tags(tmp_path: Path, tag: bytes) -> None:
-    path = tmp_path / "bomb.net.xml.gz"
-    path.write_bytes(gzip.compress(b"<net>" + tag * 300_000 + b"</net>"))
-    with pytest.raises(MapError, match=r"tags in \d+ bytes: no map has more than one in 8"):
-        list(elements(path, ["edge"], root="net"))
+def test_a_file_of_nothing_but_tags(tmp_path: Path) -> None:
+    for tag in (b"<a/>", b"<a></a>"):
+        path = tmp_path / "bomb.net.xml.gz"
+        path.write_bytes(gzip.compress(b"<net>" + tag * 300_000 + b"</net>"))
+        with pytest.raises(MapError, match=r"tags in \d+ bytes: no map has more than one in 8"):
+            list(elements(path, ["edge"], root="net"))
 
 
-@pytest.mark.parametrize("tag", [b'<nd ref="1"/>', b'<nd ref="1"></nd>'])
-def test_many_short_tags_that_are_sensible(tmp_path: Path, tag: bytes) -> None:
-    path = tmp_path / "a.osm"
-    count = files.MOST_TAGS // tag.count(b"<") + 100
-    path.write_bytes(b"<osm>" + tag * count + b"</osm>")
-    assert sum(1 for _ in elements(path, ["nd"], root="osm")) == count
+def test_many_short_tags_that_are_sensible(tmp_path: Path) -> None:
+    for tag in (b'<nd ref="1"/>', b'<nd ref="1"></nd>'):
+        path = tmp_path / "a.osm"
+        count = files.MOST_TAGS // tag.count(b"<") + 100
+        path.write_bytes(b"<osm>" + tag * count + b"</osm>")
+        assert sum(1 for _ in elements(path, ["nd"], root="osm")) == count
 
 
 def test_the_page_says_the_limits() -> None:

@@ -95,24 +95,24 @@ def test_degrees_are_projected() -> None:
     assert "were taken as EPSG:4326" in " ".join(guessed.road_map.notes)
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("seed", range(3))
-def test_shortest_ways_are_those_of_networkx(seed: int, directed: bool) -> None:
-    graph = lattice(seed, directed=directed)
-    roads = Roads.from_networkx(graph, crs="local", u_turns="always")
-    assert roads.n == graph.number_of_edges() * (1 if directed else 2)
-    lengths = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
-    names = {str(node): node for node in graph}
-    compared = 0
-    for i in range(0, roads.n, 7):
-        metres = roads.ways_from(i, "metres").metres
-        end = names[roads.segments[i].end]
-        for j, segment in enumerate(roads.segments):
-            to_start = lengths[end].get(names[segment.start], np.inf)
-            if j != i:  # to itself it is the cheapest round
-                assert metres[j] == pytest.approx(to_start + segment.length)
-                compared += 1
-    assert compared > 100
+def test_shortest_ways_are_those_of_networkx() -> None:
+    for directed in (True, False):
+        for seed in range(3):
+            graph = lattice(seed, directed=directed)
+            roads = Roads.from_networkx(graph, crs="local", u_turns="always")
+            assert roads.n == graph.number_of_edges() * (1 if directed else 2)
+            lengths = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
+            names = {str(node): node for node in graph}
+            compared = 0
+            for i in range(0, roads.n, 7):
+                metres = roads.ways_from(i, "metres").metres
+                end = names[roads.segments[i].end]
+                for j, segment in enumerate(roads.segments):
+                    to_start = lengths[end].get(names[segment.start], np.inf)
+                    if j != i:  # to itself it is the cheapest round
+                        assert metres[j] == pytest.approx(to_start + segment.length)
+                        compared += 1
+            assert compared > 100
 
 
 def test_u_turns_are_not_taken_where_there_is_another_way() -> None:
@@ -275,9 +275,8 @@ def alike() -> Any:
     return graph
 
 
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
+def test_broken_graphs() -> None:
+    for graph, message in (
         ([], r"expected a graph of networkx, got \[\]"),
         (nx.Graph(), "graph: has 0 nodes and no edges"),
         (nx.empty_graph(4), "graph: has 4 nodes and no edges; expected at least one edge"),
@@ -289,8 +288,6 @@ def alike() -> Any:
         (line(length=-4.0), "edge 'a_b_0': length: expected a number above 0, got -4.0"),
         (line(length=float("nan")), "edge 'a_b_0': length: expected a number above 0, got nan"),
         (line(geometry=shapely.Point(1, 2)), r"geometry: expected LINESTRING"),
-    ],
-)
-def test_broken_graphs(graph: Any, message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        Roads.from_networkx(graph)
+    ):
+        with pytest.raises(MapError, match=message):
+            Roads.from_networkx(graph)

@@ -135,9 +135,8 @@ def test_without_pillow_a_png_says_what_to_install(
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_wrong_descriptions(tmp_path: Path) -> None:
+    for changes, message in (
         ({"resolution": 0}, "house.yaml: resolution: must be above 0, the width of a pixel"),
         ({"resolution": -0.05}, "resolution: must be above 0.*got -0.05"),
         ({"resolution": "fine"}, "resolution: expected a number"),
@@ -148,11 +147,9 @@ def test_without_pillow_a_png_says_what_to_install(
         ({"negate": 2}, "negate: expected 0 or 1, got 2"),
         ({"occupied_thresh": 1.5}, "occupied_thresh: must be 1 or less"),
         ({"free_thresh": 0.7}, "free_thresh: must be less than occupied_thresh, 0.65; got 0.7"),
-    ],
-)
-def test_wrong_descriptions(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        load(write(tmp_path, **changes))
+    ):
+        with pytest.raises(MapError, match=message):
+            load(write(tmp_path, **changes))
 
 
 def test_another_kind_of_yaml(tmp_path: Path) -> None:
@@ -165,9 +162,8 @@ def test_another_kind_of_yaml(tmp_path: Path) -> None:
         load(other)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_damaged_images(tmp_path: Path) -> None:
+    for data, message in (
         (b"P5\n4 3\n255\n" + bytes(11), "says 4 × 3 pixels, but there are 11; the file is cut"),
         (b"P5\n4 3\n255\n", "there are 0"),
         (b"P5\n4\n", "its height is missing"),
@@ -177,13 +173,11 @@ def test_another_kind_of_yaml(tmp_path: Path) -> None:
         (b"P5\n0 3\n255\n", "a PGM of 0 × 3 pixels"),
         (b"P5\n99999 99999\n255\n", "at most 100000000"),
         (b"P6\n1 1\n255\n\0\0\0", "expected a PGM that begins with P5 or P2, got b'P6'"),
-    ],
-)
-def test_damaged_images(tmp_path: Path, data: bytes, message: str) -> None:
-    path = write(tmp_path)
-    (tmp_path / "house.pgm").write_bytes(data)
-    with pytest.raises(MapError, match=message):
-        load(path)
+    ):
+        path = write(tmp_path)
+        (tmp_path / "house.pgm").write_bytes(data)
+        with pytest.raises(MapError, match=message):
+            load(path)
 
 
 def test_damaged_png(tmp_path: Path) -> None:

@@ -67,9 +67,8 @@ def test_reads_nodes_and_edges(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_broken_graphs(tmp_path: Path) -> None:
+    for change, message in (
         (edge(9, 0, 7), r"feature 6 \(edge 9\): endid: no node '7'"),
         (edge(9, None, 1), "startid: expected text, got None"),
         (edge(3, 0, 2), r"id '3' is taken by feature 3 \(edge 3\)"),
@@ -80,16 +79,13 @@ def test_reads_nodes_and_edges(tmp_path: Path) -> None:
         (node(8, float("nan"), 5.0), r"feature 6 \(node 8\): expected two finite numbers"),
         (node(8, 1.0, 1.0) | {"geometry": {"type": "Polygon"}}, "a MultiLineString or a LineStri"),
         (node(8, 1.0, 1.0, frame="odom"), r"nodes are in 2 frames \(map, odom\)"),
-        (node(7, 0.4, 0.3), None),
-    ],
-)
-def test_broken_graphs(tmp_path: Path, change: Any, message: str | None) -> None:
-    features = [*room(), change]
-    if message is None:  # two nodes at one place, and an edge between them
-        features.append(edge(9, 2, 7))
-        message = r"feature 7 \(edge 9\): has zero length"
-    with pytest.raises(MapError, match=message):
-        load(tmp_path, features)
+        (node(7, 0.4, 0.3), r"feature 7 \(edge 9\): has zero length"),
+    ):
+        features = [*room(), change]
+        if "zero length" in message:  # two nodes at one place, and an edge between them
+            features.append(edge(9, 2, 7))
+        with pytest.raises(MapError, match=message):
+            load(tmp_path, features)
 
 
 def test_what_is_written_is_a_graph_for_nav2(tmp_path: Path) -> None:

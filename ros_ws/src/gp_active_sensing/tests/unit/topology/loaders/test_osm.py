@@ -117,27 +117,24 @@ def turn(kind: str, first: int, via: int, second: int, **tags: str) -> Relation:
     return {"restriction": kind, **tags}, members
 
 
-@pytest.mark.parametrize(
-    ("relation", "allowed"),
-    [
+def test_turn_restrictions(tmp_path: Path) -> None:
+    for relation, allowed in (
         (turn("no_left_turn", 1, 2, 3), {"2.0", "4.0"}),
         (turn("only_straight_on", 1, 2, 2), {"2.0"}),
         (turn("no_left_turn", 1, 2, 3, **{"except": "motorcar;bicycle"}), None),
         (turn("no_left_turn", 1, 1, 3), None),  # the node is not where they meet
         (turn("no_left_turn", 1, 2, 99), None),  # no street of the map
         (turn("give_way", 1, 2, 3), None),
-    ],
-)
-def test_turn_restrictions(tmp_path: Path, relation: Relation, allowed: set[str] | None) -> None:
-    road_map = load(tmp_path, *CROSSING, relations=(relation,))
-    (first,) = (s for s in road_map.segments if s.id == "1.0")
-    assert (None if first.successors is None else set(first.successors)) == allowed
-    others = [s.successors for s in road_map.segments if s.id != "1.0"]
-    if allowed is not None:
-        assert others == [None] * len(others)
-        assert road_map.notes == ("1 turn restriction(s) applied",)
-        roads = Roads(road_map)
-        assert {roads.names[b] for b in roads.neighbours(0)} == allowed
+    ):
+        road_map = load(tmp_path, *CROSSING, relations=(relation,))
+        (first,) = (s for s in road_map.segments if s.id == "1.0")
+        assert (None if first.successors is None else set(first.successors)) == allowed
+        others = [s.successors for s in road_map.segments if s.id != "1.0"]
+        if allowed is not None:
+            assert others == [None] * len(others)
+            assert road_map.notes == ("1 turn restriction(s) applied",)
+            roads = Roads(road_map)
+            assert {roads.names[b] for b in roads.neighbours(0)} == allowed
 
 
 def test_where_nothing_else_is_allowed_one_turns_back(tmp_path: Path) -> None:
@@ -172,9 +169,8 @@ EVIL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_broken_extracts(tmp_path: Path) -> None:
+    for text, message in (
         ("", "is no OpenStreetMap file, or a damaged or truncated one"),
         (osm(CROSSING)[:400], "is no OpenStreetMap file, or a damaged or truncated one"),
         ("<gpx/>", "is no OpenStreetMap file"),
@@ -184,12 +180,10 @@ EVIL = (
             EVIL,
             "XML entities are not supported",
         ),
-    ],
-)
-def test_broken_extracts(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(MapError, match=message) as caught:
-        load_roads(write_osm(tmp_path, text))
-    assert "quarter.osm" in str(caught.value)
+    ):
+        with pytest.raises(MapError, match=message) as caught:
+            load_roads(write_osm(tmp_path, text))
+        assert "quarter.osm" in str(caught.value)
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:

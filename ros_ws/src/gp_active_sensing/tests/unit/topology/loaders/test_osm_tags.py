@@ -15,9 +15,8 @@ from gp_active_sensing.topology.loaders.osm import (
 STREET = {"highway": "residential"}
 
 
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
+def test_drivable() -> None:
+    for tags, expected in (
         (STREET, True),
         ({"highway": "motorway_link"}, True),
         ({"highway": "living_street"}, True),
@@ -31,15 +30,12 @@ STREET = {"highway": "residential"}
         ({**STREET, "motor_vehicle": "no"}, False),
         ({**STREET, "vehicle": "no", "motorcar": "destination"}, True),
         ({**STREET, "access": "destination"}, True),
-    ],
-)
-def test_drivable(tags: dict[str, str], expected: bool) -> None:
-    assert drivable(tags) is expected
+    ):
+        assert drivable(tags) is expected
 
 
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
+def test_directions() -> None:
+    for tags, expected in (
         ({}, (True, True)),
         ({"oneway": "yes"}, (True, False)),
         ({"oneway": "1"}, (True, False)),
@@ -52,15 +48,12 @@ def test_drivable(tags: dict[str, str], expected: bool) -> None:
         ({"highway": "motorway"}, (True, False)),
         ({"highway": "motorway", "oneway": "no"}, (True, True)),
         ({"highway": "motorway_link"}, (True, True)),
-    ],
-)
-def test_directions(tags: dict[str, str], expected: tuple[bool, bool]) -> None:
-    assert directions({**STREET, **tags}) == expected
+    ):
+        assert directions({**STREET, **tags}) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "kmh"),
-    [
+def test_speeds() -> None:
+    for text, kmh in (
         ("50", 50.0),
         ("50 km/h", 50.0),
         ("7,5", 7.5),
@@ -75,11 +68,9 @@ def test_directions(tags: dict[str, str], expected: tuple[bool, bool]) -> None:
         ("0", None),
         ("-5", None),
         ("", None),
-    ],
-)
-def test_speeds(text: str, kmh: float | None) -> None:
-    found = speed_of(text)
-    assert found == (None if kmh is None else pytest.approx(kmh / 3.6))
+    ):
+        found = speed_of(text)
+        assert found == (None if kmh is None else pytest.approx(kmh / 3.6))
 
 
 def test_limits_of_a_direction() -> None:
@@ -88,9 +79,8 @@ def test_limits_of_a_direction() -> None:
     assert limit_of(tags, backward=True) is None
 
 
-@pytest.mark.parametrize(
-    ("tags", "both", "forward", "backward"),
-    [
+def test_lanes() -> None:
+    for tags, both, forward, backward in (
         ({"lanes": "4"}, True, 2.0, 2.0),
         ({"lanes": "4"}, False, 4.0, 4.0),
         ({"lanes": "1"}, True, 1.0, 1.0),
@@ -99,10 +89,6 @@ def test_limits_of_a_direction() -> None:
         ({"lanes": "-1"}, True, None, None),
         ({"lanes": "inf"}, True, None, None),
         ({}, True, None, None),
-    ],
-)
-def test_lanes(
-    tags: dict[str, str], both: bool, forward: float | None, backward: float | None
-) -> None:
-    assert lanes_of(tags, backward=False, both=both) == forward
-    assert lanes_of(tags, backward=True, both=both) == backward
+    ):
+        assert lanes_of(tags, backward=False, both=both) == forward
+        assert lanes_of(tags, backward=True, both=both) == backward

@@ -119,21 +119,21 @@ def test_without_a_spacing_about_400_places_at_centres_of_cells(tmp_path: Path) 
     assert "spacing 10 m, for about 338 places" in text
 
 
-@pytest.mark.parametrize(("value", "sign"), [("depth", -1.0), ("Height", 1.0), ("elevation", 1.0)])
-def test_the_value_may_be_a_height(tmp_path: Path, value: str, sign: float) -> None:
-    file = write(tmp_path)
-    places = built(file, spacing=[10, 20], value=value, climb_speed=0.1)
-    assert isinstance(places, GraphTopology)
-    first = {name: i for i, name in enumerate(places.names)}
-    assert heights_of(places)[first["c2r2"]] == sign * 4.0
-    assert places.feature_names == ("x", "y", "z")
-    deep, shallow = first["c2r2"], first["c2r1"]
-    low, high = (deep, shallow) if sign < 0 else (shallow, deep)
-    climb = next(m for m in places.moves[low] if m.to == high)
-    assert climb.metres == pytest.approx(np.hypot(20.0, 1.0))
-    assert climb.seconds == pytest.approx(max(climb.metres, 1.0 / 0.1))
-    free = built(file, spacing=[10, 20], value=value, moves="free")
-    np.testing.assert_array_equal(heights_of(free), heights_of(places))
+def test_the_value_may_be_a_height(tmp_path: Path) -> None:
+    for value, sign in (("depth", -1.0), ("Height", 1.0), ("elevation", 1.0)):
+        file = write(tmp_path)
+        places = built(file, spacing=[10, 20], value=value, climb_speed=0.1)
+        assert isinstance(places, GraphTopology)
+        first = {name: i for i, name in enumerate(places.names)}
+        assert heights_of(places)[first["c2r2"]] == sign * 4.0
+        assert places.feature_names == ("x", "y", "z")
+        deep, shallow = first["c2r2"], first["c2r1"]
+        low, high = (deep, shallow) if sign < 0 else (shallow, deep)
+        climb = next(m for m in places.moves[low] if m.to == high)
+        assert climb.metres == pytest.approx(np.hypot(20.0, 1.0))
+        assert climb.seconds == pytest.approx(max(climb.metres, 1.0 / 0.1))
+        free = built(file, spacing=[10, 20], value=value, moves="free")
+        np.testing.assert_array_equal(heights_of(free), heights_of(places))
 
 
 def test_another_value_is_a_number_of_the_places(tmp_path: Path) -> None:
@@ -176,46 +176,43 @@ def utm_values(rows: int, columns: int, transform: Any) -> np.ndarray:
     return np.where(far, -9999.0, 3.0 * (x - transform.c) - 2.0 * (y - transform.f))
 
 
-@pytest.mark.parametrize("turned", [0.0, 33.0])
-@pytest.mark.parametrize(
-    ("crs", "size", "corner"),
-    [
-        ("EPSG:32632", (5.0, 4.0), (600_000.0, 5_200_000.0)),
-        ("EPSG:4326", (5e-5, 4e-5), (8.0, 47.0)),
-        ("EPSG:2263", (12.0, 12.0), (980_000.0, 200_000.0)),  # New York, in feet
-    ],
-)
-def test_a_geotiff_lies_where_it_says(
-    tmp_path: Path, crs: str, size: tuple[float, float], corner: tuple[float, float], turned: float
-) -> None:
+def test_a_geotiff_lies_where_it_says(tmp_path: Path) -> None:
     """Places lie where rasterio finds data, and have the values that it finds there."""
-    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
-    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    affine = rasterio.Affine
-    where = affine.translation(*corner) @ affine.rotation(turned) @ affine.scale(size[0], -size[1])
-    values = utm_values(50, 60, where)
-    file = geotiff(tmp_path / "lake.tif", values, where, crs)
-    places = built(file, spacing=9, value="plane")
-    assert places.datum is not None
-    longitude, latitude = places.datum
-    assert places.n > 100
-    frame = f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m"
-    change = pyproj.Transformer.from_crs(frame, crs, always_xy=True)
-    x, y = (np.array(c) for c in change.transform(*places.positions.T.tolist()))
-    with rasterio.open(file) as raster:
-        found = np.array(list(raster.sample(zip(x, y, strict=True))))[:, 0]
-        assert (found != -9999.0).all()
-    exact = 3.0 * (x - where.c) - 2.0 * (y - where.f)
-    inner = np.hypot(*(places.positions - places.positions.mean(axis=0)).T) < 50.0
-    assert inner.sum() > 20
-    np.testing.assert_allclose(
-        places.numbers["plane"][inner], exact[inner], rtol=0, atol=1e-6 * np.ptp(values)
-    )
-    # At the shore the value of the cell itself counts.
-    step = 3.0 * size[0] + 2.0 * size[1]
-    assert np.abs(places.numbers["plane"] - exact).max() <= 1.5 * step
-    # And no place is missing: the lattice within the data.
-    assert places.n == pytest.approx(_area(values, where, crs) / 81.0, rel=0.05)
+    new_york = ("EPSG:2263", (12.0, 12.0), (980_000.0, 200_000.0))  # in feet
+    for turned in (0.0, 33.0):
+        for crs, size, corner in (
+            ("EPSG:32632", (5.0, 4.0), (600_000.0, 5_200_000.0)),
+            ("EPSG:4326", (5e-5, 4e-5), (8.0, 47.0)),
+            new_york,
+        ):
+            rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+            pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+            affine = rasterio.Affine
+            where = affine.translation(*corner) @ affine.rotation(turned)
+            where = where @ affine.scale(size[0], -size[1])
+            values = utm_values(50, 60, where)
+            file = geotiff(tmp_path / "lake.tif", values, where, crs)
+            places = built(file, spacing=9, value="plane")
+            assert places.datum is not None
+            longitude, latitude = places.datum
+            assert places.n > 100
+            frame = f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m"
+            change = pyproj.Transformer.from_crs(frame, crs, always_xy=True)
+            x, y = (np.array(c) for c in change.transform(*places.positions.T.tolist()))
+            with rasterio.open(file) as raster:
+                found = np.array(list(raster.sample(zip(x, y, strict=True))))[:, 0]
+                assert (found != -9999.0).all()
+            exact = 3.0 * (x - where.c) - 2.0 * (y - where.f)
+            inner = np.hypot(*(places.positions - places.positions.mean(axis=0)).T) < 50.0
+            assert inner.sum() > 20
+            np.testing.assert_allclose(
+                places.numbers["plane"][inner], exact[inner], rtol=0, atol=1e-6 * np.ptp(values)
+            )
+            # At the shore the value of the cell itself counts.
+            step = 3.0 * size[0] + 2.0 * size[1]
+            assert np.abs(places.numbers["plane"] - exact).max() <= 1.5 * step
+            # And no place is missing: the lattice within the data.
+            assert places.n == pytest.approx(_area(values, where, crs) / 81.0, rel=0.05)
 
 
 def _area(values: np.ndarray, where: Any, crs: str) -> float:
@@ -273,58 +270,54 @@ def plain(west: float, south: float, cell: float, columns: int = 40, rows: int =
     return "\n".join([*head, f"cellsize {cell}", *[" ".join(["7"] * columns)] * rows]) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("where", "taken"),
-    [
+def test_a_raster_that_does_not_say_what_it_is_in_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for where, taken in (
         ((8.2, 47.1, 0.0005), "degrees"),  # a lake
         ((8.0, 47.0, 1.0 / 120.0, 120, 120), "degrees"),  # a tile of a whole degree
         ((8.0, 47.0, 1.0, 10, 8), "metres"),  # whole degrees, or a yard
         ((-180.0, -90.0, 10.0, 36, 18), "metres"),  # the whole Earth, or a hall
-    ],
-)
-def test_a_raster_that_does_not_say_what_it_is_in_is_warned_of(
-    where: tuple[Any, ...], taken: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    file = write(tmp_path, plain(*where))
-    places = built(file)
-    assert (places.datum is not None) == (taken == "degrees")
-    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    other = "metres" if taken == "degrees" else "degrees"
-    assert f"are taken as {taken}" in said
-    assert f"if they are {other}, the map is wrong" in said
-    assert "in a file bay.prj beside it: EPSG:4326 for degrees, local for metres" in said
-    for system in ("EPSG:4326", "local"):
+    ):
+        pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
         caplog.clear()
-        (tmp_path / "bay.prj").write_text(f"{system}\n")
-        if system == "EPSG:4326" and where[0] == -180.0:
-            continue  # no local frame holds the whole Earth
-        again = built(file)
-        assert (again.datum is not None) == (system == "EPSG:4326")
-        assert not [r for r in caplog.records if "nothing says" in r.getMessage()]
+        (tmp_path / "bay.prj").unlink(missing_ok=True)
+        file = write(tmp_path, plain(*where))
+        places = built(file)
+        assert (places.datum is not None) == (taken == "degrees")
+        [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        other = "metres" if taken == "degrees" else "degrees"
+        assert f"are taken as {taken}" in said
+        assert f"if they are {other}, the map is wrong" in said
+        assert "in a file bay.prj beside it: EPSG:4326 for degrees, local for metres" in said
+        for system in ("EPSG:4326", "local"):
+            caplog.clear()
+            (tmp_path / "bay.prj").write_text(f"{system}\n")
+            if system == "EPSG:4326" and where[0] == -180.0:
+                continue  # no local frame holds the whole Earth
+            again = built(file)
+            assert (again.datum is not None) == (system == "EPSG:4326")
+            assert not [r for r in caplog.records if "nothing says" in r.getMessage()]
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
+def test_a_raster_that_is_clearly_in_metres_is_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for where in (
         (0.0, 0.0, 1.0, 60, 40),  # an arena that begins at its origin
         (-12.5, -8.0, 0.25, 100, 64),  # or has it in the middle
         (0.1, 0.2, 0.01, 60, 40),  # a bench: all of it is less than a metre away
         (-0.4, -0.4, 0.005, 160, 160),
         (2600000.0, 1200000.0, 5.0),  # a national grid
-    ],
-)
-def test_a_raster_that_is_clearly_in_metres_is_not_warned_of(
-    where: tuple[Any, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    places = built(write(tmp_path, plain(*where)))
-    assert places.datum is None
-    assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    width, height = np.ptp(places.positions, axis=0)
-    assert width <= where[2] * 100 + 200
-    columns, rows = where[3:] or (40, 30)
-    assert width == pytest.approx(where[2] * columns, rel=0.2)
-    assert height == pytest.approx(where[2] * rows, rel=0.2)
+    ):
+        places = built(write(tmp_path, plain(*where)))
+        assert places.datum is None
+        assert not [record for record in caplog.records if record.levelname == "WARNING"]
+        width, height = np.ptp(places.positions, axis=0)
+        assert width <= where[2] * 100 + 200
+        columns, rows = where[3:] or (40, 30)
+        assert width == pytest.approx(where[2] * columns, rel=0.2)
+        assert height == pytest.approx(where[2] * rows, rel=0.2)
 
 
 def test_a_bench_in_a_declared_local_frame_is_in_metres(tmp_path: Path) -> None:
@@ -361,9 +354,8 @@ def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None
 # -- refusals --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_keys_that_do_not_fit(tmp_path: Path) -> None:
+    for more, message in (
         ({"columns": 5}, "columns: has no effect with a raster, whose data say where places are"),
         ({"rows": 5}, "rows: has no effect with a raster"),
         (
@@ -374,25 +366,20 @@ def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None
         ({"climb_speed": 0.5}, "climb_speed: is for a grid with heights; give heights"),
         ({"value": "x"}, "value: expected the name of a height or of a number of its own, got 'x'"),
         ({"spacing": 1e-4}, "more than 1000000; give a larger spacing"),
-    ],
-)
-def test_keys_that_do_not_fit(tmp_path: Path, more: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        built(write(tmp_path), **more)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            built(write(tmp_path), **more)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_rasters_that_cannot_be_used(tmp_path: Path) -> None:
+    for text, message in (
         (BAY[: BAY.index("1.5")] + "-9999 " * 20, "none of its 5 × 4 cells has data"),
         (BAY.replace("1.5 2.0", "1.5 x"), "line 8: expected a number, got 'x'"),
         (BAY.replace("ncols 5", "ncols 50"), "ends after 20 of 200 values"),
         (BAY.replace("dx 10", "dx 0"), "dx: expected a number above 0, got 0"),
-    ],
-)
-def test_rasters_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(MapError, match=message):
-        built(write(tmp_path, text))
+    ):
+        with pytest.raises(MapError, match=message):
+            built(write(tmp_path, text))
 
 
 def test_a_geotiff_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,9 +452,8 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
 # -- as others make maps ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_no_key_is_ignored() -> None:
+    for given, message in (
         ({"file": "house.yaml", "columns": 5}, "columns: has no effect with a map of map_server"),
         ({"file": "house.yaml", "rows": 5}, "rows: has no effect with a map of map_server"),
         ({"file": "house", "columns": 5}, "columns: has no effect with a map of map_server"),
@@ -481,11 +467,9 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
             {"kind": "grid", "columns": 3, "rows": 3, "occupied": 50},
             "occupied: has no effect with a grid",
         ),
-    ],
-)
-def test_no_key_is_ignored(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build_topology(from_mapping(MapConfig, given))
+    ):
+        with pytest.raises(ConfigError, match=message):
+            build_topology(from_mapping(MapConfig, given))
 
 
 def test_columns_count_where_areas_say_the_ground() -> None:

@@ -11,18 +11,26 @@ from gp_active_sensing.topology import Roads, load_roads
 from tests.unit.topology.loaders.nets import CONNECTIONS, EDGES, LOCATION, net, write_net
 
 
-@pytest.mark.parametrize("name", ["small.net.xml", "small.net.xml.gz"])
-def test_reads_what_cars_may_use(tmp_path: Path, name: str) -> None:
-    road_map = load_roads(write_net(tmp_path, net(), name))
-    assert (road_map.name, road_map.frame, road_map.datum) == ("small", "map", None)
-    first, second, third = road_map.segments
-    assert (first.id, first.start, first.end, first.name) == ("ab", "a", "b", "High Street")
-    assert first.line == ((0.0, 1.5), (50.0, 3.0), (100.0, 1.5))  # between its two lanes for cars
-    assert (first.length, first.lanes, first.speed_limit) == (100.0, 2.0, 13.89)
-    assert (first.road_class, first.successors) == ("local", ("ba", "bc"))
-    assert (second.id, second.length, second.successors) == ("ba", 99.5, ())  # lane 0 is for buses
-    assert (third.id, third.successors) == ("bc", ())
-    assert road_map.notes == ("left out: edges closed to passenger cars (1)",)
+def test_reads_what_cars_may_use(tmp_path: Path) -> None:
+    for name in ("small.net.xml", "small.net.xml.gz"):
+        road_map = load_roads(write_net(tmp_path, net(), name))
+        assert (road_map.name, road_map.frame, road_map.datum) == ("small", "map", None)
+        first, second, third = road_map.segments
+        assert (first.id, first.start, first.end, first.name) == ("ab", "a", "b", "High Street")
+        assert first.line == (
+            (0.0, 1.5),
+            (50.0, 3.0),
+            (100.0, 1.5),
+        )  # between its two lanes for cars
+        assert (first.length, first.lanes, first.speed_limit) == (100.0, 2.0, 13.89)
+        assert (first.road_class, first.successors) == ("local", ("ba", "bc"))
+        assert (second.id, second.length, second.successors) == (
+            "ba",
+            99.5,
+            (),
+        )  # lane 0 is for buses
+        assert (third.id, third.successors) == ("bc", ())
+        assert road_map.notes == ("left out: edges closed to passenger cars (1)",)
 
 
 def test_the_roads_obey_the_connections(tmp_path: Path) -> None:
@@ -37,9 +45,8 @@ def test_a_network_without_connections(tmp_path: Path) -> None:
     assert "has no connections" in road_map.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_broken_edges(tmp_path: Path) -> None:
+    for change, message in (
         (('edge id="ba"', 'edge id="ab"'), "edge 'ab': there is another edge of this id"),
         (('length="99.5"', 'length="0.00"'), "edge 'ba', lane 0: length: expected a number above"),
         (('length="99.5"', 'length="nan"'), "length: expected a number above 0, got 'nan'"),
@@ -49,16 +56,14 @@ def test_a_network_without_connections(tmp_path: Path) -> None:
         (('shape="100,6 0,6"', 'shape="1,inf 0,6"'), "expected a shape"),
         (('from="b" to="a"', 'to="a"'), "edge 'ba': from: expected text, got None"),
         (('to="c">', 'to="z">'), None),
-    ],
-)
-def test_broken_edges(tmp_path: Path, change: tuple[str, str], message: str | None) -> None:
-    assert change[0] in EDGES
-    path = write_net(tmp_path, net(edges=EDGES.replace(*change)))
-    if message is None:  # another junction is no mistake
-        assert load_roads(path).segments[2].end == "z"
-        return
-    with pytest.raises(MapError, match=message):
-        load_roads(path)
+    ):
+        assert change[0] in EDGES
+        path = write_net(tmp_path, net(edges=EDGES.replace(*change)))
+        if message is None:  # another junction is no mistake
+            assert load_roads(path).segments[2].end == "z"
+            return
+        with pytest.raises(MapError, match=message):
+            load_roads(path)
 
 
 def test_connections_that_lead_elsewhere(tmp_path: Path) -> None:

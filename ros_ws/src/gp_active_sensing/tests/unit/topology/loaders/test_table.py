@@ -39,12 +39,13 @@ def test_reads_rows_and_columns(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("mark", [";", "\t"])
-def test_other_marks_between_cells(tmp_path: Path, mark: str) -> None:
-    lines = [
-        line.replace(",", mark) for line in ("id,from,to,from_x,from_y,to_x,to_y", "1,a,b,0,0,9,0")
-    ]
-    assert load(tmp_path, *lines).segments[0].line == ((0.0, 0.0), (9.0, 0.0))
+def test_other_marks_between_cells(tmp_path: Path) -> None:
+    for mark in (";", "\t"):
+        lines = [
+            line.replace(",", mark)
+            for line in ("id,from,to,from_x,from_y,to_x,to_y", "1,a,b,0,0,9,0")
+        ]
+        assert load(tmp_path, *lines).segments[0].line == ((0.0, 0.0), (9.0, 0.0))
 
 
 def test_columns_left_out_are_said(tmp_path: Path) -> None:
@@ -76,13 +77,14 @@ def _quoted(row: str) -> str:
     return f'{a},{b},"{line.replace(";", ",")}"'
 
 
-@pytest.mark.parametrize("nodes", ["town_nodes.csv", "town_edges_nodes.csv", "nodes.csv"])
-def test_nodes_beside(tmp_path: Path, nodes: str) -> None:
-    (tmp_path / nodes).write_text("node,x_m,y_m\na,0,0\nb,30,40\n", encoding="utf-8")
-    road_map = load(tmp_path, "id,from,to", "1,a,b")
-    assert road_map.segments[0].line == ((0.0, 0.0), (30.0, 40.0))
-    assert road_map.segments[0].length == 50.0
-    assert road_map.notes == (f"edges are straight between the nodes of {nodes}",)
+def test_nodes_beside(tmp_path: Path) -> None:
+    for nodes in ("town_nodes.csv", "town_edges_nodes.csv", "nodes.csv"):
+        (tmp_path / nodes).write_text("node,x_m,y_m\na,0,0\nb,30,40\n", encoding="utf-8")
+        road_map = load(tmp_path, "id,from,to", "1,a,b")
+        assert road_map.segments[0].line == ((0.0, 0.0), (30.0, 40.0))
+        assert road_map.segments[0].length == 50.0
+        assert road_map.notes == (f"edges are straight between the nodes of {nodes}",)
+        (tmp_path / nodes).unlink()
 
 
 def test_nodes_in_degrees(tmp_path: Path) -> None:
@@ -103,9 +105,8 @@ def test_lines_in_degrees(tmp_path: Path) -> None:
         load(tmp_path, "id,from,to,wkt_m", row)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
+def test_broken_tables(tmp_path: Path) -> None:
+    for lines, message in (
         ([""], "line 1: expected columns from and to, got none"),
         (["id from to", "1 a b"], "line 1: expected columns from and to, got id from to"),
         (["id,fro,to", "1,a,b"], "line 1: expected columns from and to, got id, fro, to"),
@@ -134,27 +135,22 @@ def test_lines_in_degrees(tmp_path: Path) -> None:
         ([HEAD, ROWS[0]], "line 2 .*: successors: no segment 'bc' on the map"),
         (["id,from,to", "1,a,b"], "edges have neither a line .*, and no table of nodes is beside"),
         (["id,from,to,from_x,from_y,to_x,to_y", "1,a,b,0,x,1,1"], "expected numbers in from_x"),
-    ],
-)
-def test_broken_tables(tmp_path: Path, lines: list[str], message: str) -> None:
-    with pytest.raises(MapError, match=message) as caught:
-        load(tmp_path, *lines)
-    assert "town_edges.csv" in str(caught.value)
+    ):
+        with pytest.raises(MapError, match=message) as caught:
+            load(tmp_path, *lines)
+        assert "town_edges.csv" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "message"),
-    [
+def test_broken_tables_of_nodes(tmp_path: Path) -> None:
+    for nodes, message in (
         ("node,x_m\na,0\n", "nodes.csv, line 1: expected columns node and x_m, y_m"),
         ("node,x_m,y_m\na,0,0\n", r"line 2 \(id '1'\): to: no node 'b' in the table beside"),
         ("node,x_m,y_m\na,0,nan\nb,1,1\n", r"nodes.csv, line 2 \(node 'a'\): expected two finite"),
         ("node,x_m,y_m\na,0,0\na,1,1\n", r"nodes.csv, line 3 \(node 'a'\): is there already"),
-    ],
-)
-def test_broken_tables_of_nodes(tmp_path: Path, nodes: str, message: str) -> None:
-    (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
-    with pytest.raises(MapError, match=message):
-        load(tmp_path, "id,from,to", "1,a,b")
+    ):
+        (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
+        with pytest.raises(MapError, match=message):
+            load(tmp_path, "id,from,to", "1,a,b")
 
 
 def test_files_that_are_no_text(tmp_path: Path) -> None:
