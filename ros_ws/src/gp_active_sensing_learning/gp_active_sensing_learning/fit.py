@@ -288,8 +288,6 @@ def belief_section(
         mean_std=_rounded(spread),
         # What the mission that it was learned from may have begun with.
         model=None,
-        kernels=BeliefConfig.kernels,
-        scales=BeliefConfig.scales,
         model_mark=None,
     )
 

@@ -19,7 +19,9 @@ from gp_active_sensing_learning.data.readings import PriorReadings
 
 __all__ = ["LEARNABLE", "NOISE_SHARE", "REPEATS", "MarginalLikelihoodProblem", "build_problem"]
 
-LEARNABLE = ("se", "matern12", "matern32", "matern52", "graph_matern")
+_GRAPH = {"graph_matern": 1.5, "graph_matern12": 0.5, "graph_matern32": 1.5, "graph_matern52": 2.5}
+"""Smoothness ν of graph kernels."""
+LEARNABLE = ("se", "matern12", "matern32", "matern52", *_GRAPH)
 """Kernels whose length-scale can be learned: those that there are derivatives of."""
 NOISE_SHARE = 0.3
 """Median of the prior of the noise, as a share of the readings' standard deviation."""
@@ -43,7 +45,7 @@ class MarginalLikelihoodProblem:
 
     Args:
         kernel: one of `LEARNABLE`.
-        smoothness: ν, for graph_matern.
+        smoothness: ν of a graph kernel.
         inputs: (m, p) features of each place read in units of `shape` times the prior's median
             length-scale; for graph_matern (m, 1) the place.
         basis: (m, q) functions of the mean.
@@ -162,9 +164,7 @@ def build_problem(
         raise ConfigError(msg)
     try:
         links = topology.links if graph else None
-        _, suggested = covariance_family(
-            config, kernel, topology.features, topology.feature_names, links
-        )
+        _, suggested = covariance_family(kernel, topology.features, topology.feature_names, links)
         grid = suggested(3, ())[0]
     except ValueError as error:
         msg = f"belief: {error}"
@@ -189,7 +189,7 @@ def build_problem(
         mean = PriorMean.constant(topology.n, 0.0, 1.0)
     return MarginalLikelihoodProblem(
         kernel,
-        config.smoothness,
+        _GRAPH.get(kernel, 0.0),
         inputs,
         mean.basis[read],
         means,

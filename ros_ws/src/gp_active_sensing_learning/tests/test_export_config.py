@@ -99,9 +99,7 @@ def test_a_linear_mean() -> None:
 
 @pytest.mark.parametrize("way", ["grid", "paper", "point"])
 def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
-    config = BeliefConfig(
-        kernel="graph_matern", smoothness=2.5, mean="linear", mean_features=("speed_limit",)
-    )
+    config = BeliefConfig(kernel="graph_matern52", mean="linear", mean_features=("speed_limit",))
     section = belief_section(FOUND, config, way)
     text = section_text(section, {"learned from": "a table"})
     assert text.startswith("# learned from: a table\nbelief:\n")
@@ -114,7 +112,7 @@ def test_how_many_starts_agree() -> None:
 
 def test_what_was_learned_takes_the_place_of_a_model() -> None:
     """Of a run that began with a belief over kernels, say."""
-    began = BeliefConfig(model="yesterday.npz", kernels=2, scales=3, model_mark="0123456789abcdef")
+    began = BeliefConfig(model="yesterday.npz", model_mark="0123456789abcdef")
     section = belief_section(FOUND, began)
     assert section == belief_section(FOUND, BeliefConfig())
     assert "model" not in section_text(section, {})

@@ -84,7 +84,7 @@ def evidence(
     scales = problem.median * np.exp(at[:k]) * problem.shape
     signal, random, own = (problem.unit * std for std in problem.stds(at))
     family, _ = covariance_family(
-        config, config.kernel, topology.features, topology.feature_names, topology.links
+        config.kernel, topology.features, topology.feature_names, topology.links
     )
     std = VAGUE * problem.unit
     mean = (
@@ -111,7 +111,7 @@ CASES = [
     {"kernel": "matern32", "mean": "linear"},
     {"kernel": "matern52"},
     {"kernel": "graph_matern"},
-    {"kernel": "graph_matern", "smoothness": 0.5, "mean": "linear", "mean_features": ("x",)},
+    {"kernel": "graph_matern12", "mean": "linear", "mean_features": ("x",)},
 ]
 
 

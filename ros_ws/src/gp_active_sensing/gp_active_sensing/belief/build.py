@@ -181,9 +181,7 @@ def build_belief(
     columns = None if attributes is None else attributes.weighted()
     all_parts = [_with_attributes(config.parts(name), columns) for name in kernels]
     try:
-        made = [
-            covariance_family(config, name, features, names, links, columns) for name in kernels
-        ]
+        made = [covariance_family(name, features, names, links, columns) for name in kernels]
         candidates: CandidateGrid | None = None
         weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
         if config.length_scales is None:
@@ -295,7 +293,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     transform = TRANSFORMS[config.transform]
     try:
         path = find_resource("maps", config.history)
-        history = empirical(read_history(path, places, transform), places, config.shrinkage)
+        history = empirical(read_history(path, places, transform), places)
     except (ConfigError, ResourceError) as error:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
@@ -328,7 +326,6 @@ def _say_scales(candidates: CandidateGrid) -> None:
 
 
 def covariance_family(
-    config: BeliefConfig,
     name: str,
     features: FloatArray,
     names: Sequence[str] | None,
@@ -340,7 +337,6 @@ def covariance_family(
     These are a grid for each ratio of axes, one where there are none or the kernel has no axes.
 
     Args:
-        config: smoothness of a graph kernel.
         name: of the kernel.
         features: (n, p) of the places.
         names: (p,) of the features.
@@ -369,7 +365,7 @@ def covariance_family(
         from gp_active_sensing.belief.graph_covariance import GraphCovariance, laplacian_spectrum
 
         spectrum = laplacian_spectrum(links)
-        kernel = build_graph_kernel(name, config.smoothness)
+        kernel = build_graph_kernel(name)
         # Candidates that follow the readings keep most length-scales: their tables are kept, too.
         along = with_places(partial(GraphCovariance, kernel, spectrum, tables={}))
         return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)

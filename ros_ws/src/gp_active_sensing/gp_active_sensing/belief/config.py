@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.grid import shape_of
 from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Parts
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels import NONE, SMOOTHNESS, graph_kernels, kernel_problems, kernels
+from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
 
 __all__ = [
     "NOISE_SHARES",
@@ -110,9 +110,8 @@ _OF_MODEL = (
         "noise_std",
         "place_std",
         "weights",
-        "smoothness",
     ),
-    *("mean", "mean_features", "mean_value", "attributes", "history", "shrinkage"),
+    *("mean", "mean_features", "mean_value", "attributes", "history"),
 )
 """Keys that a model says itself."""
 
@@ -155,38 +154,15 @@ class BeliefConfig:
         help="file of a belief over kernels, as `learn --kernels` writes it: kernels, "
         "length-scales, signal, noise, weights and mean are then its own",
     )
-    kernels: int = param(
-        4, help="model: how many of its most probable kernels are kept", low=1, high=1000
-    )
-    scales: int = param(
-        5,
-        help="model: length-scales of each kernel, log-spaced about those that were learned; an "
-        "odd number, so that these are among them",
-        low=1,
-        high=1000,
-    )
     model_mark: str | None = param(
         None,
         help="model: what its file has to hold, a word that a run writes into its own "
         "configuration; null = whatever is there",
     )
-    smoothness: float = param(
-        SMOOTHNESS,
-        help="graph_matern: 0.5 = rough, 1.5 = with a slope, 2.5 = with a curvature",
-        above=0.0,
-        high=20.0,
-    )
     history: str | None = param(
         None,
         help="empirical: CSV table of earlier readings, a line for each time, a column for each "
         "place by its name; covariance and mean of the field are theirs",
-    )
-    shrinkage: float | None = param(
-        None,
-        help="empirical: share by which correlations are taken back; null = from the history, as "
-        "for times that are independent",
-        low=0.0,
-        high=1.0,
     )
     signal_std: tuple[float, ...] | None = param(
         None,
@@ -255,6 +231,13 @@ class BeliefConfig:
         NO_DRIFT, help="how readings age, where the field changes in time"
     )
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "kernels": "is removed and fixed at the 4 most probable; `model prune` keeps fewer",
+        "scales": "is removed and fixed at 5 length-scales of each kernel of a model",
+        "smoothness": "is removed; take kernel graph_matern12, graph_matern32 or graph_matern52",
+        "shrinkage": "is removed; the share follows from the history",
+    }
+
     def __post_init__(self) -> None:
         problems = self._history_problems() + self._model_problems()
         if self.kernel != EMPIRICAL:
@@ -316,9 +299,10 @@ class BeliefConfig:
     def _history_problems(self) -> list[str]:
         """Return what does not fit a covariance of earlier readings, or the lack of one."""
         if self.kernel != EMPIRICAL:
-            given = [key for key in ("history", "shrinkage") if getattr(self, key) is not None]
+            if self.history is None:
+                return []
             kernel = "null" if self.kernel is None else repr(self.kernel)
-            return [f"{key}: is for kernel: empirical, not {kernel}" for key in given]
+            return [f"history: is for kernel: empirical, not {kernel}"]
         problems = []
         if self.history is None:
             problems.append("history: is needed for kernel: empirical, a table of earlier readings")
@@ -330,30 +314,20 @@ class BeliefConfig:
             problems.append("attributes: the mean comes from the history; leave attributes out")
         if self.mean != "constant" or self.mean_value != 0.0:
             problems.append("mean: comes from the history; leave mean and mean_value out")
-        if self.smoothness != SMOOTHNESS:
-            problems.append("smoothness: is for graph kernels; leave it out")
         return problems
 
     def _model_problems(self) -> list[str]:
         """Return the keys that a kernel model sets itself, or that only a kernel model has."""
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         if self.model is None:
-            return [
-                f"{key}: is for a belief over kernels; give its file as belief.model"
-                for key in ("kernels", "scales", "model_mark")
-                if getattr(self, key) != defaults[key]
-            ]
-        problems = [
+            if self.model_mark is None:
+                return []
+            return ["model_mark: is for a belief over kernels; give its file as belief.model"]
+        return [
             f"{key}: comes from belief.model; leave it out, or set it to {_word(defaults[key])}"
             for key in _OF_MODEL
             if getattr(self, key) != defaults[key]
         ]
-        if self.scales % 2 == 0:
-            problems.append(
-                "scales: expected an odd number, so that the lengths that were learned are among "
-                f"them, got {self.scales}; give {self.scales - 1} or {self.scales + 1}"
-            )
-        return problems
 
     def _kernel_problems(self) -> list[str]:
         names = self.kernel_names
@@ -361,15 +335,8 @@ class BeliefConfig:
             return [f"kernel: {EMPIRICAL} is a history of readings and stands alone"]
         doubled = sorted({name for name in names if names.count(name) > 1})
         problems = [f"kernel: {name} is in the list more than once" for name in doubled]
-        if not names and self.smoothness != SMOOTHNESS:
-            problems.append("smoothness: is for kernel: graph_matern; give that kernel, too")
         for name in dict.fromkeys(names):
-            if name == NONE:
-                continue
-            # In a list ν is that of those that have one.
-            known = name in graph_kernels or name in kernels
-            shared = len(names) > 1 and known and any(n in graph_kernels for n in names)
-            problems += kernel_problems(name, SMOOTHNESS if shared else self.smoothness)
+            problems += [] if name == NONE else kernel_problems(name)
         return problems
 
     @property

@@ -32,6 +32,10 @@ __all__ = ["KernelCandidates", "KernelCovariance", "belief_of", "candidates_of",
 
 logger = logging.getLogger(__name__)
 
+KERNELS = 4
+"""Number of a model's most probable kernels that are kept."""
+SCALES = 5
+"""Number of length-scales of each kernel of a model."""
 _TABLE = 16_000_000
 """Numbers of a table of all covariances up to which there is one: 128 MB."""
 
@@ -244,9 +248,7 @@ def belief_of(
         raise ConfigError(msg)
     _warn_of_range(model, inputs, source)
     extent = float(np.ptp(features, axis=0).max()) or 1.0
-    groups = candidates_of(
-        model, inputs, kernels=config.kernels, scales=config.scales, extent=extent
-    )
+    groups = candidates_of(model, inputs, extent=extent)
     scale = model.scaling.output_scale
     logger.info(
         "belief over kernels of %s: %s",
@@ -264,7 +266,12 @@ def belief_of(
 
 
 def candidates_of(
-    model: KernelModel, inputs: FloatArray, *, kernels: int, scales: int, extent: float
+    model: KernelModel,
+    inputs: FloatArray,
+    *,
+    kernels: int = KERNELS,
+    scales: int = SCALES,
+    extent: float,
 ) -> tuple[KernelCandidates, ...]:
     """Return the candidates Λ that a model gives, kernel by kernel, with their prior weights.
 

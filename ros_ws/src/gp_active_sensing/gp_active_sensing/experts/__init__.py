@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.base import SOURCE, AnswersConfig, Expert, ExpertConfig, Field
     from gp_active_sensing.experts.query_log import QueryLog
     from gp_active_sensing.experts.simulated import (
-        Faults,
         ModelExpert,
         RevisitExpert,
         SimulatedExpert,
@@ -24,7 +23,6 @@ __all__ = [
     "AnswersConfig",
     "Expert",
     "ExpertConfig",
-    "Faults",
     "Field",
     "ModelExpert",
     "QueryLog",
@@ -46,7 +44,6 @@ __getattr__, __dir__ = lazy_names(
             "SOURCE",
         ),
         "simulated": (
-            "Faults",
             "ModelExpert",
             "RevisitExpert",
             "SimulatedExpert",

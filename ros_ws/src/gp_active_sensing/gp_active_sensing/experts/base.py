@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -119,13 +119,16 @@ class ExpertConfig(AnswersConfig):
         high=1000.0,
         choices=("limit",),
     )
-    dropout: float = param(0.0, help="probability that an answer never comes", low=0.0, high=1.0)
-    nan: float = param(0.0, help="probability that an answer is not a number", low=0.0, high=1.0)
-    wrong: float = param(
+    faults: float = param(
         0.0,
-        help="probability that an answer says another place than the one it was asked for",
+        help="probability of each fault of an answer: it never comes, is not a number, or names "
+        "another place",
         low=0.0,
         high=1.0,
+    )
+
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("dropout", "nan", "wrong"), "is removed; give `faults`, the probability of each fault"
     )
 
     def __post_init__(self) -> None:

@@ -20,8 +20,6 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 __all__ = [
-    "SOUND",
-    "Faults",
     "Measured",
     "ModelExpert",
     "RevisitExpert",
@@ -34,24 +32,6 @@ __all__ = [
 
 _STREAM = 0xE48E27
 """Keeps the draws apart from others keyed by the same seed."""
-
-
-class Faults(NamedTuple):
-    """How often answers go wrong.
-
-    Args:
-        dropout: probability that an answer never comes.
-        nan: probability that it is not a number.
-        wrong: probability that it says another place than the one that was asked for.
-    """
-
-    dropout: float = 0.0
-    nan: float = 0.0
-    wrong: float = 0.0
-
-
-SOUND = Faults()
-"""Nothing ever goes wrong."""
 
 
 class Measured(NamedTuple):
@@ -87,7 +67,8 @@ class SimulatedExpert(ABC):
         noise_std: standard deviation that is added, and stated with each answer [field unit].
         delay: from the measurement to the answer [s].
         seed: key of the draws.
-        faults: how often an answer goes wrong.
+        faults: probability of each fault of an answer: it never comes, is not a number, or names
+            another place.
         places: where it can be asked; None = anywhere.
 
     Raises:
@@ -102,7 +83,7 @@ class SimulatedExpert(ABC):
         noise_std: float,
         delay: float = 0.0,
         seed: int = 0,
-        faults: Faults = SOUND,
+        faults: float = 0.0,
         places: npt.ArrayLike | None = None,
     ) -> None:
         if not (math.isfinite(noise_std) and noise_std > 0.0):
@@ -180,13 +161,13 @@ class SimulatedExpert(ABC):
         silent, broken, elsewhere = rng.random(3)
         noise = float(rng.standard_normal())
         away = int(rng.integers(1, self._n)) if self._n > 1 else 0
-        if silent < self._faults.dropout:
+        if silent < self._faults:
             return None
         exact = float(self._field(np.array([place], dtype=np.int64), seconds)[0])
         value = exact + self._noise_std * noise
-        if broken < self._faults.nan:
+        if broken < self._faults:
             value = math.nan
-        if elsewhere < self._faults.wrong:
+        if elsewhere < self._faults:
             place = (place + away) % self._n
         return Reading(
             stamp_ns=round(1e9 * seconds),
@@ -233,7 +214,7 @@ class StationsExpert(SimulatedExpert):
         noise_std: float,
         delay: float = 0.0,
         seed: int = 0,
-        faults: Faults = SOUND,
+        faults: float = 0.0,
     ) -> None:
         super().__init__(
             field, n, noise_std=noise_std, delay=delay, seed=seed, faults=faults, places=places
@@ -337,7 +318,7 @@ class RevisitExpert(SimulatedExpert):
         noise_std: float,
         delay: float = 0.0,
         seed: int = 0,
-        faults: Faults = SOUND,
+        faults: float = 0.0,
     ) -> None:
         super().__init__(
             field, topology.n, noise_std=noise_std, delay=delay, seed=seed, faults=faults
@@ -426,9 +407,7 @@ def build_expert(
     """
     if config.kind == "none":
         return None
-
-    faults = Faults(config.dropout, config.nan, config.wrong)
-    noise_std, delay = config.noise_std, config.delay
+    noise_std, delay, faults = config.noise_std, config.delay, config.faults
     if config.kind == "stations":
         places = station_places(config, topology)
         assert places is not None  # the configuration requires one

@@ -44,8 +44,6 @@ __all__ = [
 
 NONE = "none"
 """Instead of a kernel: no place tells of another."""
-SMOOTHNESS = 1.5
-"""Default ν of a graph kernel."""
 
 
 def _kernel_problem(plugin: Any) -> str:
@@ -64,42 +62,33 @@ kernels.add("matern52", "gp_active_sensing.kernels.base:Matern52")
 
 def _graph_kernel_problem(plugin: Any) -> str:
     """Return what is wrong with a plug-in's object, "" when it makes graph kernels."""
-    made = plugin(smoothness=SMOOTHNESS)
-    return "" if isinstance(made, GraphKernel) else "expected a class with the method density"
+    return "" if isinstance(plugin(), GraphKernel) else "expected a class with the method density"
 
 
 graph_kernels: Registry[GraphKernel] = Registry(
     "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
 )
-"""Kernels of how places are joined; each is made with the keyword `smoothness`."""
-graph_kernels.add("graph_matern", "gp_active_sensing.kernels.base:GraphMatern")
-_OWN_SMOOTHNESS = {f"graph_matern{nu}": f"GraphMatern{nu}" for nu in (12, 32, 52)}
-"""Graph kernels whose name says their ν."""
-for _name, _class in _OWN_SMOOTHNESS.items():
-    graph_kernels.add(_name, f"gp_active_sensing.kernels.base:{_class}")
+"""Kernels of how places are joined."""
+for _nu in ("", "12", "32", "52"):
+    graph_kernels.add(f"graph_matern{_nu}", f"gp_active_sensing.kernels.base:GraphMatern{_nu}")
 
 
-def kernel_problems(name: str, smoothness: float) -> list[str]:
-    """Return what is wrong with the keys `kernel` and `smoothness` of a configuration."""
-    if name in kernels or name in _OWN_SMOOTHNESS:
-        if smoothness == SMOOTHNESS:
-            return []
-        given = [kind for kind in graph_kernels.names() if kind not in _OWN_SMOOTHNESS]
-        return [f"smoothness: is for {', '.join(given)}, the kernel is {name!r}"]
-    if name in graph_kernels:
+def kernel_problems(name: str) -> list[str]:
+    """Return the problems of the key `kernel` of a configuration."""
+    if name in kernels or name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]
     hint = suggest(name, known)
     return [f"kernel: unknown kernel {name!r}.{hint} Registered: {', '.join(sorted(known))}"]
 
 
-def build_graph_kernel(name: str, smoothness: float) -> GraphKernel:
+def build_graph_kernel(name: str) -> GraphKernel:
     """Return the graph kernel registered under `name`.
 
     Raises:
         UnknownNameError: no such kernel; the message has the nearest match.
     """
-    return graph_kernels.factory(name)(smoothness=smoothness)
+    return graph_kernels.factory(name)()
 
 
 def build_kernel(name: str) -> Kernel:

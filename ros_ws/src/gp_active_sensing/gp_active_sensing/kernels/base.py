@@ -163,22 +163,19 @@ class GraphMatern:
         return np.asarray((1.0 + scaled) ** -(self.smoothness + 0.5))
 
 
+@dataclass(frozen=True)
 class GraphMatern12(GraphMatern):
     """The same with ν = 0.5: rough, as matern12 on a road."""
 
-    def __init__(self, smoothness: float = 0.5) -> None:
-        super().__init__(0.5)
+    smoothness: float = 0.5
 
 
-class GraphMatern32(GraphMatern):
-    """The same with ν = 1.5: with a slope, as matern32 on a road."""
-
-    def __init__(self, smoothness: float = 1.5) -> None:
-        super().__init__(1.5)
+GraphMatern32 = GraphMatern
+"""The same with ν = 1.5: with a slope, as matern32 on a road."""
 
 
+@dataclass(frozen=True)
 class GraphMatern52(GraphMatern):
     """The same with ν = 2.5: with a curvature, as matern52 on a road."""
 
-    def __init__(self, smoothness: float = 2.5) -> None:
-        super().__init__(2.5)
+    smoothness: float = 2.5

@@ -93,7 +93,7 @@ def learned(topology: Topology, names: tuple[str, ...]) -> Belief:
     y = 30.0 + 7.0 * np.sin(1.3 * X[:, 0] + 0.4 * X[:, -1])
     bounds = {name: -0.5 * k for k, name in enumerate(names)}
     model = make_model(names, X, y, input_names=topology.feature_names, bounds=bounds)
-    return belief_of(model, BeliefConfig(model="made", scales=3), X, topology.feature_names)
+    return belief_of(model, BeliefConfig(model="made"), X, topology.feature_names)
 
 
 def ask(policy: Policy, world: Any, *, seed: int = 3, state: Any = None, **options: Any) -> Any:

@@ -36,7 +36,7 @@ def test_a_node_with_a_model_and_again_without_the_file(ros: Ros, tmp_path: Path
     model = write(tmp_path / "yesterday.npz")
     mark = model_mark(model)
     run = tmp_path / "run"
-    given = (*MAP, f"belief.model:={model}", "belief.scales:=3", f"run_dir:={run}")
+    given = (*MAP, f"belief.model:={model}", f"run_dir:={run}")
     journal: list[String] = []
     ros.node("listener").create_subscription(
         String, "/active_sensing/journal", journal.append, qos.reliable(100, latched=True)

@@ -152,8 +152,6 @@ def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> D
             kernel=ON_ROADS if along else ON_FEATURES,
             # What a mission began with that had a belief over kernels.
             model=None,
-            kernels=BeliefConfig.kernels,
-            scales=BeliefConfig.scales,
             model_mark=None,
         )
     return DataRequest(config, topology, readings)

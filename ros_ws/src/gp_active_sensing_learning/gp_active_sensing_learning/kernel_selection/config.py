@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -20,13 +22,6 @@ class VbksConfig:
     )
     iterations: int = param(2000, help="steps at most, in each stage", low=1)
     rate: float = param(0.02, help="step of Adam, of logarithms and scaled inputs", above=0.0)
-    natural_rate: float | None = param(
-        None,
-        help="step of the natural gradient of q(u), which shrinks with that of Adam; null = the "
-        "largest up to 0.5 with which q(u) remembers four rows an inducing variable",
-        above=0.0,
-        high=1.0,
-    )
     hyperparameters: str = param(
         "full",
         help="q(θ): full, a Gaussian with full covariance; point, one value (C_θ = 0)",
@@ -35,7 +30,6 @@ class VbksConfig:
     whitened: bool = param(
         False, help="q(θ)q(v) with u = chol(K)v in place of the paper's q(θ)q(u)"
     )
-    learn_inducing: bool = param(True, help="move the inducing inputs, each kernel its own")
     restarts: int = param(
         8,
         help="starting points of each kernel, the most promising of 64 draws; the best goes on",
@@ -87,10 +81,16 @@ class VbksConfig:
     dtype: str = param("float64", help="precision", choices=("float64", "float32"))
     seed: int = param(0, help="of rows, starts and samples", low=0, high=2**63 - 1)
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "natural_rate": "is removed; the step follows from batch and inducing",
+        "learn_inducing": "is removed; the inducing inputs are always learned",
+    }
+
     def natural_step(self, inducing: int) -> float:
-        """Return the step of the natural gradient of q(u) with so many inducing variables."""
-        if self.natural_rate is not None:
-            return self.natural_rate
+        """Return the largest step, up to 0.5, of the natural gradient of q(u).
+
+        With it q(u) remembers four rows an inducing variable. It shrinks with the step of Adam.
+        """
         return min(0.5, self.batch / (4.0 * inducing))
 
     def __post_init__(self) -> None:

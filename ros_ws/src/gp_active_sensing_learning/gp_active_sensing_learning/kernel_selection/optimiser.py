@@ -186,11 +186,10 @@ class Optimiser:
             whitened=self.whitened,
         )
         value = bound - self.price(mean, root)
-        wanted = variables if config.learn_inducing else variables[:2]
         # A kernel whose bound is not finite gives no gradient; the others are not touched by it.
         finite = torch.isfinite(value.detach())
         gradients = torch.autograd.grad(
-            torch.where(finite, value, torch.zeros_like(value)).sum(), wanted, allow_unused=True
+            torch.where(finite, value, torch.zeros_like(value)).sum(), variables, allow_unused=True
         )
         state.steps += 1
         for k, gradient in enumerate(gradients):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels import SMOOTHNESS, kernel_problems
+from gp_active_sensing.kernels import kernel_problems
 from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
@@ -54,7 +54,7 @@ class FieldConfig:
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "smoothness": f"was removed; a draw of graph_matern has the smoothness {SMOOTHNESS:g}",
+            "smoothness": "was removed; a draw of graph_matern has the smoothness 1.5",
             "layout": "was removed; give time_column for a table with a line for each time",
             "slots": "was removed; name the columns by their time slots: v_900_1800",
             "row_order": "was removed; the first row is the northern edge: numpy.flipud turns it",
@@ -190,7 +190,7 @@ class FieldConfig:
     plume: PlumeConfig = dataclasses.field(default_factory=PlumeConfig)
 
     def __post_init__(self) -> None:
-        problems = kernel_problems(self.kernel, SMOOTHNESS)
+        problems = kernel_problems(self.kernel)
         if self.kind == "gp" and self.length_scale is None:
             problems.append("length_scale: is required for a field of kind gp")
         for key, kinds in _REQUIRED.items():

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.kernels import SMOOTHNESS, build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import HUGE, FieldConfig
 from gp_active_sensing.sim.fields.formula import CONSTANTS, FUNCTION_NAMES, FUNCTIONS, Formula
@@ -272,7 +272,7 @@ def _root(config: FieldConfig, topology: Topology) -> _Root:
         from gp_active_sensing.belief import GraphCovariance, HyperParameters
         from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
 
-        kernel = build_graph_kernel(config.kernel, SMOOTHNESS)
+        kernel = build_graph_kernel(config.kernel)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
         return GraphCovariance(kernel, laplacian_spectrum(topology.links), one).times_root
     features = topology.features

@@ -161,6 +161,22 @@ def test_a_variance_that_comes_with_the_amendment_has_the_unit_of_the_field() ->
     same(amended, plain)
 
 
+def test_a_further_reading_of_an_early_place_is_one_more_row() -> None:
+    """Nothing is rebuilt for it, as no reading was amended."""
+    belief = one_row_each(12)
+    belief.observe(0, 5.2, 1.0)
+    assert np.isfinite(belief.weights).all()
+    assert belief._data.factor.rows == 14
+
+
+def test_a_stay_has_the_noise_of_the_belief_on_top_where_that_is_in_doubt() -> None:
+    place = np.array([7])
+    for name, expected in (("known", [[0.04], [0.04]]), ("noises", [[0.05], [0.29]] * 2)):
+        belief = fresh(name)
+        belief.observe(7, 8.0, 0.04, off=0.0)
+        np.testing.assert_allclose(belief.average_noise(place), expected, err_msg=name)
+
+
 def test_an_average_off_its_point_says_less_the_steeper_the_field() -> None:
     stds = []
     for off in (0.0, 0.3, 0.6):

@@ -199,12 +199,9 @@ def test_a_scenario_with_a_history(tmp_path: Path) -> None:
     [
         ({"kernel": "empirical"}, "history: is needed for kernel: empirical"),
         ({"history": "x.csv"}, "history: is for kernel: empirical, not null"),
-        ({"shrinkage": 0.5}, "shrinkage: is for kernel: empirical"),
         ({"kernel": "empirical", "history": "x", "length_scales": [1.0]}, "length_scales: a cov"),
         ({"kernel": "empirical", "history": "x", "mean": "linear"}, "mean: comes from the history"),
         ({"kernel": "empirical", "history": "x", "mean_value": 3.0}, "mean: comes from the hist"),
-        ({"kernel": "empirical", "history": "x", "smoothness": 2.5}, "smoothness: is for graph"),
-        ({"kernel": "empirical", "history": "x", "shrinkage": 1.5}, "shrinkage: must be 1 or less"),
     ],
 )
 def test_keys_that_do_not_go_together(keys: dict[str, Any], message: str) -> None:

@@ -59,14 +59,14 @@ def with_spread(model: KernelModel, std: float) -> KernelModel:
 
 
 def test_candidates_are_pairs_of_kernel_and_length(path: Path, grid: Topology) -> None:
-    belief = belief_on(BeliefConfig(model=str(path), scales=3), grid)
+    belief = belief_on(BeliefConfig(model=str(path)), grid)
     assert belief.hyperparameters[0].length_scales == belief.hyperparameters[1].length_scales
     found = [(h.kernel, round(h.length_scales[0], 1)) for h in belief.hyperparameters[::EACH]]
     assert [kernel for kernel, _ in found] == (
-        ["SE"] * 3 + ["LIN"] + ["PER+SE"] * 3 + ["LIN×RQ"] * 3
+        ["SE"] * 5 + ["LIN"] + ["PER+SE"] * 5 + ["LIN×RQ"] * 5
     )
     lengths = [ell for kernel, ell in found if kernel == "SE"]
-    assert lengths[1] / lengths[0] == pytest.approx(2.0, rel=0.01)
+    assert lengths[2] / lengths[0] == pytest.approx(2.0, rel=0.01)
     assert dict(found)["LIN"] == 90.0  # it has none: the extent of the map
 
 
@@ -214,9 +214,6 @@ def test_a_map_elsewhere_is_said(
         ),
         ({"mean": "linear"}, "mean: comes from belief.model"),
         ({"mean_value": 2.0}, "mean_value: comes from belief.model; .* set it to 0.0"),
-        ({"kernels": 0}, "kernels: must be 1 or more"),
-        ({"scales": 2.5}, "scales: expected a whole number"),
-        ({"scales": 2}, "scales: expected an odd number, so that .* got 2; give 1 or 3"),
     ],
 )
 def test_keys_that_do_not_go_with_a_model(path: Path, keys: dict[str, Any], words: str) -> None:
@@ -226,13 +223,13 @@ def test_keys_that_do_not_go_with_a_model(path: Path, keys: dict[str, Any], word
 
 def test_keys_of_a_model_without_one() -> None:
     with pytest.raises(ConfigError) as caught:
-        from_mapping(BeliefConfig, {"kernels": 2, "model_mark": "abc"}, path="belief")
-    assert len(caught.value.problems) == 2
+        from_mapping(BeliefConfig, {"model_mark": "abc"}, path="belief")
+    assert len(caught.value.problems) == 1
     assert "give its file as belief.model" in caught.value.problems[0]
 
 
 def test_configurations_survive_being_written(path: Path) -> None:
-    config = BeliefConfig(model=str(path), kernels=2, scales=3, model_mark=model_mark(path))
+    config = BeliefConfig(model=str(path), model_mark=model_mark(path))
     assert from_mapping(BeliefConfig, to_mapping(config)) == config
 
 
@@ -309,17 +306,11 @@ def test_kernels_are_taken_by_their_probability(model: KernelModel, grid: Topolo
         ),
     )
     made = [
-        belief_of(m, BeliefConfig(model="m", kernels=2), grid.features, grid.feature_names)
+        belief_of(m, BeliefConfig(model="m"), grid.features, grid.feature_names)
         for m in (model, back)
     ]
     assert made[0].hyperparameters == made[1].hyperparameters
     assert made[0].weights == pytest.approx(made[1].weights)
-
-
-def test_one_kernel_and_one_length(path: Path, grid: Topology) -> None:
-    belief = belief_on(BeliefConfig(model=str(path), kernels=1, scales=1), grid)
-    assert [h.kernel for h in belief.hyperparameters] == ["SE"] * EACH
-    assert belief.weights.tolist() == [1.0 / EACH] * EACH
 
 
 @for_each(

@@ -83,8 +83,6 @@ def test_length_scales_of_another_map_are_said(
     ("settings", "message"),
     [
         ({"kernel": "graph_matérn"}, "kernel: unknown kernel.*Did you mean 'graph_matern'"),
-        ({"kernel": "se", "smoothness": 0.5}, "smoothness: is for graph_matern"),
-        ({"smoothness": 0.0}, "smoothness: must be more than 0"),
         ({**GRAPH, "length_scales": [[1.0, 2.0]]}, r"graph_matern has one length-scale \[m\]"),
         ({"mean_features": ["lanes"]}, "mean_features: are for mean: linear"),
     ],

@@ -120,7 +120,9 @@ def test_lists_that_cannot_be(kernel: tuple[str, ...], text: str) -> None:
         from_mapping(BeliefConfig, {"kernel": list(kernel)})
 
 
-def test_smoothness_is_of_those_that_have_one() -> None:
-    assert BeliefConfig(kernel=("graph_matern", "matern12"), smoothness=0.5).smoothness == 0.5
-    with pytest.raises(ConfigError, match="smoothness: is for graph_matern, the kernel is"):
-        BeliefConfig(kernel=("graph_matern12",), smoothness=2.5)
+def test_removed_keys_name_what_replaces_them() -> None:
+    given = {"smoothness": 0.5, "kernels": 2, "scales": 3, "shrinkage": 0.1}
+    with pytest.raises(ConfigError) as caught:
+        from_mapping(BeliefConfig, given, path="belief")
+    assert len(caught.value.problems) == 4
+    assert "graph_matern12" in caught.value.problems[0]

@@ -80,7 +80,7 @@ def test_a_silent_expert_is_waited_for_until_the_time_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        events, expert = played(tmp_path / "run", expert={**MODEL, "dropout": 1.0})
+        events, expert = played(tmp_path / "run", expert={**MODEL, "faults": 1.0})
     assert "3 of 3 places have no answer of the expert within 3 s" in caplog.text
     queries, decided = of(events, "query"), of(events, "decision")
     assert len(queries) == len(decided) == 6
