@@ -134,7 +134,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
         (2, {"event": "teleported"}, "does not follow"),
         (1, {"event": "start", "seed": 3, "versions": {}}, "does not follow"),
         (0, {"event": "start", "seed": 99, "versions": {}, "driver": "sim"}, "'seed': 99"),
-        (0, {"event": "start", "seed": 3, "versions": {}}, "was written by version 0.1"),
+        (0, {"event": "start", "seed": 3, "versions": {}}, "a mission of the nodes"),
     ):
         write_events(path, [*events[:line], change, *events[line + 1 :]])
         with pytest.raises(RunError, match=message):
