@@ -17,6 +17,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Dec
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.ie import _most
 from gp_active_sensing.topology import FreeTopology
+from tests.each import each
 
 NOISE = np.array([0.3, 0.05])
 
@@ -83,9 +84,9 @@ def sequence(C: np.ndarray, k: int, cap: int) -> CovarianceState:
     return CovarianceState(problem, k, frozenset(), every, every, count, C)
 
 
-@pytest.mark.parametrize("kind", ["independent", "correlated"])
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-@pytest.mark.parametrize("cap", [1, 10_000])
+@each("kind", ["independent", "correlated"])
+@each("k", [1, 2, 3, 4])
+@each("cap", [1, 10_000])
 def test_no_set_has_more_than_the_upper_bound(kind: str, k: int, cap: int) -> None:
     C = covariance(kind)
     sets = table(C, k)
@@ -105,9 +106,9 @@ def test_no_set_has_more_than_the_upper_bound(kind: str, k: int, cap: int) -> No
     assert upper.item() >= entropy + weights @ most - 1e-9
 
 
-@pytest.mark.parametrize("kind", ["independent", "correlated"])
-@pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("cap", [1, 10_000])
+@each("kind", ["independent", "correlated"])
+@each("k", [2, 3, 4])
+@each("cap", [1, 10_000])
 def test_nor_after_each_first_place(kind: str, k: int, cap: int) -> None:
     C = covariance(kind)
     state = sequence(C, k, cap)
@@ -122,9 +123,9 @@ def test_nor_after_each_first_place(kind: str, k: int, cap: int) -> None:
             assert np.abs(sets - row).max(axis=1).min() < 1e-9
 
 
-@pytest.mark.parametrize("kind", ["independent", "correlated"])
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-@pytest.mark.parametrize("steps", [0, 1, 3])
+@each("kind", ["independent", "correlated"])
+@each("k", [1, 2, 3, 4])
+@each("steps", [0, 1, 3])
 def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: int) -> None:
     C = covariance(kind)
     best = _most(C, NOISE, k, min(steps, k), lambda: None)
@@ -134,8 +135,8 @@ def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: in
         np.testing.assert_allclose(best, most, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["independent", "correlated", "one large"])
-@pytest.mark.parametrize("k", [2, 3, 4])
+@each("kind", ["independent", "correlated", "one large"])
+@each("k", [2, 3, 4])
 def test_greedy_bounds_are_the_least_over_the_prefixes_of_the_walks(kind: str, k: int) -> None:
     """No place is read twice; and the walks are greedy under each candidate and on average."""
     C = covariance(kind)

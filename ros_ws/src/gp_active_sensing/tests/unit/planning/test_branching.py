@@ -16,6 +16,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit
+from tests.each import each
 
 
 def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
@@ -45,7 +46,7 @@ def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
     return Tree(EqualProbabilityCells(4, reference, bounds), sequence, joint.mean, belief.weights)
 
 
-@pytest.mark.parametrize("moves", ["free", "adjacent"])
+@each("moves", ["free", "adjacent"])
 @pytest.mark.seeds
 def test_they_hold_the_exact_value_within_the_chain_rule(
     seed: int, moves: str, monkeypatch: pytest.MonkeyPatch

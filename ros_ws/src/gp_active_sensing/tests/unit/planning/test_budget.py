@@ -22,6 +22,7 @@ from gp_active_sensing.planning.budget import (
 )
 from gp_active_sensing.topology import GraphTopology, Move, Topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Cost
+from tests.each import each
 from tests.requesting import asked
 
 LINE = make_line(10, 2.0, speed=4.0)
@@ -134,7 +135,7 @@ class KnownPlaces:
     observed = np.zeros(10, dtype=np.bool_)
 
 
-@pytest.mark.parametrize(
+@each(
     ("budget", "more"),
     [
         (Budget(metres=1.0), ""),
@@ -161,7 +162,7 @@ def test_readings_that_do_not_last() -> None:
     assert constraint.why_none() == "no reachable place is within the budget of readings"
 
 
-@pytest.mark.parametrize(
+@each(
     ("budget", "at", "speed", "message"),
     [
         (
@@ -316,7 +317,7 @@ def test_a_place_without_a_way_back_is_no_goal_where_one_is_needed() -> None:
     assert reach.reason == NOTHING_IN_REACH
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds
 def test_goals_are_what_the_constraint_allows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     grid = make_grid(5, 4, 2.0, neighbours=8 if seed % 2 else 4)

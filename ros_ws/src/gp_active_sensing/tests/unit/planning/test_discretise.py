@@ -8,6 +8,7 @@ from scipy import stats
 
 from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
 from gp_active_sensing.planning.entropy import gaussian_entropy, mixture_entropy
+from tests.each import each
 
 
 def case(seed: int):
@@ -22,7 +23,7 @@ def case(seed: int):
     return weights, mean, variance, S
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.seeds
 def test_cells_average_to_the_present_belief(seed: int) -> None:
     weights, mean, variance, S = case(seed)
     found = by_cells(weights, mean, variance, gaussian_entropy(variance), S)
@@ -33,7 +34,7 @@ def test_cells_average_to_the_present_belief(seed: int) -> None:
     assert (np.diff(found.values, axis=1) >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.seeds
 def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) -> None:
     weights, mean, variance, S = case(seed)
     found = by_cells(weights, mean, variance, gaussian_entropy(variance), S)
@@ -50,8 +51,8 @@ def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) 
         np.testing.assert_allclose(cdf, middle, atol=0.05)
 
 
-@pytest.mark.parametrize("samples", [2, 5, 9])
-@pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
+@each("samples", [2, 5, 9])
+@each("spread", [0.05, 0.3, 1.0])
 def test_cells_of_many_states_are_of_about_equal_probability(samples: int, spread: float) -> None:
     """By moments where components agree, else by a table: the cells show no difference."""
     rng = np.random.default_rng(4)
@@ -69,7 +70,7 @@ def test_cells_of_many_states_are_of_about_equal_probability(samples: int, sprea
     np.testing.assert_allclose(cdf, middle, atol=0.03)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds
 def test_cell_reward_lies_between_known_and_full_information(seed: int) -> None:
     """Knowing only the cell tells less about λ than knowing the reading: reward ≤ H[Z_x]."""
     weights, mean, variance, S = case(seed)

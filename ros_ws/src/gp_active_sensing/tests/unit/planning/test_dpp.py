@@ -23,6 +23,7 @@ from gp_active_sensing.planning.dpp import (
     sample_kdpp_mcmc,
 )
 from gp_active_sensing.types import FloatArray, IntArray
+from tests.each import each
 
 Sampler = Callable[[Entries, FloatArray, int, np.random.Generator], IntArray]
 SAMPLERS: list[Sampler] = [sample_kdpp, sample_kdpp_mcmc]
@@ -49,7 +50,7 @@ def enumerated(L: FloatArray, k: int) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("sampler", "k", "draws"),
     [
         *((sample_kdpp, k, 6000) for k in (2, 3, 5)),
@@ -96,7 +97,7 @@ def transitions(L: FloatArray, k: int) -> tuple[list[tuple[int, ...]], FloatArra
     return sets, P
 
 
-@pytest.mark.parametrize("k", [2, 4])
+@each("k", [2, 4])
 def test_the_walk_has_the_right_distribution_and_mixes_within_its_steps(k: int) -> None:
     L = kernel(6, seed=3)
     sets, P = transitions(L, k)
@@ -154,7 +155,7 @@ def test_an_error_that_creeps_in_is_gone_after_so_many_exchanges() -> None:
     np.testing.assert_allclose(walk.inverse, afresh.inverse, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds
 def test_greedy_takes_the_largest_determinant_at_every_step(seed: int) -> None:
     L = kernel(30, seed)
     chosen = greedy_kdpp(entries_of(L), np.diagonal(L), 8).tolist()
@@ -182,7 +183,7 @@ def test_only_the_columns_that_are_needed_are_formed() -> None:
     assert sum(asked) < 0.5 * L.size
 
 
-@pytest.mark.parametrize("choose", ALL)
+@each("choose", ALL)
 def test_sizes(choose: Sampler) -> None:
     L = kernel(5)
     rng = np.random.default_rng(0)
@@ -200,7 +201,7 @@ def test_sizes(choose: Sampler) -> None:
         choose(entries, np.full(5, np.nan), 2, rng)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("sampler", SAMPLERS)
 def test_kernels_that_are_singular(sampler: Sampler) -> None:
     rng = np.random.default_rng(0)
     # Five items of which 0 and 1, and 2 and 3, are the same: no set holds both.
@@ -251,7 +252,7 @@ def test_elementary_symmetric_polynomials_far_beyond_the_range_of_floats() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("sampler", SAMPLERS)
 def test_large_sets_do_not_depend_on_the_scale_of_the_kernel(sampler: Sampler) -> None:
     L = smooth(500, 0.005, 1e-3)
     drawn = [

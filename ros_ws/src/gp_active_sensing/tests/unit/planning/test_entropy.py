@@ -15,6 +15,7 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
     reported_offset,
 )
+from tests.each import each
 
 
 def test_gaussian_entropy_is_the_closed_form() -> None:
@@ -28,7 +29,7 @@ def test_discrete_entropy_of_zero_weights() -> None:
     assert discrete_entropy(np.full(4, 0.25)) == pytest.approx(np.log(4))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds
 def test_mixture_entropy_is_the_integral(seed: int) -> None:
     rng = np.random.default_rng(seed)
     L = int(rng.integers(1, 8))
@@ -46,7 +47,7 @@ def test_mixture_entropy_is_the_integral(seed: int) -> None:
     assert found == pytest.approx(expected, abs=3e-4)
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3, 0.6])
+@each("spread", [0.02, 0.1, 0.3, 0.6])
 def test_mixture_entropy_of_components_that_agree(spread: float) -> None:
     rng = np.random.default_rng(3)
     weights = rng.dirichlet(np.ones(5), size=400)

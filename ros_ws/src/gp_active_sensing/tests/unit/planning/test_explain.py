@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from gp_active_sensing.planning.explain import called, gap_of, outcome, value_unit, why
 from gp_active_sensing.types import CandidateValue, Plan, RouteValue
+from tests.each import each
 
 NAMES = ("e9", "e12", "e13")
 
@@ -34,9 +33,7 @@ ROUTE = replace(plan(), waypoints=(1, 0, 2))
 WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows", 2, 8, 0.415))
 
 
-@pytest.mark.parametrize(
-    ("plan", "policy", "words"),
-    [
+@each(("plan", "policy", "words"), [
         (CERTAIN, "bal", ("worth 3.42 to 3.47 nat over 5 readings", "e9, is worth at most 3.40")),
         (plan((0, 3.1, 3.6), (1, 3.42, 3.47), hit=True), "bal", ("up to 3.60: the limit ended",)),
         (plan((0, 3.1, 3.46), (1, 3.42, 3.44)), "bal", ("within 0.04 nat of the best",)),
@@ -59,8 +56,7 @@ WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows",
             "tour",
             ("34 % of the map's variance (the last route, changed)", "rows from e13 41.5 %"),
         ),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_reason_compares_the_place_with_what_else_could_be(
     plan: Plan, policy: str, words: tuple[str, ...]
 ) -> None:

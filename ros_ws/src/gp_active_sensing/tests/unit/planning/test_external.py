@@ -33,6 +33,7 @@ from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER
+from tests.each import each
 
 GRID = {"kind": "grid", "columns": 5, "rows": 4, "spacing": 2.0, "speed": 0.5}
 ECHO = """
@@ -172,14 +173,13 @@ def test_of_an_unknown_scale_the_noise_is_that_of_the_scale_found() -> None:
         belief.average_noise(np.array([5]))
 
 
-@pytest.mark.parametrize(
+@each(
     "drift",
     [
         {"kind": "injection", "rate": 0.1},
         {"kind": "kernel", "time_scale": 50.0},
         {"kind": "window", "window": 50.0},
     ],
-    ids=lambda drift: drift["kind"],
 )
 def test_readings_that_age_have_a_noise_too(drift: dict[str, Any]) -> None:
     topology, belief = world(drift=DriftConfig(**drift))
@@ -257,7 +257,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("how", WRONG)
+@each("how", WRONG)
 def test_a_wrong_answer_is_said_and_counted(how: str, caplog: pytest.LogCaptureFixture) -> None:
     topology, belief = world()
     for place in (7, 2):

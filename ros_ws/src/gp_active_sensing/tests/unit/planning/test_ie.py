@@ -21,6 +21,7 @@ from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
 from gp_active_sensing.planning.ie import ImplicitExploration, advantage_over_apgd
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
+from tests.each import each
 from tests.requesting import asked
 
 
@@ -100,7 +101,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("moves", "seed"), CASES)
+@each(("moves", "seed"), CASES)
 def test_bound_holds_against_brute_force(moves: str, seed: int) -> None:
     """Above the exact chain rule over all walks, above the tree's own value, and not far off."""
     rng = np.random.default_rng(seed)
@@ -252,7 +253,7 @@ def test_a_bound_that_is_too_large_is_made_again_later() -> None:
     assert "weights" in later
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1.5, 2.5, 3.5, 6.5, 1000.0])
+@each("seconds", [0.0, 1.5, 2.5, 3.5, 6.5, 1000.0])
 def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     class Ticking:
         now = 0.0
@@ -277,7 +278,7 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     assert ("weights" in state) == (seconds > 100.0), "no bound, no switch"
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"length_scales": (2.0,), "weights": None},
@@ -291,7 +292,7 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
         | {"mean_std": None},
     ],
 )
-@pytest.mark.parametrize("moves", ["free", "adjacent"])
+@each("moves", ["free", "adjacent"])
 def test_degenerate_beliefs_give_finite_numbers_to_the_end(options, moves: str) -> None:
     topology, belief = world(7, moves, **options)
     rng, state, at = np.random.default_rng(0), None, 3
@@ -352,7 +353,7 @@ def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> N
     assert now.noise_std == before[chosen].noise_std
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "message"),
     [
         ({"switch": -0.1}, r"policy\.switch: must be 0 or more \[nat\]"),

@@ -24,6 +24,7 @@ from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pa
 from gp_active_sensing.planning.ite import ExplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Reading
+from tests.each import each
 
 SCALES = (1.0, 4.0, 16.0)
 
@@ -60,8 +61,8 @@ def correlated(rng, correlation: float, variance: float, size) -> tuple[np.ndarr
     return u, v
 
 
-@pytest.mark.parametrize("differences", [False, True])
-@pytest.mark.parametrize("correlation", [0.0, 0.4, 0.95])
+@each("differences", [False, True])
+@each("correlation", [0.0, 0.4, 0.95])
 def test_statistic_expects_the_correlation(correlation: float, differences: bool) -> None:
     u, v = correlated(np.random.default_rng(0), correlation, 1.1, 400_000)
     shift = 7.0 if differences else 0.0  # a mean that nobody knows
@@ -69,8 +70,8 @@ def test_statistic_expects_the_correlation(correlation: float, differences: bool
     assert values.mean() == pytest.approx(correlation, abs=0.01)
 
 
-@pytest.mark.parametrize("differences", [False, True])
-@pytest.mark.parametrize(("shorter", "longer"), [(0.0, 0.6), (0.2, 0.9), (0.6, 0.97)])
+@each("differences", [False, True])
+@each(("shorter", "longer"), [(0.0, 0.6), (0.2, 0.9), (0.6, 0.97)])
 def test_midpoint_and_error_against_simulation(
     shorter: float, longer: float, differences: bool
 ) -> None:
@@ -106,7 +107,7 @@ def test_like_length_scales_take_more_pairs_and_equal_ones_no_number_is_enough()
 # -- pairs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns", [1, 2])
+@each("columns", [1, 2])
 def test_pairs_differ_most_and_are_nearly_independent(columns: int) -> None:
     rng = np.random.default_rng(3)
     features = rng.uniform(0, 60 if columns == 1 else 25, size=(80, columns))
@@ -189,8 +190,8 @@ def found_scales(belief: Belief, state) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mean_std", [0.0, None])
-@pytest.mark.parametrize("index", [0, 1, 2])
+@each("mean_std", [0.0, None])
+@each("index", [0, 1, 2])
 def test_it_finds_the_length_scale(index: int, mean_std: float | None) -> None:
     """On a map with room for as many pairs as the confidence takes, it errs at most so often."""
     wrong = 0
@@ -304,7 +305,7 @@ def test_length_scales_without_weight_are_not_searched() -> None:
     assert state["weights"] == [0.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"length_scales": (2.0,)},
@@ -316,9 +317,8 @@ def test_length_scales_without_weight_are_not_searched() -> None:
         {"mean": "linear", "mean_std": None},
         {"length_scales": None, "signal_std": None, "noise_std": None, "mean_std": None},
     ],
-    ids=["one", "extreme", "equal", "no noise", "noise", "a weight of zero", "linear", "untuned"],
 )
-@pytest.mark.parametrize("readings", [None, 1, 9])
+@each("readings", [None, 1, 9])
 def test_degenerate_beliefs_go_to_the_end(options, readings: int | None) -> None:
     topology, belief = world(9, **options)
     field = np.random.default_rng(0).normal(20, 3, size=9)
@@ -372,7 +372,7 @@ def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "message"),
     [
         ({"confidence": 1.0}, r"policy\.confidence: must be 0\.9999 or less"),

@@ -24,6 +24,7 @@ from gp_active_sensing.planning.map_error import (
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
+from tests.each import each
 
 
 def grid(columns: int = 6, rows: int = 4, **more: object) -> Topology:
@@ -138,8 +139,8 @@ def best_sequence(field: MapVariance, topology: Topology, at: int, observed, k: 
     return best
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(4))
+@each("horizon", [1, 2, 3])
+@each("seed", range(4))
 def test_a_wide_beam_finds_the_best_sequence(
     horizon: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,8 +272,8 @@ def test_exchanges_make_a_bad_set_about_as_good_as_a_greedy_one() -> None:
     assert np.mean(found) > 0.97
 
 
-@pytest.mark.parametrize("mean", ["constant", "linear"])
-@pytest.mark.parametrize("known", [False, True])
+@each("mean", ["constant", "linear"])
+@each("known", [False, True])
 def test_before_the_mean_is_known_values_are_no_rounding(known: bool, mean: str) -> None:
     topology, rng = grid(14, 12), np.random.default_rng(0)
     settings: dict[str, object] = {"mean": mean}

@@ -20,10 +20,11 @@ from gp_active_sensing.planning.bandits.acquisition import (
     log_expected_improvement,
 )
 from gp_active_sensing.planning.bandits.base import view_of
+from tests.each import each
 
 
-@pytest.mark.parametrize("u", [-7.0, -2.0, -1.0, -0.5, 0.0, 0.3, 4.0])
-@pytest.mark.parametrize("std", [0.1, 1.0, 5.0])
+@each("u", [-7.0, -2.0, -1.0, -0.5, 0.0, 0.3, 4.0])
+@each("std", [0.1, 1.0, 5.0])
 def test_expected_improvement_is_its_integral(u: float, std: float) -> None:
     incumbent = 0.2
     mean = incumbent + u * std
@@ -50,8 +51,8 @@ def test_its_logarithm_goes_on_where_it_is_no_float_any_more() -> None:
         assert found == pytest.approx(tail, rel=1e-9)
 
 
-@pytest.mark.parametrize("incumbent", ["mean", "reading"])
-@pytest.mark.parametrize("margin", [None, 0.7])
+@each("incumbent", ["mean", "reading"])
+@each("margin", [None, 0.7])
 def test_policies_improve_on_what_they_say(incumbent: str, margin: float | None) -> None:
     config = BeliefConfig(length_scales=(2.0,), signal_std=(1.0,), noise_std=(0.4,), mean_std=0.0)
     belief = build_belief(config, np.arange(9.0)[:, None])
@@ -90,7 +91,7 @@ def quadrature(mean: np.ndarray, std: np.ndarray, start: float) -> float:
     return start + math.fsum(parts)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds
 def test_estn_is_its_integral(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
@@ -101,7 +102,7 @@ def test_estn_is_its_integral(seed: int) -> None:
     assert est_n(mean, std, start) == pytest.approx(quadrature(mean, std, start), abs=1e-6)
 
 
-@pytest.mark.parametrize("n", [2, 50, 3000])
+@each("n", [2, 50, 3000])
 def test_estn_is_the_expected_maximum(n: int) -> None:
     """Of n independent standard normal numbers, known to six digits for 2."""
     value = est_n(np.zeros(n), np.ones(n), -40.0)
@@ -120,7 +121,7 @@ def test_estn_of_what_is_certain() -> None:
     assert est_n(np.array([0.0, 3.0]), np.array([1.0, 0.0]), 1.0) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds
 def test_esta_is_its_formula(seed: int) -> None:
     rng = np.random.default_rng([5, seed])
     n = int(rng.integers(1, 30))

@@ -18,12 +18,8 @@ from gp_active_sensing.planning.base import BatchRequest, PlanRequest
 from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
+from tests.each import each
 from tests.unit.planning.bandits.worlds import NAMES, batch, believe, scattered, start_of
-
-
-@pytest.fixture(params=NAMES)
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
 
 
 def together(name: str, belief, topology: Topology, at, **options) -> list[Plan]:  # type: ignore[no-untyped-def]
@@ -37,6 +33,7 @@ def goals(plans: list[Plan]) -> list[int | None]:
     return [plan.waypoint for plan in plans]
 
 
+@each("name", NAMES)
 def test_the_members_of_a_batch_are_shared_out_by_the_way_there(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -59,7 +56,7 @@ def test_the_members_of_a_batch_are_shared_out_by_the_way_there(name: str) -> No
         assert plan.waypoint in [c.location for c in plan.candidates]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "sample" not in name])
+@each("name", [name for name in NAMES if "sample" not in name])
 def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -77,7 +74,7 @@ def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     assert state == {"stage": 5, "lead": chosen[0], "round": 1}
 
 
-@pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
+@each("name", ["ucb_dpp_sample", "est_dpp_sample"])
 def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     """Two members, each drawn given the first: the pair of the DPP's conditional."""
     topology = scattered(12)
@@ -101,7 +98,7 @@ def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     assert np.corrcoef(counts, share)[0, 1] > 0.7
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "dpp" in name or "pe" in name])
+@each("name", [name for name in NAMES if "dpp" in name or "pe" in name])
 def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     """Probes that never wait together: there is always one on its way to the largest bound."""
     topology = scattered()
@@ -126,6 +123,7 @@ def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     assert third.waypoint == alone.waypoint
 
 
+@each("name", NAMES)
 def test_more_probes_than_places(name: str) -> None:
     topology = scattered(3)
     belief = believe(topology, 1)
@@ -140,6 +138,7 @@ def test_more_probes_than_places(name: str) -> None:
     assert goals(plans).count(None) == 1
 
 
+@each("name", NAMES)
 def test_fewer_readings_than_probes(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -150,6 +149,7 @@ def test_fewer_readings_than_probes(name: str) -> None:
     assert [plan.reason for plan in plans] == [READINGS_SPENT] * 2
 
 
+@each("name", NAMES)
 def test_probes_that_reach_different_places(name: str) -> None:
     """One has little left to drive, one is alone in its corner: goals that each can afford."""
     topology = make_grid(12, 1, 1.0)
@@ -164,6 +164,7 @@ def test_probes_that_reach_different_places(name: str) -> None:
         assert plan.cost.metres <= budget.metres
 
 
+@each("name", NAMES)
 def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
     topology = make_line(12, 1.0)
     belief = believe(topology, 0)
@@ -174,6 +175,7 @@ def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
         assert len(crossed) <= readings
 
 
+@each("name", NAMES)
 def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -184,6 +186,7 @@ def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
         assert len(set(again)) == 3
 
 
+@each("name", NAMES)
 def test_minimise_is_maximise_upside_down(name: str) -> None:
     topology = scattered()
     up, down = believe(topology, 0), believe(topology, 0)
@@ -195,6 +198,7 @@ def test_minimise_is_maximise_upside_down(name: str) -> None:
     assert goals(high) == goals(low)
 
 
+@each("name", NAMES)
 def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
     topology = scattered()
     belief = believe(topology, length_scales=(1.0, 3.0))
@@ -207,7 +211,8 @@ def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("toward", ["route", "step"])
+@each("toward", ["route", "step"])
+@each("name", NAMES)
 def test_three_probes_in_the_town(name: str, toward: str) -> None:
     """On roads: ways that exist, goals of their own, the nearest in information on the way."""
     town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
@@ -257,7 +262,8 @@ VALUES: dict[str, list[float]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", BELIEFS.values(), ids=BELIEFS)
+@each("options", BELIEFS.values())
+@each("name", NAMES)
 def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, object]) -> None:
     twins = np.repeat(np.arange(3.0), 3)
     at_one_point = type(scattered())("point", "map", list("abcd"), np.zeros((4, 2)))
@@ -279,7 +285,7 @@ def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, objec
             assert np.isfinite(numbers).all()
 
 
-@pytest.mark.parametrize("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
+@each("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
 def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
     topology = make_grid(14, 14, 10.0)
     belief = believe(topology)
@@ -328,7 +334,7 @@ def best(costs: np.ndarray) -> tuple[int, float]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds
 def test_as_many_as_possible_for_the_least_cost(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k, g = rng.integers(1, 5, size=2)
@@ -351,7 +357,7 @@ def test_standing_at_the_goals_costs_nothing() -> None:
     assert assign(np.array([[5.0, 0.0], [0.0, 5.0]])) == [1, 0]
 
 
-@pytest.mark.parametrize("bad", [-1.0, np.nan])
+@each("bad", [-1.0, np.nan])
 def test_costs_that_are_none(bad: float) -> None:
     with pytest.raises(ValueError, match="zero or more each"):
         assign(np.array([[1.0, bad]]))

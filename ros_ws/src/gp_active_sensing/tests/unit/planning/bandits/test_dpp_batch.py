@@ -19,6 +19,7 @@ from gp_active_sensing.planning.bandits.dpp_batch import (
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule, finite_beta
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest
+from tests.each import each
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
 
 
@@ -70,8 +71,8 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("members", [(), (7,), (7, 30, 7)])
+@each("options", OPTIONS.values())
+@each("members", [(), (7,), (7, 30, 7)])
 def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> None:  # type: ignore[no-untyped-def]
     topology = scattered()
     readings = 8
@@ -118,8 +119,8 @@ def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
-@pytest.mark.parametrize("exact_up_to", [500, 0])
+@each("name", ["ucb_dpp_sample", "est_dpp_sample"])
+@each("exact_up_to", [500, 0])
 def test_samples_have_the_probabilities_of_the_kernel(
     name: str, exact_up_to: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,9 +205,7 @@ def in_rounds(name: str, rounds: int, size: int, **keys: float):  # type: ignore
     return plans, known, state
 
 
-@pytest.mark.parametrize(
-    ("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)]
-)
+@each(("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)])
 def test_beta_of_the_third_round_of_four(name: str, t: int) -> None:
     """Rounds for a DPP [Kathuria2016, Algorithm 2], readings for GP-BUCB [Algorithm 1]."""
     plans, belief, state = in_rounds(name, 3, 4, delta=0.2, scale=2.0)

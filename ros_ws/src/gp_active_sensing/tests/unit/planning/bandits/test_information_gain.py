@@ -47,7 +47,7 @@ def test_the_gain_is_half_a_log_determinant_also_of_places_read_twice() -> None:
     assert information_gain(twice, 0.3) == pytest.approx(0.5 * math.log1p(2 * K[1, 1] / 0.3))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds
 def test_greedy_and_its_bounds_enclose_the_best(seed: int) -> None:
     n, T = 5, 4
     K, noise = kernel_of(seed, n), [0.05, 0.5][seed % 2]
@@ -94,7 +94,7 @@ def test_the_gain_of_a_belief_averages_over_its_candidates() -> None:
     assert largest_gain(belief, 6) == pytest.approx((0.75 * gains[0] + 0.25 * gains[1]) / SHARE)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds
 def test_whole_readings_are_shared_out_as_well_as_can_be(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = np.concatenate([rng.exponential(1.0, 3), [0.0] * (seed % 2)])

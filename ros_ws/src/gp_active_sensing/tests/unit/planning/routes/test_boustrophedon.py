@@ -14,6 +14,7 @@ from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Budget
+from tests.each import each
 
 
 def cells(topology: Topology, places: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -120,7 +121,7 @@ def test_sparse_rows_make_an_even_lattice() -> None:
     assert len({x for x, _ in found}) == len({y for _, y in found}) == 3
 
 
-@pytest.mark.parametrize(
+@each(
     "budget",
     [
         Budget(metres=40.0),
@@ -129,9 +130,8 @@ def test_sparse_rows_make_an_even_lattice() -> None:
         Budget(metres=45.0, end=0),
         Budget(40, 50.0, 90.0, 5),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("moves", ["adjacent", "free"])
+@each("moves", ["adjacent", "free"])
 def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
     obstacles = [((5.0, 3.0), (7.0, 6.0))]
     grid = make_grid(11, 8, 1.0, neighbours=8, moves=moves, speed=0.5, obstacles=obstacles)

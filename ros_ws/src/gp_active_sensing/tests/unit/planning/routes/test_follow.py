@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.follow import (
@@ -18,6 +17,7 @@ from gp_active_sensing.planning.routes.follow import (
 )
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan
+from tests.each import each
 from tests.requesting import asked
 from tests.unit.planning.routes.driving import plain_belief
 
@@ -88,7 +88,7 @@ def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
     assert plan.waypoints == (18, 24, 6, 12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("budget", "waypoints"),
     [
         (Budget(readings=3), (1, 2, 3)),
@@ -97,7 +97,6 @@ def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
         (Budget(seconds=8.5, end=6), (1, 2, 3)),
         (Budget(readings=2, metres=30.0, end=29), (1, 2)),
     ],
-    ids=str,
 )
 def test_what_is_told_of_fits_the_budget_and_the_way_home(
     budget: Budget, waypoints: tuple[int, ...]
