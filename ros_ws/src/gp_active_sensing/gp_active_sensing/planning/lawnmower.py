@@ -19,7 +19,7 @@ from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget
 
-__all__ = ["Found", "Laid", "Lawnmower", "densest_rows", "rows_that_fit"]
+__all__ = ["Found", "Laid", "Lawnmower", "densest_rows"]
 
 
 @dataclass(frozen=True)
@@ -52,38 +52,6 @@ class Found:
     fits: bool
     expanded: int
     stopped: bool
-
-
-def rows_that_fit(
-    ground: Ground,
-    at: int | None,
-    remaining: Budget,
-    unread: BoolArray,
-    *,
-    spacing: float | None = None,
-    inset: float | None = None,
-    direction: float | None = None,
-) -> Iterator[Laid]:
-    """Yield all evenly spaced rows that fit into a budget, from each of the four corners.
-
-    What is given is kept; see `Ground.evenly` for what is tried otherwise. Of each direction and
-    inset the densest ones first.
-
-    Args:
-        ground: the map.
-        at: where the probe stands; None = nowhere yet.
-        remaining: of the budget, with the way home.
-        unread: (n,) places that may be read for the first time.
-        spacing: between rows [m].
-        inset: of rows from the edge [m].
-        direction: of the rows [degrees].
-    """
-    layer = _Layer(ground, at, remaining, unread)
-    sparse = layer.sparse
-    for family in ground.evenly(spacing=spacing, inset=inset, direction=direction, sparse=sparse):
-        densest = layer.densest(family)
-        for rows in reversed(family[: 0 if densest is None else densest + 1]):
-            yield from (laid for laid in layer.corners(rows) if layer.fits(laid))
 
 
 def densest_rows(

@@ -132,24 +132,6 @@ class MapVariance:
                 found[row] = float(np.trace(dpotrs(factor, shared, lower=1)[0]))
         return found
 
-    def after(self, which: int) -> MapVariance:
-        """Return the same once a place has been read, whatever its reading says. O(L m²).
-
-        Args:
-            which: number of the place among the m.
-        """
-        c, s = self.covariance[:, :, which], self.shared[:, :, which]
-        v = np.maximum(c[:, which] + self.noise, _NO_VARIANCE)[:, None]
-        own = s[:, which, None] / v
-        gain = c / v
-        covariance = self.covariance - c[:, :, None] * gain[:, None, :]
-        # S' = S - (c sᵀ + s cᵀ)/v + S_xx c cᵀ/v², as one symmetric pair.
-        side = (s - 0.5 * own * c)[:, :, None] * gain[:, None, :]
-        shared = self.shared - side
-        shared -= np.swapaxes(side, 1, 2)
-        total = self.total - np.maximum(own[:, 0], 0.0)
-        return MapVariance(self.places, self.weights, self.noise, covariance, shared, total)
-
     def given(self, which: IntArray) -> MapVariance:
         """Return the same once some places have been read, whatever their readings say.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -17,31 +16,14 @@ from gp_active_sensing.util.ties import first_best
 __all__ = [
     "SHARE",
     "GreedyGain",
-    "allocation",
-    "greedy_gain",
-    "information_gain",
     "largest_gain",
     "prior_gains",
-    "spectral_bound",
-    "trace_bound",
 ]
 
 SHARE = 1.0 - math.exp(-1.0)
 """The greedy choice reaches at least this share of the best. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3
 """Weight below which a candidate's information gain is left out."""
-
-
-def information_gain(covariance: FloatArray, noise_variance: float) -> float:
-    """Return ``F(A) = ½ log|I + σ⁻² K_A|`` [nat]. [Srinivas2010, Eq. 3].
-
-    Args:
-        covariance: (m, m) K_A of the places that are read; a place read twice stands there twice.
-        noise_variance: σ².
-    """
-    m = len(covariance)
-    factor = np.linalg.cholesky(np.eye(m) + np.asarray(covariance) / noise_variance)
-    return float(np.log(np.diagonal(factor)).sum())
 
 
 class GreedyGain:
@@ -131,99 +113,3 @@ def largest_gain(belief: Belief, readings: int) -> float:
     weights = belief.weights[list(gains)]
     values = np.array([gain.gain(readings) for gain in gains.values()])
     return float(weights @ values / weights.sum()) / SHARE
-
-
-def greedy_gain(covariance: FloatArray, noise_variance: float, readings: int) -> FloatArray:
-    """Return (T+1,) ``F`` of the first 0 … T greedy choices from a matrix [nat].
-
-    Args:
-        covariance: (n, n).
-        noise_variance: σ².
-        readings: T.
-    """
-    K = np.array(covariance, dtype=np.float64)
-    variance = np.diagonal(K).copy()
-    rows = np.empty((readings, len(K)))
-    gains = np.zeros(readings + 1)
-    for t in range(readings):
-        x = int(first_best(variance))
-        gains[t + 1] = gains[t] + 0.5 * math.log1p(variance[x] / noise_variance)
-        row = (K[x] - rows[:t, x] @ rows[:t]) / math.sqrt(variance[x] + noise_variance)
-        rows[t] = row
-        variance = np.maximum(variance - row * row, 0.0)
-    return gains
-
-
-def allocation(eigenvalues: FloatArray, noise_variance: float, readings: int) -> IntArray:
-    r"""Return whole numbers m_t of readings, Σ m_t = T, that maximise ``Σ log(1 + σ⁻² m_t λ̂_t)``.
-
-    One more reading of an eigenvalue that has m of them gains ``log(1 + 1/(m + σ²/λ̂))``: the T
-    smallest of the numbers ``m + σ²/λ̂`` are the best. All those that water-filling is sure of are
-    taken at once, the at most n others one by one.
-
-    Args:
-        eigenvalues: (n,) λ̂ ≥ 0 of the kernel matrix.
-        noise_variance: σ².
-        readings: T.
-    """
-    values = np.asarray(eigenvalues, dtype=np.float64)
-    best = np.floor(_water(values, noise_variance, readings)).astype(np.int64)
-    with np.errstate(divide="ignore"):
-        offset = noise_variance / values
-    heap = [(float(c), i) for i, c in enumerate(offset + best) if np.isfinite(c)]
-    heapq.heapify(heap)
-    for _ in range(readings - int(best.sum())):
-        if not heap:  # nothing to be learnt anywhere
-            best[0] += 1
-            continue
-        cost, i = heap[0]
-        best[i] += 1
-        heapq.heapreplace(heap, (cost + 1.0, i))
-    return best
-
-
-def spectral_bound(eigenvalues: FloatArray, noise_variance: float, readings: int) -> float:
-    r"""Return an upper bound on γ_T from the spectrum of the kernel matrix [nat].
-
-    .. math:: \gamma_T \le \frac{1/2}{1 - e^{-1}} \max_{m_1 \ldots m_n,\ \sum m_t = T}
-        \sum_t \log(1 + \sigma^{-2} m_t \hat\lambda_t)
-
-    [Srinivas2010, Theorem 4 and Appendix, before the tail of the spectrum is bounded]
-    """
-    return trace_bound(eigenvalues, noise_variance, readings, whole=True) / SHARE
-
-
-def trace_bound(
-    eigenvalues: FloatArray, noise_variance: float, readings: int, *, whole: bool = False
-) -> float:
-    r"""Return the same without the factor ``1/(1 - 1/e)``, and over any ``m_t ≥ 0`` [nat].
-
-    T readings are ``½ log|I + σ⁻² Λ^½ M Λ^½|`` for a positive M of trace T, which is largest when M
-    is diagonal in the eigenvectors (Hadamard): so this bounds γ_T, too, and is the smaller one.
-
-    Args:
-        eigenvalues: (n,) λ̂ of the kernel matrix.
-        noise_variance: σ².
-        readings: T.
-        whole: over whole m_t only, which bounds γ_T only with the factor.
-    """
-    values = np.maximum(np.asarray(eigenvalues, dtype=np.float64), 0.0)
-    m = allocation(values, noise_variance, readings) if whole else None
-    best = _water(values, noise_variance, readings) if m is None else m
-    return 0.5 * float(np.log1p(best * values / noise_variance).sum())
-
-
-def _water(values: FloatArray, noise_variance: float, readings: float) -> FloatArray:
-    """Return the real m ≥ 0, Σ m = T, that maximise ``Σ log(1 + σ⁻² m λ̂)``: water-filling."""
-    best = np.zeros_like(values)
-    live = np.flatnonzero(values > 0.0)
-    if not live.size:
-        return best
-    depth = noise_variance / values[live]
-    order = np.argsort(depth, kind="stable")
-    depth = depth[order]
-    level = (readings + np.cumsum(depth)) / np.arange(1, depth.size + 1)
-    count = int(np.flatnonzero(level > depth)[-1]) + 1 if readings > 0 else 0
-    if count:
-        best[live[order[:count]]] = level[count - 1] - depth[:count]
-    return best

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.planning.bal.bounds import (
     _thinned,
@@ -82,45 +81,6 @@ def sequence(C: np.ndarray, k: int, cap: int) -> CovarianceState:
     every = np.arange(n)
     count = problem.free_sequences(n, k)
     return CovarianceState(problem, k, frozenset(), every, every, count, C)
-
-
-@each("kind", ["independent", "correlated"])
-@each("k", [1, 2, 3, 4])
-@each("cap", [1, 10_000])
-def test_no_set_has_more_than_the_upper_bound(kind: str, k: int, cap: int) -> None:
-    C = covariance(kind)
-    sets = table(C, k)
-    fixed, best = chain_rule(sequence(C, k, cap))
-    most = sets.max(axis=0)
-    assert (best >= most - 1e-9).all()
-    if cap > 1 or kind == "independent":
-        # Of independent places the k largest are the best, and the bound says just that.
-        np.testing.assert_allclose(best, most, rtol=1e-9)
-    for row in fixed:
-        assert np.abs(sets - row).max(axis=1).min() < 1e-9, "a set that there is"
-    weights = np.array([0.4, 0.6])
-    lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
-    assert lower.item() <= (sets @ weights).max() + 1e-9
-    entropy = -float(weights @ np.log(weights))
-    assert upper.item() == pytest.approx(entropy + weights @ best)
-    assert upper.item() >= entropy + weights @ most - 1e-9
-
-
-@each("kind", ["independent", "correlated"])
-@each("k", [2, 3, 4])
-@each("cap", [1, 10_000])
-def test_nor_after_each_first_place(kind: str, k: int, cap: int) -> None:
-    C = covariance(kind)
-    state = sequence(C, k, cap)
-    state.prepare()
-    fixed, best = children_chain_rule(state)
-    for a in range(6):
-        sets = table(C, k - 1, (a,))
-        assert (best[a] >= sets.max(axis=0) - 1e-9).all()
-        if cap > 1 or kind == "independent" or k == 2:
-            np.testing.assert_allclose(best[a], sets.max(axis=0), rtol=1e-9)
-        for row in fixed[a]:
-            assert np.abs(sets - row).max(axis=1).min() < 1e-9
 
 
 @each("kind", ["independent", "correlated"])

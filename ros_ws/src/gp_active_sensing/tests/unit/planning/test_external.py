@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
@@ -159,36 +158,6 @@ def test_a_decision_says_all_that_is_believed(told: tuple[External, Path]) -> No
     assert state == {"asked": 1, "failed": 0}
     ask_with_state(policy, topology, belief, state=state)
     assert lines(file)[-1]["decision"] == 1
-
-
-def test_of_an_unknown_scale_the_noise_is_that_of_the_scale_found() -> None:
-    _, belief = world(signal_std=None, noise_std=None, place_std=(0.0,))
-    for place, value in ((3, 1.0), (7, 30.0), (7, 34.0)):
-        belief.observe(place, value)
-    noise = belief.average_noise(np.array([3, 7]))
-    np.testing.assert_allclose(noise[:, 0], belief.noise_variance)
-    np.testing.assert_allclose(noise[:, 1], belief.noise_variance / 2.0)
-    assert belief.average_noise(np.array([], dtype=np.int64)).shape[1] == 0
-    with pytest.raises(ValueError, match="no reading"):
-        belief.average_noise(np.array([5]))
-
-
-@each(
-    "drift",
-    [
-        {"kind": "injection", "rate": 0.1},
-        {"kind": "kernel", "time_scale": 50.0},
-        {"kind": "window", "window": 50.0},
-    ],
-)
-def test_readings_that_age_have_a_noise_too(drift: dict[str, Any]) -> None:
-    topology, belief = world(drift=DriftConfig(**drift))
-    belief.observe(3, 20.0, seconds=0.0)
-    belief.observe(7, 24.0, seconds=10.0)
-    noise = belief.average_noise(np.array([3, 7]))
-    assert (noise >= belief.noise_variance[:, None] - 1e-9).all()
-    plan = ask(chooser(), topology, belief)
-    assert not plan.reason
 
 
 def test_route_and_value_are_the_plans() -> None:
@@ -365,13 +334,6 @@ def test_a_program_that_reads_nothing_does_not_block() -> None:
     assert plan.deadline_hit
     assert plan.waypoint is not None
     end(policy)
-
-
-def test_a_large_map_goes_through(told: tuple[External, Path]) -> None:
-    policy, file = told
-    big = {"kind": "grid", "columns": 60, "rows": 60, "spacing": 1.0, "moves": "free"}
-    assert not ask(policy, *world(big, length_scales=(2.0,))).reason
-    assert len(lines(file)[0]["names"]) == 3600
 
 
 def test_a_program_that_never_answers_is_not_started_for_ever() -> None:

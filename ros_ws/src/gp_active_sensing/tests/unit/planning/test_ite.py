@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gp_active_sensing import cli
 from gp_active_sensing.belief import Belief, BeliefConfig, FeatureCovariance, build_belief
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.greedy import Apgd
 from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
@@ -189,20 +185,19 @@ def found_scales(belief: Belief, state) -> list[float]:
     return sorted({belief.hyperparameters[i].length_scales[0] for i in kept})
 
 
-@pytest.mark.slow
-@each("mean_std", [0.0, None])
-@each("index", [0, 1, 2])
-def test_it_finds_the_length_scale(index: int, mean_std: float | None) -> None:
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(4), marks=pytest.mark.long)])
+def test_it_finds_the_length_scale(seeds: range) -> None:
     """On a map with room for as many pairs as the confidence takes, it errs at most so often."""
     wrong = 0
-    for seed in range(3):
-        topology, belief = world(600, mean_std=mean_std)
-        field = draw_field(belief, index, seed)
-        policy = ExplicitExploration(confidence=0.9, share=1.0)
-        _, states = fly(policy, topology, belief, field, 400, until_found=True)
-        assert len(states) > 20
-        wrong += found_scales(belief, states[-1]) != [SCALES[index]]
-    assert wrong <= 1
+    for seed in seeds:
+        for index, mean_std in enumerate((0.0, None, None)):
+            topology, belief = world(600, mean_std=mean_std)
+            field = draw_field(belief, index, seed)
+            policy = ExplicitExploration(confidence=0.9, share=1.0)
+            _, states = fly(policy, topology, belief, field, 400, until_found=True)
+            assert len(states) > 20
+            wrong += found_scales(belief, states[-1]) != [SCALES[index]]
+    assert wrong <= len(seeds) // 2
 
 
 def test_a_test_of_a_few_pairs_says_what_it_is_worth(caplog) -> None:
@@ -328,21 +323,6 @@ def test_degenerate_beliefs_go_to_the_end(options, readings: int | None) -> None
     assert np.isfinite(belief.predict()[0]).all()
 
 
-def test_budget_in_metres_is_kept() -> None:
-    topology, belief = world(60)
-    loop = SensingLoop(
-        topology, belief, ExplicitExploration(), budget=Budget(readings=12, metres=60.0)
-    )
-    at, driven = 30, 0.0
-    while (plan := loop.ask(at)).waypoint is not None:
-        at = plan.waypoint
-        driven += plan.cost.metres
-        loop.moved(plan.cost)
-        loop.tell([Reading(0, at, 20.0 + at % 3)])
-    assert 0.0 < driven <= 60.0
-    assert belief.observed.sum() >= 3
-
-
 # -- where it is refused ---------------------------------------------------------------------------
 
 
@@ -359,36 +339,3 @@ def test_a_length_scale_for_each_feature_is_refused() -> None:
         ExplicitExploration().plan(
             PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
         )
-
-
-def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(cli.cli, ["run", "town", "--policy", "ite"])
-    assert shown.exit_code == 1
-    assert "Traceback" not in shown.output
-    lines = [line for line in shown.output.splitlines() if line.strip()]
-    assert len(lines) == 1
-    assert "the probe obeys moves and cannot jump. Take bal, ie or apgd" in lines[0]
-    assert list(tmp_path.iterdir()) == []
-
-
-@each(
-    ("settings", "message"),
-    [
-        ({"confidence": 1.0}, r"policy\.confidence: must be 0\.9999 or less"),
-        ({"share": 1.5}, r"policy\.share: must be 1 or less"),
-    ],
-)
-def test_wrong_settings_are_refused(settings, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build_policy({"name": "ite", **settings})
-
-
-def test_averages_are_those_of_the_readings() -> None:
-    _, belief = world(5)
-    for value in (19.0, 21.0):
-        belief.observe(2, value)
-    belief.observe(4, 1.0, noise_variance=0.25)
-    np.testing.assert_allclose(belief.averages(np.array([4, 2])), [[1.0, 20.0]] * 3)
-    with pytest.raises(ValueError, match="got 3, which has no reading"):
-        belief.averages(np.array([2, 3]))

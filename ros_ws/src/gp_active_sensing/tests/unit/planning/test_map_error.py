@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.integrated_variance import IntegratedVariance
 from gp_active_sensing.planning.map_error import (
     MapVariance,
     exchange,
@@ -23,7 +20,6 @@ from gp_active_sensing.planning.map_error import (
     targets_of,
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.types import Budget, PlanLimit
 from tests.each import each
 
 
@@ -71,7 +67,7 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     for i in chosen.tolist():
         after.observe(int(places[i]), 4.0)
         gone = gone + one_by_one.gains()[:, i]
-        one_by_one = one_by_one.after(i)
+        one_by_one = one_by_one.given(np.array([i]))
     truth = before - mean_variances(after, topology)
     found = field.values(chosen)
     np.testing.assert_allclose(found, gone, rtol=1e-8, atol=1e-12)
@@ -101,7 +97,7 @@ def test_pending_places_count_as_read() -> None:
     with_pending = map_error_of(belief, topology, places, pending=pending, candidates=100)
     all_of_them = map_error_of(belief, topology, free[:8], candidates=100)
     for _ in pending:
-        all_of_them = all_of_them.after(0).at(np.arange(1, len(all_of_them.places)))
+        all_of_them = all_of_them.given(np.array([0])).at(np.arange(1, len(all_of_them.places)))
     np.testing.assert_allclose(with_pending.gains(), all_of_them.gains(), rtol=1e-9)
 
 
@@ -118,44 +114,6 @@ def test_a_sample_of_a_large_map_stands_for_it() -> None:
     np.testing.assert_allclose(found, best, rtol=0.15)
     some = np.arange(0, len(places), 3)
     assert sampled.value(some) == pytest.approx(exact.value(some), rel=0.01)
-
-
-def best_sequence(field: MapVariance, topology: Topology, at: int, observed, k: int) -> float:
-    """The largest value of k readings in a row, by trying all ways."""
-    best = 0.0
-    places = field.places.tolist()
-    here = topology.candidates(at, observed).tolist()
-    if k == 1:
-        return max(field.value(np.array([places.index(x)])) for x in here)
-    for way in itertools.product(range(topology.n), repeat=k):
-        where, seen, legal = at, observed.copy(), True
-        for x in way:
-            if x not in topology.candidates(where, seen).tolist():
-                legal = False
-                break
-            seen[x], where = True, x
-        if legal:
-            best = max(best, field.value(np.array([places.index(x) for x in way])))
-    return best
-
-
-@each("horizon", [1, 2, 3])
-@each("seed", range(4))
-def test_a_wide_beam_finds_the_best_sequence(
-    horizon: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(seed)
-    topology = grid(4, 3)
-    belief = believed(topology, rng, readings=2)
-    at = int(np.flatnonzero(belief.observed)[0])
-    monkeypatch.setattr(IntegratedVariance, "beam", 1000)
-    policy = IntegratedVariance(horizon)
-    plan, _ = policy.plan(PlanRequest(belief, topology, at, rng=rng))
-    field = map_error_of(belief, topology, np.flatnonzero(~belief.observed))
-    assert plan.lower == pytest.approx(
-        best_sequence(field, topology, at, belief.observed, horizon), rel=1e-8
-    )
-    assert len(plan.waypoints) == horizon
 
 
 def on_the_ring(name: str) -> int:
@@ -189,24 +147,6 @@ def test_weights_of_places_move_the_choice() -> None:
         PlanRequest(belief, topology, 80, rng=np.random.default_rng(0))
     )
     assert topology.positions[plan.waypoint][0] < 3.0
-
-
-def test_limits_cut_the_look_ahead_and_are_said() -> None:
-    topology = grid(6, 6, moves="free")
-    belief = believed(topology, np.random.default_rng(3))
-    policy = build_policy({"name": "integrated_variance", "horizon": 4})
-    plan, _ = policy.plan(
-        PlanRequest(
-            belief, topology, 0, rng=np.random.default_rng(0), limit=PlanLimit(expansions=3)
-        )
-    )
-    assert plan.deadline_hit
-    assert plan.expanded == 3
-    plan, _ = policy.plan(
-        PlanRequest(belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(readings=2))
-    )
-    assert len(plan.waypoints) == 2
-    assert not plan.deadline_hit
 
 
 def random_field(seed: int, places: int = 14) -> MapVariance:

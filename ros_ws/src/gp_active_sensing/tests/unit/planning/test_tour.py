@@ -57,10 +57,10 @@ def error(loop: SensingLoop, seed: int) -> float:
 
 
 def test_with_the_same_metres_it_maps_better_than_random_and_max_entropy() -> None:
-    topology = grid(12, 12)
+    topology = grid(10, 10)
     errors = {
         name: [
-            error(mission(topology, {"name": name}, Budget(metres=40.0), seed)[0], seed)
+            error(mission(topology, {"name": name}, Budget(metres=30.0), seed)[0], seed)
             for seed in range(4)
         ]
         for name in ("tour", "random", "max_entropy")
@@ -165,24 +165,6 @@ def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
     # Without the word that it waits, nobody is known to be there.
     _, alone = ask(here, state)
     assert [goal for goal, _ in alone["routes"]] == [again.waypoints[0]]
-
-
-@each("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)])
-def test_without_time_it_still_goes_somewhere_and_says_so(limit: PlanLimit) -> None:
-    topology = grid(8, 8)
-    belief = believed(topology, np.random.default_rng(0))
-    plan, _ = build_policy({"name": "tour"}).plan(
-        PlanRequest(
-            belief,
-            topology,
-            3,
-            rng=np.random.default_rng(0),
-            limit=limit,
-            remaining=Budget(metres=30.0),
-        )
-    )
-    assert plan.waypoint is not None
-    assert plan.deadline_hit
 
 
 @each(
@@ -342,11 +324,13 @@ def test_without_any_time_the_last_route_goes_on(
     later = dataclasses.replace(
         request, at=plan.waypoint, remaining=Budget(metres=40.0 - plan.cost.metres), limit=limit
     )
-    monkeypatch.setattr("gp_active_sensing.planning.tour.map_error_of", None)
-    after, kept = policy.plan(later, state)
-    assert after.deadline_hit
-    assert after.waypoints == plan.waypoints[1:]
-    assert policy.plan(dataclasses.replace(later, at=after.waypoint), kept)[0].waypoint is not None
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.planning.tour.map_error_of", None)
+        after, kept = policy.plan(later, state)
+        assert after.deadline_hit
+        assert after.waypoints == plan.waypoints[1:]
+        goes_on, _ = policy.plan(dataclasses.replace(later, at=after.waypoint), kept)
+    assert goes_on.waypoint is not None
 
 
 def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:

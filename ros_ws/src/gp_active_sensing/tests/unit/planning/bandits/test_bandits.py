@@ -151,15 +151,6 @@ def test_pending_places_narrow_the_view_and_leave_its_mean() -> None:
     assert (view.std < before.std).all()
 
 
-def test_the_posterior_covariance_with_every_place_is_that_of_bayes() -> None:
-    line = make_line(7, 1.0, moves="free")
-    belief = belief_of(line)
-    for place, value in ((0, 1.0), (3, -1.0), (3, 0.5)):
-        belief.observe(place, value)
-    joint = belief.joint(np.arange(7)).covariance
-    np.testing.assert_allclose(belief.cross(np.array([4, 1])), joint[:, [4, 1]], atol=1e-9)
-
-
 # -- where it goes ---------------------------------------------------------------------------------
 
 
@@ -226,20 +217,6 @@ def test_missions_on_roads_keep_their_budget_and_get_home(toward: str, end: int 
     assert decisions >= (8 if toward == "step" else 3)
 
 
-def test_missions_of_two_probes_never_share_a_place() -> None:
-    grid = make_grid(5, 5, 1.0)
-    for name in NAMES:
-        loop = SensingLoop(grid, belief_of(grid), build_policy({"name": name}), seed=3)
-        at = [0, 24]
-        for stage in range(8):
-            first = loop.ask(at[0], probe="a").waypoint
-            second = loop.ask(at[1], probe="b", pending=[first]).waypoint
-            assert first != second
-            at = [first, second]
-            for place in at:
-                loop.tell([Reading(stage, place, float(np.sin(place)))])
-
-
 # -- nothing to tell places apart ------------------------------------------------------------------
 
 
@@ -271,17 +248,6 @@ def test_no_variance_anywhere_leaves_the_largest_mean(name: str) -> None:
     plan = decide(certain, line, name=name)
     assert plan.waypoint == 2
     assert np.isfinite(plan.lower)
-
-
-@each("name", NAMES)
-def test_one_place_and_a_budget_of_one(name: str) -> None:
-    line = make_line(1, 1.0, moves="free")
-    loop = SensingLoop(line, belief_of(line), build_policy({"name": name}), budget=Budget(1))
-    assert loop.ask(0).waypoint == 0
-    loop.tell([Reading(0, 0, 1.0)])
-    plan = loop.ask(0)
-    assert plan.waypoint is None
-    assert plan.reason == "the budget of readings is spent"
 
 
 @each("name", NAMES)

@@ -309,17 +309,6 @@ def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
     assert goals[0] in {plan.waypoints[-1] for plan in at_once}
 
 
-def test_a_probe_without_readings_left_gets_nothing_and_the_others_theirs() -> None:
-    topology = scattered()
-    budgets = [Budget(readings=0), Budget(readings=3)]
-    plans, _ = batch("ucb_dpp_max").plan_batch(
-        BatchRequest(
-            believe(topology), topology, (0, 1), rng=np.random.default_rng(0), remaining=budgets
-        )
-    )
-    assert [bool(plan.waypoints) for plan in plans] == [False, True]
-
-
 def best(costs: np.ndarray) -> tuple[int, float]:
     """How many probes can get a goal, and for which cost at least, by enumeration."""
     k, g = costs.shape

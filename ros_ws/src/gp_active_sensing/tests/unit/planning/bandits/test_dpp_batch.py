@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.dpp_batch import (
@@ -17,7 +15,7 @@ from gp_active_sensing.planning.bandits.dpp_batch import (
     region_of,
     relevance_region,
 )
-from gp_active_sensing.planning.bandits.gp_ucb import Schedule, finite_beta
+from gp_active_sensing.planning.bandits.gp_ucb import Schedule
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest
 from tests.each import each
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
@@ -92,60 +90,6 @@ def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> 
     backwards = kernel.entries(every[::-1], some)
     np.testing.assert_allclose(backwards[:, 1], expected[::-1, 2], atol=1e-7)
     np.testing.assert_allclose(kernel.entries(some, every)[0], expected[9], atol=1e-7)
-
-
-@pytest.mark.seeds(0.5)
-def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
-    """First the largest upper bound, then the largest deviation of R⁺, each as if read."""
-    topology = scattered(60, seed=seed)
-    belief = believe(topology, 12, seed=seed)
-    policy = batch("ucb_pe", scale=5.0)
-    assert policy == batch("ucb_dpp_max", scale=5.0)
-    start = start_of(policy, belief, topology, stage=3)
-    chosen = policy.choose(start, 6, np.random.default_rng(0))
-    mean, variance = belief.predict()
-    std, width = np.sqrt(variance), np.sqrt(finite_beta(3, 60, 0.1) / 5.0)
-    assert chosen[0] == int(np.argmax(mean + width * std))
-    after = np.sqrt(finite_beta(4, 60, 0.1) / 5.0)
-    region = mean + 2.0 * after * std >= (mean - width * std).max()
-    assert 6 <= region.sum() < 60
-    told = belief.copy()
-    for number, x in enumerate(chosen):
-        if number:
-            left = np.where(region, told.predict()[1], -np.inf)
-            left[chosen[:number]] = -np.inf
-            assert x == int(np.argmax(left))
-        told.observe(x, float(mean[x]))
-
-
-@pytest.mark.slow
-@each("name", ["ucb_dpp_sample", "est_dpp_sample"])
-@each("exact_up_to", [500, 0])
-def test_samples_have_the_probabilities_of_the_kernel(
-    name: str, exact_up_to: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DppSample, "exact_up_to", exact_up_to)
-    topology = scattered(9)
-    belief = believe(topology, 3)
-    policy = batch(name)
-    start = start_of(policy, belief, topology)
-    lead = int(np.argmax(start.upper()))
-    width = start.widths(1, start.view.locations, start.view.std)
-    after = start.widths(2, start.view.locations, start.view.std)
-    floor = float((start.view.mean - width * start.view.std).max())
-    region = np.flatnonzero(relevance_region(start.view.mean, start.view.std, after, floor))
-    region = region[region != lead]
-    L = direct_kernel(belief, region, (lead,))
-    sets = list(itertools.combinations(range(len(region)), 2))
-    p = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
-    counts = dict.fromkeys([tuple(region[list(s)].tolist()) for s in sets], 0)
-    rng = np.random.default_rng(0)
-    draws = 1500
-    for _ in range(draws):
-        first, *others = policy.choose(start, 3, rng)
-        assert first == lead
-        counts[tuple(sorted(others))] += 1
-    assert chisquare(list(counts.values()), draws * p / p.sum()).pvalue > 0.01
 
 
 def test_est_dpp_max_begins_where_est_goes() -> None:

@@ -11,13 +11,12 @@ from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.gp_ucb import (
-    batch_ucb_bound,
     compact_beta,
     constant,
     finite_beta,
     rkhs_beta,
 )
-from gp_active_sensing.planning.bandits.information_gain import SHARE, greedy_gain, largest_gain
+from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
 from gp_active_sensing_bench import run_trial
 from tests.each import each
@@ -57,9 +56,7 @@ def test_the_policy_adds_as_many_deviations_as_its_schedule_says(stage: int) -> 
         ),
     }
     if stage <= 10:
-        x = np.linspace(0, 1, 15)
-        K = 1.69 * np.exp(-0.5 * (x[:, None] - x) ** 2 / 0.04)
-        gain = greedy_gain(K, 0.16, stage)[stage] / SHARE
+        gain = largest_gain(belief, stage)
         schedules["rkhs"] = ({"norm": 2.0}, rkhs_beta(stage, 0.1, norm=2.0, gain=gain))
     for name, (keys, beta) in schedules.items():
         policy = build_policy({"name": "gp_ucb", "schedule": name, "scale": 5.0, **keys})
@@ -99,7 +96,7 @@ def regret_of(scenario: Scenario) -> float:
     return float(run_trial(scenario).records[-1]["cumulative_regret"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @each("name", ["ucb_dpp_max", "ucb_dpp_sample"])
 def test_regret_is_below_the_bound(name: str) -> None:
     """With probability 1 - δ; the bound is loose, so that in no run it should fail."""
@@ -108,20 +105,8 @@ def test_regret_is_below_the_bound(name: str) -> None:
     prior = belief_on(scenarios[0].belief, build_world(scenarios[0]).topology)
     beta = scenarios[0].build_policy().unscaled(ROUNDS, 80, prior)  # type: ignore[attr-defined]
     gain = largest_gain(prior, ROUNDS * BATCH)
-    assert max(found) < batch_ucb_bound(ROUNDS, BATCH, beta, gain, constant(1.0, 0.04, 36.0))
+    # √(C₁ T B β_T γ_TB) [Kathuria2016, Theorem 3.3]
+    c1 = constant(1.0, 0.04, 36.0)
+    assert max(found) < math.sqrt(c1 * ROUNDS * BATCH * beta * gain)
     blind = [regret_of(scenario_of("random", seed)) for seed in range(8)]
     assert np.mean(found) < np.mean(blind)
-
-
-def test_a_bound_needs_no_more_than_the_prior() -> None:
-    belief = build_belief(
-        BeliefConfig(length_scales=(0.2,), signal_std=(1.0,), noise_std=(0.2,), mean_std=0.0),
-        np.linspace(0.0, 1.0, 30)[:, None],
-    )
-    gains = [largest_gain(belief, n) for n in (5, 10, 20)]
-    bounds = [
-        batch_ucb_bound(t, 5, 10.0, gain, constant(1.0, 0.04, 36.0))
-        for t, gain in zip((1, 2, 4), gains, strict=True)
-    ]
-    averages = [bound / (5 * t) for bound, t in zip(bounds, (1, 2, 4), strict=True)]
-    assert averages == sorted(averages, reverse=True)  # the average regret has to fall

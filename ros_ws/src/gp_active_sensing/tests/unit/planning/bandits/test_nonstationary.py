@@ -16,10 +16,7 @@ from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.nonstationary import (
     SparqGpUcb,
     TvGpUcb,
-    places_to_ask,
     query_number,
-    recommended_share,
-    recommended_window,
     sparq_beta,
     spread_places,
 )
@@ -88,46 +85,11 @@ def test_the_forgetting_kernel_is_that_of_the_paper() -> None:
         assert belief.predict(np.array([3]))[0][0] == pytest.approx(0.9 ** (steps / 2), rel=1e-9)
 
 
-@each(
-    ("bad", "message"),
-    [
-        ({"name": "tv_gp_ucb", "epsilon": 0}, r"policy\.epsilon: must be more than 0"),
-        ({"name": "tv_gp_ucb", "epsilon": 1}, r"policy\.epsilon: must be 0\.999999 or less"),
-        ({"name": "w_gp_ucb", "gamma": 1.0}, r"policy\.gamma: must be 0\.999999 or less"),
-        ({"name": "sw_gp_ucb", "window": -3}, r"policy\.window: must be more than 0"),
-        ({"name": "r_gp_ucb", "step": 0}, r"policy\.step: must be more than 0 \[s\]"),
-        ({"name": "sparq_gp_ucb", "delta": 0}, r"policy\.delta: must be more than 0"),
-        ({"name": "sparq_gp_ucb", "norm": -1}, r"policy\.norm: must be 0 or more"),
-        ({"name": "sparq_gp_ucb", "scale": 0}, r"policy\.scale: must be more than 0"),
-        ({"name": "tv_gp_ucb", "query_factor": -1}, r"policy\.query_factor: must be 0 or more"),
-        ({"name": "w_gp_ucb", "query_power": 9}, r"policy\.query_power: must be 6 or less"),
-        ({"name": "sw_gp_ucb", "windw": 3}, r"Did you mean 'window'"),
-    ],
-)
-def test_bad_parameters(bad: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build_policy(bad)
-
-
-def test_other_policies_bring_no_drift() -> None:
-    for name in ("gp_ucb", "bal", "ie", "random", "ei"):
-        assert drift_of(build_policy({"name": name})) is None
-
-
 def test_a_policy_with_a_drift_of_its_own_refuses_another() -> None:
     policy = build_policy({"name": "sw_gp_ucb", "window": 12})
     with pytest.raises(ConfigError, match=r"belief\.drift: is kind injection"):
         belief_for(policy, drift=DriftConfig(kind="injection", rate=0.1))
     assert belief_for(policy, drift=DriftConfig(kind="window", window=12.0)).drift.window == 12.0
-
-
-def test_recommended_parameters() -> None:
-    assert recommended_window(400, 1.0, 16.0) == pytest.approx(2.0 * 20.0)
-    assert recommended_window(400, 100.0, 16.0) == pytest.approx(2.0 * 2.0)
-    assert recommended_window(400, 1e9, 16.0) == 1.0
-    assert recommended_window(4, 0.01, 16.0) == 4.0
-    assert recommended_share(400, 1.0, 16.0) == pytest.approx(1.0 - 1.0 / 40.0)
-    assert 0.0 < recommended_share(10, 1e9, 1.0) < 1.0
 
 
 @each("name", [*FORGETTING, "sparq_gp_ucb"])
@@ -265,23 +227,6 @@ def test_every_policy_that_forgets_may_ask_as_sparq_does(name: str) -> None:
     assert len(asking.queries()) == math.ceil(2.0 * math.log(9))
     assert asking.queries() == sparq.queries()
     assert set(asking.queries(places=(3, 30))) == {3, 30}
-
-
-def test_who_asks_an_expert() -> None:
-    assert asks_expert(SparqGpUcb())
-    assert not asks_expert(SparqGpUcb(query_factor=0.0))
-    assert not asks_expert(build_policy({"name": "gp_ucb"}))
-
-
-def test_places_to_ask_are_no_more_than_were_visited() -> None:
-    belief = belief_on(CONFIG, LONG_LINE, drift_of(SparqGpUcb()))
-    rng = np.random.default_rng(0)
-    assert places_to_ask(belief, 9, rng) == (), "nothing has been visited"
-    for place in (2, 30):
-        belief.observe(place, 0.1, seconds=1.0)
-    assert places_to_ask(belief, 9, rng) == (2, 30)
-    assert places_to_ask(belief, 0, rng) == ()
-    assert len(places_to_ask(belief, 9, rng, places=range(10, 20))) == 2
 
 
 def test_stations_are_asked_at_their_own_places() -> None:

@@ -10,7 +10,6 @@ from scipy.special import erfc
 from scipy.stats import norm
 
 from gp_active_sensing.planning.bandits.acquisition import est_n
-from gp_active_sensing.planning.bandits.gp_ucb import finite_beta
 from gp_active_sensing.planning.bandits.sequential_batch import (
     Ahead,
     largest_slope,
@@ -48,22 +47,6 @@ def test_under_several_length_scales_the_belief_in_them_stays() -> None:
     expected = weights @ (after + (mean - weights @ mean) ** 2)
     np.testing.assert_allclose(ahead.std() ** 2, expected, atol=1e-9)
     assert 0.01 < weights.min()
-
-
-@each("seed", range(5))
-def test_gp_bucb_by_its_definition(seed: int) -> None:
-    topology = scattered(seed=seed)
-    belief = believe(topology, seed=seed)
-    policy = batch("gp_bucb", delta=0.2, information=0.3)
-    chosen = policy.choose(start_of(policy, belief, topology, stage=4), 5, np.random.default_rng(0))
-    told, mean = belief.copy(), belief.predict()[0]
-    for t, x in enumerate(chosen, start=4):
-        std = np.sqrt(told.predict()[1])
-        width = math.exp(0.3) * math.sqrt(finite_beta(t, topology.n, 0.2))
-        scores = mean + width * std
-        scores[chosen[: t - 4]] = -np.inf
-        assert x == int(np.argmax(scores))
-        told.observe(x, float(mean[x]))
 
 
 @each("seed", range(5))
