@@ -29,7 +29,7 @@ MISSIONS: dict[str, dict[str, Any]] = {
     "sw_gp_ucb": {"policy": {"name": "sw_gp_ucb", "window": 8, "step": 5.0}},
     "sparq_gp_ucb": {
         "policy": {"name": "sparq_gp_ucb", "step": 10.0},
-        "expert": {"kind": "model", "delay": 1.0, "dropout": 0.2},
+        "expert": {"kind": "model", "delay": 1.0, "faults": 0.2},
     },
 }
 

@@ -92,7 +92,7 @@ def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
 
 def test_one_that_is_nowhere_yet_is_not_silent(tmp_path: Path) -> None:
     """Its first decision waits for an expert, longer than a probe may be silent."""
-    expert = {"kind": "model", "noise_std": 0.1, "dropout": 1.0, "timeout": 60.0}
+    expert = {"kind": "model", "noise_std": 0.1, "faults": 1.0, "timeout": 60.0}
     with registered():
         told = fleet(probe={"start": None}, policy={"name": "asking"}, expert=expert)
         run_scenario(told, tmp_path / "run")
@@ -101,7 +101,7 @@ def test_one_that_is_nowhere_yet_is_not_silent(tmp_path: Path) -> None:
 
 
 def test_what_an_expert_said_is_in_the_record_of_the_decision_it_was_for(tmp_path: Path) -> None:
-    expert = {"kind": "model", "noise_std": 0.1, "dropout": 0.3, "timeout": 4.0, "delay": 1.0}
+    expert = {"kind": "model", "noise_std": 0.1, "faults": 0.3, "timeout": 4.0, "delay": 1.0}
     with registered():
         told = fleet(probes=2, policy={"name": "asking"}, expert=expert)
         run_scenario(told, tmp_path / "run")

@@ -177,7 +177,7 @@ DRIFTING: list[dict[str, Any]] = [
     {"policy": {"name": "sw_gp_ucb", "window": 33.0}},
     {
         "policy": {"name": "sparq_gp_ucb", "step": 20.0},
-        "expert": {"kind": "model", "noise_std": 0.1, "dropout": 1.0, "timeout": 30.0},
+        "expert": {"kind": "model", "noise_std": 0.1, "faults": 1.0, "timeout": 30.0},
     },
     {
         "policy": {"name": "max_entropy"},
