@@ -27,12 +27,11 @@ from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.live_map import FirstMap, LiveMap, NoMapYet
-from gp_active_sensing.mission.map_files import check_exports
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.mission.recording import Recorder, check_exports
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.planning import build_policy

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from gp_active_sensing.errors import suggest
+from gp_active_sensing.mission.checkers import MUTE
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.probe import NO_POSE, ProbeState
-from gp_active_sensing.mission.sensor import MUTE
 from gp_active_sensing.records.events import Event, RosterChanged
 
 __all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "why_resting"]

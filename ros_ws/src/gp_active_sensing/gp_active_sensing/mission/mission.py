@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
+from gp_active_sensing.mission.checkers import speaks
 from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
@@ -42,7 +43,6 @@ from gp_active_sensing.mission.requests import (
     PlanAheadRequest,
     Stage,
 )
-from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (
     AnswerUnused,

@@ -27,7 +27,6 @@ __all__ = [
     "ContingentPlans",
     "DeferredLogs",
     "PlannedAhead",
-    "foresee",
     "foresee_by_cell",
     "take",
 ]
@@ -113,47 +112,6 @@ class _Cancelled(Exception):
     """The plan is not wanted any more."""
 
 
-def foresee(
-    loop: SensingLoop,
-    goal: int,
-    *,
-    cost: Cost = Cost(0.0, 0.0),
-    samples: int = 5,
-    noise_variance: float | None = None,
-    limit: PlanLimit | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    heading: float | None = None,
-) -> ContingentPlans | None:
-    """Plan the decision after the next reading, while the probe is under way to it.
-
-    Args:
-        loop: the engine, after the decision to go to `goal`; it is not changed.
-        goal: where the probe is under way to.
-        cost: what getting there still takes off the budget.
-        samples: cells of the reading, S; each is planned for.
-        noise_variance: of the reading to come; None = the belief's own.
-        limit: of the computing for each cell; None = the loop's own.
-        cancelled: asked whenever the policy looks at its clock, and between the cells.
-        heading: on arriving at the goal [rad]; None = not known.
-
-    Returns:
-        The plans, or None when cancelled.
-    """
-    found: ContingentPlans | None = None
-    for grown in foresee_by_cell(
-        loop,
-        goal,
-        cost=cost,
-        samples=samples,
-        noise_variance=noise_variance,
-        limit=limit,
-        cancelled=cancelled,
-        heading=heading,
-    ):
-        found = grown
-    return None if cancelled() else found
-
-
 def foresee_by_cell(
     loop: SensingLoop,
     goal: int,
@@ -166,9 +124,21 @@ def foresee_by_cell(
     heading: float | None = None,
     only: float | None = None,
 ) -> Iterator[ContingentPlans]:
-    """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
+    """Plan the decision after the next reading, while the probe is under way to it.
 
-    Where `only` is given, cells stay empty whose median is another reading, rounding aside.
+    Args:
+        loop: the engine, after the decision to go to `goal`; it is not changed.
+        goal: where the probe is under way to.
+        cost: what getting there still takes off the budget.
+        samples: cells of the reading, S; each is planned for.
+        noise_variance: of the reading to come; None = the belief's own.
+        limit: of the computing for each cell; None = the loop's own.
+        cancelled: asked whenever the policy looks at its clock, and between the cells.
+        heading: on arriving at the goal [rad]; None = not known.
+        only: plan for the cell whose median this is (rounding aside); None = for all.
+
+    Yields:
+        The plans there are after each cell; none after it was cancelled.
     """
     limit = loop.limit if limit is None else limit
     if limit.seconds is None:

@@ -10,16 +10,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.checkers import GoalChecker, ProgressChecker
+from gp_active_sensing.mission.checkers import GoalChecker, ProgressChecker, SensorMonitor
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.plan_ahead import PlannedAhead
 from gp_active_sensing.mission.requests import Stage
-from gp_active_sensing.mission.return_home import ReturnHome
-from gp_active_sensing.mission.sensor import SensorMonitor
-from gp_active_sensing.mission.stages import StageLog
+from gp_active_sensing.mission.stages import ReturnHome, StageLog
 from gp_active_sensing.records.events import Event, Moved, ProbeStatus, VisitMissed, Whereabouts
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 

@@ -1,4 +1,4 @@
-"""Write the records of a mission: journal, one record a stage, summary, report."""
+"""Write the records of a mission: journal, one record a stage, summary, map, report."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.export import FieldMap, check_format, rendered
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.log_messages import delays_of
-from gp_active_sensing.mission.map_files import MapFiles
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stages import StageRecords
@@ -36,12 +36,18 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
-from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_directory import MAP, RunDirectory
 from gp_active_sensing.records.stage_record import stage_record
 from gp_active_sensing.records.summary import RunCourse, RunSummary, summarise
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.process import versions
 
-__all__ = ["Recorder", "latencies"]
+__all__ = [
+    "MapFiles",
+    "Recorder",
+    "check_exports",
+    "latencies",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -441,3 +447,65 @@ def _believed(belief: Belief) -> list[str]:
     scale = "/".join(f"{ell:.4g}" for ell in best.length_scale)
     parts = [f"kernel {best.kernel} with {best.kernel_weight:.0%}"] if best.kernel else []
     return [*parts, f"length-scale {scale} with {best.weight:.0%}"]
+
+
+def check_exports(formats: Sequence[str], topology: Topology) -> None:
+    """Refuse formats that the map cannot be written in, before the mission begins.
+
+    Raises:
+        ConfigError: which one, and why.
+    """
+    problems = []
+    for format in formats:
+        try:
+            check_format(format, topology)
+        except ActiveSensingError as error:
+            problems.append(f"mission.export: {format}: {error}")
+    if problems:
+        raise ConfigError(problems)
+
+
+class MapFiles:
+    """Writes ``map.csv`` and whatever else is wanted into a run directory.
+
+    Args:
+        run: the directory.
+        config: of the mission, for its name and what the field is.
+        formats: names of formats, see `gp_active_sensing.export.FORMATS`.
+        unit: of the readings.
+    """
+
+    def __init__(
+        self, run: RunDirectory, config: Mapping[str, Any], formats: Sequence[str], unit: str
+    ) -> None:
+        self._run = run
+        self._formats = tuple(formats)
+        field = config.get("field")
+        quantity = field.get("quantity") if isinstance(field, Mapping) else None
+        self._unit, self._quantity = unit, str(quantity or "value")
+        self._title = str(config.get("name") or run.path.name)
+
+    def write(self, loop: SensingLoop) -> tuple[str, ...]:
+        """Write the map as it is; return the names of the files, () before the first reading.
+
+        Args:
+            loop: nobody else may change it meanwhile.
+
+        Raises:
+            RunError: they cannot be written.
+        """
+        if not self._formats or not loop.belief.observed.any():
+            return ()
+        field = FieldMap.of(
+            loop.topology,
+            loop.belief,
+            unit=self._unit,
+            quantity=self._quantity,
+            title=self._title,
+        )
+        names: list[str] = []
+        for format in self._formats:
+            for name, content in rendered(field, MAP, format).items():
+                self._run.write_file(name, content)
+                names.append(name)
+        return tuple(names)

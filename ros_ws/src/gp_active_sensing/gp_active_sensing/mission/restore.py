@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.gaps import JournalGaps
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -46,8 +46,14 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 from gp_active_sensing.records.journal import kinds_of
+from gp_active_sensing.types import Cost
 
-__all__ = ["MissionRestorer", "is_over", "stopped_in_order"]
+__all__ = [
+    "JournalGaps",
+    "MissionRestorer",
+    "is_over",
+    "stopped_in_order",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -385,3 +391,77 @@ class MissionRestorer:
         for probe in mission.probes.values():
             probe.since = probe.heard
             probe.send_again = probe.target is not None
+
+
+class JournalGaps:
+    """Keeps the books of a mission that is restored from a journal with gaps.
+
+    Args:
+        mission: as far as it is restored.
+    """
+
+    def __init__(self, mission: Mission) -> None:
+        self._mission = mission
+        self.found = False
+        """There was a gap so far."""
+        self._readings = 0
+        """That may have been used and are not known, since the last decision."""
+        self._unsettled: set[str] = set()
+        """Probes of which it is not known what they drove."""
+
+    def note(self, event: JournalGap) -> None:
+        """Record a gap."""
+        missing = event.failures
+        self.found = True
+        self._readings += min(missing, missing if event.readings is None else event.readings)
+        self._unsettled = set(self._mission.probes)
+        logger.error(
+            "%d events are not in the journal (%s): the mission goes on without them, readings "
+            "that were used may be missing",
+            missing,
+            "damaged" if event.damaged else "they could not be written: a full disk?",
+        )
+
+    def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
+        """Record what a decision says was left when it was taken, and that it was taken."""
+        mission, loop = self._mission, self._mission.loop
+        stage = event.stage
+        if stage <= mission.decisions.stage:
+            msg = f"expected stage {mission.decisions.stage + 1} or later"
+            raise ValueError(msg)
+        loop.decisions += stage - mission.decisions.stage - 1
+        if mission.state != "running":  # no decision is taken otherwise
+            mission.state, mission.reason = "running", ""
+        if (left := event.left) is None:
+            msg = "it does not say what was left of the budget"
+            raise ValueError(msg)
+        if left.readings is not None and loop.remaining.readings is not None:
+            loop.spent += max(0, loop.remaining.readings - left.readings)
+        loop.remaining = replace(loop.remaining, readings=left.readings)
+        metres = (probe.purse.metres or 0.0) - (left.metres or 0.0)
+        seconds = (probe.purse.seconds or 0.0) - (left.seconds or 0.0)
+        unknown = Cost(max(0.0, metres), max(0.0, seconds))
+        probe.stages.driven = probe.stages.driven.plus(unknown)
+        probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
+        self._readings = 0
+        self._unsettled.discard(probe.name)
+
+    def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
+        """Return what a drive may have cost at most, with those before it that are not known."""
+        if probe.name not in self._unsettled:
+            return cost
+        owed = probe.stages.owed(now_ns, probe.ingestion.metres)
+        return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
+
+    def finish(self) -> None:
+        """Take off the budget what may have been read after the last decision."""
+        loop, readings = self._mission.loop, self._readings
+        if not readings or loop.remaining.readings is None:
+            return
+        readings = min(readings, loop.remaining.readings)
+        loop.remaining = replace(loop.remaining, readings=loop.remaining.readings - readings)
+        loop.spent += readings
+        logger.error(
+            "%d readings are taken off the budget: so many may have been used and are not known",
+            readings,
+        )

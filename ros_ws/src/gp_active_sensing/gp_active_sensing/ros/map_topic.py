@@ -20,8 +20,7 @@ from rclpy.serialization import deserialize_message
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
-from gp_active_sensing.mission.live_map import FirstMap
-from gp_active_sensing.mission.map_feed import MapFeed
+from gp_active_sensing.mission.live_map import FirstMap, MapFeed
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs

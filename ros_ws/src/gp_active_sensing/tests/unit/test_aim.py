@@ -15,7 +15,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.log_messages import budget_words
-from gp_active_sensing.mission.plan_ahead import foresee, take
+from gp_active_sensing.mission.plan_ahead import take
 from gp_active_sensing.planning.base import PlanRequest, no_plan
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import BudgetChanged
@@ -28,6 +28,7 @@ from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from gp_active_sensing_bench import run_trial
 from tests.each import each
 from tests.unit.mission.missions import Drive, Killed
+from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 WANTED = {"readings": 12, "error": 2.0}

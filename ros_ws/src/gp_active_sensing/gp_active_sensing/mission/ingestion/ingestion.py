@@ -11,13 +11,13 @@ from dataclasses import replace
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import Latency, elapsed
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
-from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
 from gp_active_sensing.mission.ingestion.backlog import Backlog, DuplicateFilter
 from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
 from gp_active_sensing.mission.ingestion.outlier_gate import KEPT, OutlierGate
 from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
 from gp_active_sensing.mission.ingestion.pose_sync import PoseFilter, PoseSynchronizer
 from gp_active_sensing.mission.ingestion.visits import (
+    AveragingWindow,
     ClosestPoint,
     PendingReading,
     SegmentCoverage,

@@ -13,10 +13,9 @@ from gp_active_sensing.belief.drift import FRACTION
 from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import Latency
-from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
 from gp_active_sensing.mission.ingestion.stays import Stays, Told
-from gp_active_sensing.mission.ingestion.visits import PendingReading
+from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 

@@ -16,7 +16,7 @@ from gp_active_sensing.mission.inbox import Inbox, RawReading
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.plan_ahead import foresee_by_cell
+from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
@@ -34,6 +34,14 @@ def placed(reading: Reading) -> PlacedReading:
     """Return a reading as one that was checked, on a belief without a transform."""
     assert reading.location is not None
     return PlacedReading(reading, reading.location, reading.value, reading.noise_variance)
+
+
+def foresee(loop: SensingLoop, goal: int, **more: Any) -> ContingentPlans | None:
+    """Return the plans for every cell, None when cancelled before the first one."""
+    found = None
+    for grown in foresee_by_cell(loop, goal, **more):
+        found = grown
+    return found
 
 
 def grid(columns: int = 4, rows: int = 1, spacing: float = 10.0) -> Topology:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
-from gp_active_sensing.mission.ingestion.visits import PendingReading
+from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND
 
