@@ -102,20 +102,15 @@ def test_a_terminal_gets_a_progress_bar() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "unit"),
-    [
+def test_length_scales_of_a_scenario_have_a_unit_where_they_are_distances() -> None:
+    for given, unit in (
         ((), "m"),
         (("map.features=[speed_limit, lanes]",), ""),
         (("map.features=[speed_limit, lanes]", "belief.kernel=graph_matern"), "m"),
         (("map.features=[relational]", "belief.kernel=[graph_matern12, graph_matern32]"), "m"),
         (("map.features=[relational]", "belief.kernel=[graph_matern12, matern12]"), ""),
-    ],
-)
-def test_length_scales_of_a_scenario_have_a_unit_where_they_are_distances(
-    given: tuple[str, ...], unit: str
-) -> None:
-    assert load_scenario("town", overrides=given).scale_unit == unit
+    ):
+        assert load_scenario("town", overrides=given).scale_unit == unit
 
 
 def test_two_policies_are_refused() -> None:
@@ -178,9 +173,8 @@ def test_resume(scenario_file: Path, tmp_path: Path) -> None:
     failed(cli(*command[:-3], tmp_path / "other", "--resume"), "does not exist")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+def test_bad_input_is_one_clear_message(tmp_path: Path) -> None:
+    for arguments, expected in (
         (["nothing"], ["no file 'nothing'", "line.yaml", "town.yaml"]),
         (["lnie"], ["Did you mean 'line"]),
         (["line", "--policy", "bla"], ["unknown policy 'bla'", "Did you mean 'bal'"]),
@@ -193,13 +187,9 @@ def test_resume(scenario_file: Path, tmp_path: Path) -> None:
         (["line", "--set", "sensor.noise_std=.nan"], ["sensor.noise_std: expected a finite"]),
         (["line", "--set", "probe.start=nowhere"], ["probe.start: no place 'nowhere'"]),
         (["line", "--set", "field.kernel=sex"], ["field.kernel: unknown kernel"]),
-    ],
-)
-def test_bad_input_is_one_clear_message(
-    arguments: list[str], expected: list[str], tmp_path: Path
-) -> None:
-    failed(cli("run", *arguments, "--out", tmp_path / "run"), *expected)
-    assert not (tmp_path / "run").exists()
+    ):
+        failed(cli("run", *arguments, "--out", tmp_path / "run"), *expected)
+        assert not (tmp_path / "run").exists()
 
 
 def test_output_not_writable(scenario_file: Path, tmp_path: Path) -> None:
@@ -209,12 +199,15 @@ def test_output_not_writable(scenario_file: Path, tmp_path: Path) -> None:
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["run"], ["run", "line", "--budget", "x"], ["run", "line", "--resume"], ["fly"], ["--what"]],
-)
-def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    assert cli(*arguments).exit_code == 2
+def test_wrong_usage_exits_with_2() -> None:
+    for arguments in (
+        ["run"],
+        ["run", "line", "--budget", "x"],
+        ["run", "line", "--resume"],
+        ["fly"],
+        ["--what"],
+    ):
+        assert cli(*arguments).exit_code == 2
 
 
 def test_a_defect_is_one_line_too(
@@ -337,9 +330,8 @@ def test_replay_s_default_directory(
     assert made.name.startswith("replay-town_sample-20")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+def test_replay_refuses_with_one_clear_message(tmp_path: Path, rosbags: None) -> None:
+    for arguments, expected in (
         (["nowhere"], ["nowhere: not found", "metadata.yaml"]),
         (["nowhere", "--salvage"], ["nowhere: not found"]),
         (["BAG", "--scenario", "twon"], ["Did you mean 'town"]),
@@ -351,13 +343,9 @@ def test_replay_s_default_directory(
         (["BAG", "--reading-topic", "/x"], ["has no topic /x (reading)", "--reading-topic"]),
         (["BAG", "--reading-field", "x"], ["reading.field: 'x' of sensor_msgs/msg/Temperature"]),
         (["BAG", "--budget", "0"], ["budget.readings: must be 1 or more"]),
-    ],
-)
-def test_replay_refuses_with_one_clear_message(
-    arguments: list[str], expected: list[str], tmp_path: Path, rosbags: None
-) -> None:
-    words = ["town_sample" if word == "BAG" else word for word in arguments]
-    failed(cli("replay", *words, "--out", tmp_path / "run"), *expected)
+    ):
+        words = ["town_sample" if word == "BAG" else word for word in arguments]
+        failed(cli("replay", *words, "--out", tmp_path / "run"), *expected)
 
 
 def test_replay_without_rosbags_says_what_to_install(
@@ -368,9 +356,12 @@ def test_replay_without_rosbags_says_what_to_install(
     failed(cli("replay", "town_sample", "--out", tmp_path / "run"), "gp_active_sensing[bag]")
 
 
-@pytest.mark.parametrize("arguments", [["replay"], ["replay", "b", "--budget", "x"]])
-def test_replay_wrongly_used_exits_with_2(arguments: list[str]) -> None:
-    assert cli(*arguments).exit_code == 2
+def test_replay_wrongly_used_exits_with_2() -> None:
+    for arguments in (
+        ["replay"],
+        ["replay", "b", "--budget", "x"],
+    ):
+        assert cli(*arguments).exit_code == 2
 
 
 # -- the others ------------------------------------------------------------------------------------

@@ -24,21 +24,18 @@ RECORD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("policy", "upper", "shown"),
-    [
+def test_a_gap_is_shown_where_there_are_bounds() -> None:
+    for policy, upper, shown in (
         ("bal", 1.0, "gap 0.000"),
         ("bal", 1.5, "gap 0.500"),
         ("one_of_mine", 1.5, "gap 0.500"),
         ("tour", 1.0, ""),
         ("lawnmower", 1.0, ""),
         ("max_entropy", 1.0, ""),
-    ],
-)
-def test_a_gap_is_shown_where_there_are_bounds(policy: str, upper: float, shown: str) -> None:
-    line = stage_line({**RECORD, "upper": upper}, policy=policy)
-    assert ("gap" in line) == bool(shown)
-    assert shown in line
+    ):
+        line = stage_line({**RECORD, "upper": upper}, policy=policy)
+        assert ("gap" in line) == bool(shown)
+        assert shown in line
 
 
 @pytest.mark.parametrize("policy", ["tour", "bal"])
@@ -100,12 +97,14 @@ def test_each_probe_says_why_it_ended(tmp_path: Path) -> None:
     assert same == "the budget of readings is spent"
 
 
-@pytest.mark.parametrize(
-    ("mode", "headed"), [("again", True), ("decisions", True), ("belief", False)]
-)
-def test_the_columns_of_decisions_are_named(mode: str, headed: bool) -> None:
-    said = io.StringIO()
-    with ReplayDisplay(Console(file=said, width=200)) as showing:
-        showing.begin(mode, 10)
-    heads = said.getvalue().splitlines()[-1].split()
-    assert (heads == ["stage", "planner", "nat", "probe", "nat", "reading"]) is headed
+def test_the_columns_of_decisions_are_named() -> None:
+    for mode, headed in (
+        ("again", True),
+        ("decisions", True),
+        ("belief", False),
+    ):
+        said = io.StringIO()
+        with ReplayDisplay(Console(file=said, width=200)) as showing:
+            showing.begin(mode, 10)
+        heads = said.getvalue().splitlines()[-1].split()
+        assert (heads == ["stage", "planner", "nat", "probe", "nat", "reading"]) is headed

@@ -135,7 +135,7 @@ def test_show(tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     done = call("show", split)
     assert (done.exit_code, done.output.strip()) == (0, "split.svg")
-    assert (tmp_path / "split.svg").read_text("utf-8").startswith("<svg")
+    assert "<svg" in (tmp_path / "split.svg").read_text("utf-8")
     done = call("show", split, "--out", "map.gif")
     assert done.exit_code == 2
     assert "expected a name that ends in .svg or .png, got 'map.gif'" in done.output
@@ -169,12 +169,16 @@ def test_show_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "lake: 417 places, 15 m apart" in (tmp_path / "lake.svg").read_text("utf-8")
 
 
-@pytest.mark.parametrize("command", ["inspect", "show", "validate"])
-def test_a_lake_is_no_table(command: str) -> None:
-    done = call(command, "lake.kml", "--set", "kind=points")
-    assert done.exit_code == 1
-    assert "is a map of kind 'grid', not 'points'; leave kind out" in done.output
-    assert "<?xml" not in done.output
+def test_a_lake_is_no_table() -> None:
+    for command in (
+        "inspect",
+        "show",
+        "validate",
+    ):
+        done = call(command, "lake.kml", "--set", "kind=points")
+        assert done.exit_code == 1
+        assert "is a map of kind 'grid', not 'points'; leave kind out" in done.output
+        assert "<?xml" not in done.output
 
 
 def test_a_file_that_is_no_map_names_all_formats(tmp_path: Path) -> None:
@@ -184,13 +188,6 @@ def test_a_file_that_is_no_map_names_all_formats(tmp_path: Path) -> None:
         assert done.exit_code == 1
         for end in (".kml", ".yaml", ".osm.pbf", "points: .csv"):
             assert end in done.output
-
-
-def test_show_a_png(tmp_path: Path, split: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
-    done = call("show", split, "--out", tmp_path / "map.png")
-    assert done.exit_code == 0
-    assert (tmp_path / "map.png").stat().st_size > 1000
 
 
 def test_a_grid_from_map_server() -> None:

@@ -194,27 +194,23 @@ def test_the_one_found_is_said_to_be_the_best() -> None:
     assert math.isclose(found["best_value"], 5.0)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
+    for changes in (
         {"budget": {"readings": 6, "metres": 500.0}},
         {"budget": {"readings": 6, "seconds": 500.0}},
         {"policy": {**UCB, "toward": "step"}, "map": {"moves": "adjacent"}},
-    ],
-    ids=["metres", "seconds", "step"],
-)
-def test_there_is_no_bound_where_not_any_place_may_be_next(changes: dict[str, Any]) -> None:
-    known = {"policy": UCB, "belief": {"length_scales": [2.0]}}
-    for sections, bounded in ((known, True), ({**known, **changes}, False)):
-        built = scenario(**sections)
-        world = build_world(built)
-        regret = regret_of(build_loop(built, world.topology, budget=world.budget), world.truth)
-        assert regret is not None
-        assert ("regret_bound" in regret.stage(0, world.truth.at(0.0), 0.0)) == bounded
-    built = scenario(**known)
-    several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
-    assert several is not None
-    assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
+    ):
+        known = {"policy": UCB, "belief": {"length_scales": [2.0]}}
+        for sections, bounded in ((known, True), ({**known, **changes}, False)):
+            built = scenario(**sections)
+            world = build_world(built)
+            regret = regret_of(build_loop(built, world.topology, budget=world.budget), world.truth)
+            assert regret is not None
+            assert ("regret_bound" in regret.stage(0, world.truth.at(0.0), 0.0)) == bounded
+        built = scenario(**known)
+        several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
+        assert several is not None
+        assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
 
 
 def test_a_policy_without_an_objective_looks_for_no_end_of_the_field() -> None:

@@ -77,24 +77,23 @@ def test_noise_that_is_too_small_is_seen_in_new_readings_only() -> None:
     assert rough["reading_coverage_90"] < exact["reading_coverage_90"] - 0.3
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_the_chance_of_a_reading_is_the_share_of_the_readings() -> None:
+    for given in (
         {"noise_std": 0.7},
         {"noise_std": 0.7, "bias": 0.4},
         {"noise_std": 0.0, "bias": -0.2},
         {"noise_std": 0.3, "outlier": 0.3, "outlier_size": 3.0},
-    ],
-)
-def test_the_chance_of_a_reading_is_the_share_of_the_readings(given: dict[str, Any]) -> None:
-    truth = GroundTruth(np.linspace(0.0, 1.0, 5))
-    sensor = SimulatedSensor(truth, SensorConfig(**given), 3)
-    low, high = truth.at(0.0) - np.array([9.0, 0.5, 0.1, 1.0, -0.1]), truth.at(0.0) + 0.5
-    chance = sensor.chance(truth.at(0.0), low, high)
-    drawn = np.array([[sensor.read(p, v, 0) for v in range(4000)] for p in range(5)], dtype=object)
-    values = np.array([[reading.value for reading in row] for row in drawn])
-    share = ((values >= low[:, None]) & (values <= high[:, None])).mean(axis=1)
-    np.testing.assert_allclose(chance, share, atol=0.035)
+    ):
+        truth = GroundTruth(np.linspace(0.0, 1.0, 5))
+        sensor = SimulatedSensor(truth, SensorConfig(**given), 3)
+        low, high = truth.at(0.0) - np.array([9.0, 0.5, 0.1, 1.0, -0.1]), truth.at(0.0) + 0.5
+        chance = sensor.chance(truth.at(0.0), low, high)
+        drawn = np.array(
+            [[sensor.read(p, v, 0) for v in range(4000)] for p in range(5)], dtype=object
+        )
+        values = np.array([[reading.value for reading in row] for row in drawn])
+        share = ((values >= low[:, None]) & (values <= high[:, None])).mean(axis=1)
+        np.testing.assert_allclose(chance, share, atol=0.035)
 
 
 def test_a_sensor_that_says_its_variance_is_believed() -> None:
@@ -144,30 +143,31 @@ FILLED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "more"), FILLED, ids=[name for name, *_ in FILLED])
-def test_a_filled_value_is_never_scored(
-    tmp_path: Path, name: str, text: str, more: dict[str, Any]
-) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    found = []
-    for fill in (2.0, 1e9):
-        config = FieldConfig(kind="table", file=str(tmp_path / name), fill=fill, **more)
-        truth = build_truth(config, LINE, 0)
-        assert truth.at(6.0)[1] == fill
-        np.testing.assert_array_equal(truth.known(6.0), [True, False, True])
-        scorer = Scorer(truth, SimulatedSensor(truth, SensorConfig(), 0))
-        mean = np.array([1.0, 2.0, 3.0])
-        found.append(
-            (scorer.of(believed(3), 6.0), scorer.error_everywhere(mean, 6.0, np.ones(len(mean))))
-        )
-    assert found[0] == found[1]
-    assert found[0][0]["rmspe"] is not None
-    assert found[0][0]["nlpd"] is not None
-    assert found[0][0]["coverage_90"] is not None
-    belief = believed(3)
-    belief.observe(0, 1.0)
-    belief.observe(2, 1.0)
-    assert scorer.of(belief, 6.0) == NO_SCORES  # what is left is the filled one
+def test_a_filled_value_is_never_scored(tmp_path: Path) -> None:
+    for name, text, more in FILLED:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        found = []
+        for fill in (2.0, 1e9):
+            config = FieldConfig(kind="table", file=str(tmp_path / name), fill=fill, **more)
+            truth = build_truth(config, LINE, 0)
+            assert truth.at(6.0)[1] == fill
+            np.testing.assert_array_equal(truth.known(6.0), [True, False, True])
+            scorer = Scorer(truth, SimulatedSensor(truth, SensorConfig(), 0))
+            mean = np.array([1.0, 2.0, 3.0])
+            found.append(
+                (
+                    scorer.of(believed(3), 6.0),
+                    scorer.error_everywhere(mean, 6.0, np.ones(len(mean))),
+                )
+            )
+        assert found[0] == found[1]
+        assert found[0][0]["rmspe"] is not None
+        assert found[0][0]["nlpd"] is not None
+        assert found[0][0]["coverage_90"] is not None
+        belief = believed(3)
+        belief.observe(0, 1.0)
+        belief.observe(2, 1.0)
+        assert scorer.of(belief, 6.0) == NO_SCORES  # what is left is the filled one
 
 
 def test_a_cell_filled_from_another_slot_is_not_scored_in_its_own(tmp_path: Path) -> None:

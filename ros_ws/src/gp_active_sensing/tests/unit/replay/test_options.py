@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -113,18 +112,15 @@ def test_all_problems_at_once() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for content, said in (
         ({"simulator": {"ros__parameters": {}}}, "expected parameters of active_sensing"),
         ({"active_sensing": {"seed": 1}}, "expected ros__parameters below it"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, content: dict[str, Any], said: str) -> None:
-    file = tmp_path / "other.yaml"
-    file.write_text(yaml.safe_dump(content))
-    with pytest.raises(ConfigError, match=said):
-        parameters_of(file)
+    ):
+        file = tmp_path / "other.yaml"
+        file.write_text(yaml.safe_dump(content))
+        with pytest.raises(ConfigError, match=said):
+            parameters_of(file)
 
 
 def test_without_a_map_it_says_how_to_give_one() -> None:

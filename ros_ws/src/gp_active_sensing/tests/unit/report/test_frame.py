@@ -47,13 +47,16 @@ def test_tile() -> None:
     )
 
 
-@pytest.mark.parametrize("table", [VALUES, DOUBT])
-def test_brightness_rises_all_the_way(table: tuple[str, ...]) -> None:
-    light = [luminance(colour) for colour in table]
-    assert light == sorted(light)
-    # Neither end vanishes: contrast with a white and with a nearly black page.
-    assert 1.05 / (light[-1] + 0.05) > 1.25
-    assert (light[0] + 0.05) / (luminance("#181e27") + 0.05) > 1.25
+def test_brightness_rises_all_the_way() -> None:
+    for table in (
+        VALUES,
+        DOUBT,
+    ):
+        light = [luminance(colour) for colour in table]
+        assert light == sorted(light)
+        # Neither end vanishes: contrast with a white and with a nearly black page.
+        assert 1.05 / (light[-1] + 0.05) > 1.25
+        assert (light[0] + 0.05) / (luminance("#181e27") + 0.05) > 1.25
 
 
 def test_tables() -> None:

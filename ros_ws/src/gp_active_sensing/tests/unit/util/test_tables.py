@@ -20,15 +20,25 @@ def written(tmp_path: Path, text: str | bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("begin", ["", "\ufeff"])
-def test_rows_with_their_lines(tmp_path: Path, mark: str, end: str, begin: str) -> None:
-    lines = ["name, value ", 'a,"1', '2"', "", " , ", "b,3"]
-    path = written(tmp_path, begin + end.join(lines).replace(",", mark))
-    with Table(path, MapError) as table:
-        assert table.header == ["name", "value"]
-        assert list(table) == [(2, ["a", f"1{end}2"]), (6, ["b", "3"])]
+def test_rows_with_their_lines(tmp_path: Path) -> None:
+    for mark in (
+        ",",
+        ";",
+        "\t",
+    ):
+        for end in (
+            "\n",
+            "\r\n",
+        ):
+            for begin in (
+                "",
+                "\ufeff",
+            ):
+                lines = ["name, value ", 'a,"1', '2"', "", " , ", "b,3"]
+                path = written(tmp_path, begin + end.join(lines).replace(",", mark))
+                with Table(path, MapError) as table:
+                    assert table.header == ["name", "value"]
+                    assert list(table) == [(2, ["a", f"1{end}2"]), (6, ["b", "3"])]
 
 
 def test_numbers_of_columns(tmp_path: Path) -> None:
@@ -50,13 +60,19 @@ def test_rows_of_other_lengths(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}, line 2: expected 2 cells as in line 1, got 1"
 
 
-@pytest.mark.parametrize("cell", ["high", "inf", "-1e999", "nan", "1,5"])
-def test_cells_that_are_no_numbers(tmp_path: Path, cell: str) -> None:
-    path = written(tmp_path, f"a;b\n1;2\n3;{cell}\n")
-    with Table(path, MapError, missing=("",)) as table, pytest.raises(MapError) as caught:
-        list(table.chunks(("a", "b")))
-    said = f"{path}, line 3, column 'b': expected a finite number or nothing, got {cell!r}"
-    assert str(caught.value) == said
+def test_cells_that_are_no_numbers(tmp_path: Path) -> None:
+    for cell in (
+        "high",
+        "inf",
+        "-1e999",
+        "nan",
+        "1,5",
+    ):
+        path = written(tmp_path, f"a;b\n1;2\n3;{cell}\n")
+        with Table(path, MapError, missing=("",)) as table, pytest.raises(MapError) as caught:
+            list(table.chunks(("a", "b")))
+        said = f"{path}, line 3, column 'b': expected a finite number or nothing, got {cell!r}"
+        assert str(caught.value) == said
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,9 +84,8 @@ def test_lines_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
         list(table.chunks(("temp",)))
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    for header, message in [
         ("a,b", "expected a column 'value'\\. It has: a, b; say which"),
         ("a,values", r"expected a column 'value'\. Did you mean 'values'\? It has: a, values; say"),
         ("value,a,value", "2 columns have the name 'value'; rename all but one"),
@@ -79,30 +94,28 @@ def test_lines_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
             ",".join(f"c{k}" for k in range(99)),
             "expected a column 'value'. It has: c0, c1, .* c11, …; say which",
         ),
-    ],
-)
-def test_columns_that_are_not_there(tmp_path: Path, header: str, message: str) -> None:
-    with Table(written(tmp_path, header), MapError) as table:
-        with pytest.raises(MapError, match=rf"some\.csv: {message}"):
-            table.column("value", "; say which")
-        with pytest.raises(MapError, match=r"expected rows below the header .*, found none"):
-            table.check_rows()
+    ]:
+        with Table(written(tmp_path, header), MapError) as table:
+            with pytest.raises(MapError, match=rf"some\.csv: {message}"):
+                table.column("value", "; say which")
+            with pytest.raises(MapError, match=r"expected rows below the header .*, found none"):
+                table.check_rows()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_files_that_are_no_tables(tmp_path: Path) -> None:
+    for text, message in (
         (b"a,b\n1,2\n\xff\xfe,1\n", r"some\.csv: cannot be read: .*; expected text in UTF-8"),
         (b"\xff\xfea", r"some\.csv: cannot be read: .*; expected text in UTF-8"),
         (b'a,b\n1,2\n3,"4\n5,6\n', r"line 4: unexpected end of data; is the file cut short\?"),
         (b'a,b\n"1"2,3\n', "line 2: ',' expected after '\"'; is the file cut short"),
         (b"a,b\n1," + b"2" * (1 << 23), "line 2: field larger than field limit"),
         (b"a" * (1 << 23), "line 1: field larger than field limit"),
-    ],
-)
-def test_files_that_are_no_tables(tmp_path: Path, text: bytes, message: str) -> None:
-    with pytest.raises(MapError, match=message), Table(written(tmp_path, text), MapError) as table:
-        list(table)
+    ):
+        with (
+            pytest.raises(MapError, match=message),
+            Table(written(tmp_path, text), MapError) as table,
+        ):
+            list(table)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -132,29 +145,23 @@ def test_times_are_counted_from_the_first_or_a_given_one(tmp_path: Path) -> None
     assert values.ravel().tolist() == [20240301.0, 7.0]
 
 
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
+def test_times_that_cannot_be_read(tmp_path: Path) -> None:
+    for cells, message in (
         (("noon",), "line 2, column 't': expected a finite number, or a time such as .*'noon'"),
         (("7", "2024-03-01"), "line 3, column 't': expected a finite number, or a time such as"),
         (("2024-03-01", "7"), "line 3, column 't': expected a time such as 2024-03-01T06:30:00Z"),
-    ],
-)
-def test_times_that_cannot_be_read(tmp_path: Path, cells: tuple[str, ...], message: str) -> None:
-    path = written(tmp_path, "\n".join(["t", *cells]))
-    with Table(path, MapError) as table, pytest.raises(MapError, match=message):
-        list(table.chunks(("t",), ("t",)))
+    ):
+        path = written(tmp_path, "\n".join(["t", *cells]))
+        with Table(path, MapError) as table, pytest.raises(MapError, match=message):
+            list(table.chunks(("t",), ("t",)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ways_to_write_a_time() -> None:
+    for text in (
         *("2004-03-01 12:30", "2004-03-01T12:30:00", "2004-03-01T12:30:00.000000000Z"),
         *("2004-03-01T13:30:00.0+01:00", "2004-03-01 13:30:00+0100", "2004-03-01T13:30+01"),
-    ],
-)
-def test_ways_to_write_a_time(text: str) -> None:
-    assert stamp(text).isoformat() in (
-        "2004-03-01T12:30:00+00:00",
-        "2004-03-01T13:30:00+01:00",
-    )
+    ):
+        assert stamp(text).isoformat() in (
+            "2004-03-01T12:30:00+00:00",
+            "2004-03-01T13:30:00+01:00",
+        )

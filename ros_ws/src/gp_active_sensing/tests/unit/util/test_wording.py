@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.util.wording import brief, distance, fixed, moment, shown, tells
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
+def test_a_value_in_words() -> None:
+    for value, words in (
         (None, "not set"),
         (True, "yes"),
         (np.bool_(False), "no"),
@@ -32,10 +30,8 @@ from gp_active_sensing.util.wording import brief, distance, fixed, moment, shown
         (np.array([1.0, 2.0]), "1, 2"),
         ({"boat": False}, "boat: no"),
         ({}, "none"),
-    ],
-)
-def test_a_value_in_words(value: object, words: str) -> None:
-    assert shown(value) == words
+    ):
+        assert shown(value) == words
 
 
 def test_a_number_has_its_unit_and_words_have_none() -> None:

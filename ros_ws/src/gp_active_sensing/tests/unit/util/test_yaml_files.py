@@ -62,45 +62,52 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_refused_by_all_that_read_yaml(name: str, tmp_path: Path) -> None:
+def test_what_is_refused_by_all_that_read_yaml(tmp_path: Path) -> None:
     """One reader: a scenario, an experiment, parameters, a run's own configuration."""
-    text, said = HOSTILE[name]
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    readers: dict[Callable[[Any], object], type[Exception]] = {
-        load_yaml: ConfigError,
-        load_scenario: ConfigError,
-        load_experiment: ConfigError,
-        parameters_of: ConfigError,
-        lambda file: RunDirectory.open(file.parent): RunError,
-    }
-    for reader, kind in readers.items():
-        with pytest.raises(kind) as caught:
-            reader(path)
-        assert said in str(caught.value)
-        assert str(path) in str(caught.value)
-        assert len(str(caught.value)) < 1000
+    for name in HOSTILE:
+        text, said = HOSTILE[name]
+        path = tmp_path / "config.yaml"
+        path.write_text(text)
+        readers: dict[Callable[[Any], object], type[Exception]] = {
+            load_yaml: ConfigError,
+            load_scenario: ConfigError,
+            load_experiment: ConfigError,
+            parameters_of: ConfigError,
+            lambda file: RunDirectory.open(file.parent): RunError,
+        }
+        for reader, kind in readers.items():
+            with pytest.raises(kind) as caught:
+                reader(path)
+            assert said in str(caught.value)
+            assert str(path) in str(caught.value)
+            assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("name", ["bomb", "within itself", "deep", "long number"])
-def test_what_is_refused_by_set_and_by_parameters(name: str) -> None:
-    text, said = HOSTILE[name]
-    if name == "bomb":
-        text = (
-            "["
-            + ", ".join(f"&a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 1}]" for i in range(9))
-            + "]"
-        )
-    else:
-        text = text.removeprefix("a: ")
-    with pytest.raises(ConfigError, match=said.replace("*", r"\*")) as caught:
-        apply_overrides({}, [f"policy.name={text}"])
-    assert len(str(caught.value)) < 500
-    # A list of lists stands in quotes among parameters: there it is a text that is no list.
-    with pytest.raises(ConfigError) as caught:
-        from_mapping(Bal, {"horizon": text})
-    assert len(str(caught.value)) < 500
+def test_what_is_refused_by_set_and_by_parameters() -> None:
+    for name in (
+        "bomb",
+        "within itself",
+        "deep",
+        "long number",
+    ):
+        text, said = HOSTILE[name]
+        if name == "bomb":
+            text = (
+                "["
+                + ", ".join(
+                    f"&a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 1}]" for i in range(9)
+                )
+                + "]"
+            )
+        else:
+            text = text.removeprefix("a: ")
+        with pytest.raises(ConfigError, match=said.replace("*", r"\*")) as caught:
+            apply_overrides({}, [f"policy.name={text}"])
+        assert len(str(caught.value)) < 500
+        # A list of lists stands in quotes among parameters: there it is a text that is no list.
+        with pytest.raises(ConfigError) as caught:
+            from_mapping(Bal, {"horizon": text})
+        assert len(str(caught.value)) < 500
 
 
 def test_the_page_says_the_limits() -> None:

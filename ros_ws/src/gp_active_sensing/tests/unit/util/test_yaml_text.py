@@ -32,11 +32,22 @@ def test_a_parser_reads_the_value_that_was_meant_and_no_key_of_a_comment(
     check_meaning(text, {"key": value}, what="a test")
 
 
-@pytest.mark.parametrize(
-    "text", ["nan", "INF", "infinity", "y", "Off", "null", "~", "1e5", "0x1f", "a # b", "a: b", ""]
-)
-def test_text_that_rcl_would_read_as_a_number_or_truth_value_is_quoted(text: str) -> None:
-    assert scalar(text) == f'"{text}"'
+def test_text_that_rcl_would_read_as_a_number_or_truth_value_is_quoted() -> None:
+    for text in (
+        "nan",
+        "INF",
+        "infinity",
+        "y",
+        "Off",
+        "null",
+        "~",
+        "1e5",
+        "0x1f",
+        "a # b",
+        "a: b",
+        "",
+    ):
+        assert scalar(text) == f'"{text}"'
 
 
 def test_a_small_number_has_a_point_without_which_it_is_text() -> None:

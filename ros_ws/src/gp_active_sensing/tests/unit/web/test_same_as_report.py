@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,38 +57,42 @@ def followed(run: Path) -> tuple[RunFollower, LiveView]:
     return follower, LiveView(follower)
 
 
-@pytest.mark.parametrize("make", [simulated, without_truth, robot])
-def test_a_finished_mission(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    run = make(tmp_path / "run")
-    _, view = followed(run)
-    parts = {name: json.loads(text) for name, text in view.parts().items()}
-    data = load_run(run)
-    done = replay(data)
-    wanted = json.loads(json.dumps(build_payload(data, done)))
-    assert (wanted["quality"] is None) == (make is simulated)
-    assert parts["quality"] == wanted["quality"]
-    for name, value in parts["head"].items():
-        assert value == wanted[name], name
-    assert parts["tracks"] == wanted["tracks"]
-    assert parts["places"] == wanted["places"]
-    for number, step in enumerate(wanted["steps"]):
-        found = parts[f"step.{number}"]
-        found.pop("readings")
-        assert found == step, number
-    for name in ("range", "doubt", "steps", "all"):
-        assert parts["maps"][name] == pytest.approx(wanted["maps"][name]), name
-    low, high = wanted["maps"]["range"]
-    for name in ("mean", "std"):
-        theirs = unpack(wanted["maps"][name])  # what is off the scale is moved to its end
-        for row, number in enumerate(wanted["maps"]["steps"]):
-            ours = np.clip(unpack(parts[f"map.{number}"][name])[0], theirs.min(), theirs.max())
-            np.testing.assert_allclose(ours, theirs[row], atol=1e-3 * (high - low))
-    tally = Tally.of(parse_events(data.events))
-    for name, text in slots(data, done, wanted, tally).items():
-        assert parts[f"page.{name}"] == text, name
-    assert parts["page.config"] == config_text(data)
-    assert view.table("facts") == facts_table(data, tally)
-    assert view.table("stages") == stages_table(data)
+def test_a_finished_mission(tmp_path: Path) -> None:
+    for make in (
+        simulated,
+        without_truth,
+        robot,
+    ):
+        run = make(tmp_path / "run")
+        _, view = followed(run)
+        parts = {name: json.loads(text) for name, text in view.parts().items()}
+        data = load_run(run)
+        done = replay(data)
+        wanted = json.loads(json.dumps(build_payload(data, done)))
+        assert (wanted["quality"] is None) == (make is simulated)
+        assert parts["quality"] == wanted["quality"]
+        for name, value in parts["head"].items():
+            assert value == wanted[name], name
+        assert parts["tracks"] == wanted["tracks"]
+        assert parts["places"] == wanted["places"]
+        for number, step in enumerate(wanted["steps"]):
+            found = parts[f"step.{number}"]
+            found.pop("readings")
+            assert found == step, number
+        for name in ("range", "doubt", "steps", "all"):
+            assert parts["maps"][name] == pytest.approx(wanted["maps"][name]), name
+        low, high = wanted["maps"]["range"]
+        for name in ("mean", "std"):
+            theirs = unpack(wanted["maps"][name])  # what is off the scale is moved to its end
+            for row, number in enumerate(wanted["maps"]["steps"]):
+                ours = np.clip(unpack(parts[f"map.{number}"][name])[0], theirs.min(), theirs.max())
+                np.testing.assert_allclose(ours, theirs[row], atol=1e-3 * (high - low))
+        tally = Tally.of(parse_events(data.events))
+        for name, text in slots(data, done, wanted, tally).items():
+            assert parts[f"page.{name}"] == text, name
+        assert parts["page.config"] == config_text(data)
+        assert view.table("facts") == facts_table(data, tally)
+        assert view.table("stages") == stages_table(data)
 
 
 def test_an_update_describes_and_sends_what_changed(
