@@ -223,7 +223,7 @@ def test_a_defect_is_one_line_too(
     assert isinstance(result.exception, IndexError)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     scenario_file: Path, tmp_path: Path

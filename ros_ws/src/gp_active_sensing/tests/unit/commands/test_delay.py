@@ -29,8 +29,9 @@ def run_of(path: Path, late: float, delay: float | None = 0.0, window: float | N
     return path
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [None, 0.5, 2.2], ids=str)
+@pytest.mark.parametrize(
+    "delay", [0.5, *(pytest.param(d, marks=pytest.mark.long) for d in (None, 2.2))], ids=str
+)
 def test_the_delay_to_set_is_said_whatever_was_set(delay: float | None, tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", 1.5, delay)
     said = cli(run)
@@ -46,19 +47,20 @@ def test_the_delay_to_set_is_said_whatever_was_set(delay: float | None, tmp_path
     assert set(found[""]) == {"seconds", "error", "evidence", "readings", "set"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_delay_that_is_set_and_right_is_not_found(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", 1.5, 1.5)
     assert cli(run).stdout.startswith("no delay found in ")
     assert json.loads(cli(run, "--json").stdout) == {"": None}
 
 
+@pytest.mark.long
 def test_a_delay_that_is_set_without_need_is_to_be_set_to_none(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", 0.0, 1.0)
     assert "no older than their stamps: set reading.delay: 0" in cli(run).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_poses_that_are_stamped_too_late(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", -0.8)
     assert "the poses are stamped about 0.8 s too late" in cli(run).stdout

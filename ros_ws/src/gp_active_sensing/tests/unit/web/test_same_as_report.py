@@ -63,7 +63,7 @@ def test_a_finished_mission(tmp_path: Path) -> None:
         without_truth,
         robot,
     ):
-        run = make(tmp_path / "run")
+        run = make(tmp_path / make.__name__)
         _, view = followed(run)
         parts = {name: json.loads(text) for name, text in view.parts().items()}
         data = load_run(run)
