@@ -17,8 +17,9 @@ from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
-from gp_active_sensing.report.reconstruction import Reconstruction, replay
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import tells
 

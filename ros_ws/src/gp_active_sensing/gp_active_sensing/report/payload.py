@@ -17,9 +17,9 @@ from gp_active_sensing.report.frame import DOUBT, VALUES
 from gp_active_sensing.report.georeference import georeference
 from gp_active_sensing.report.layers import layers_of
 from gp_active_sensing.report.quality import calibration_of
-from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.report.track import Track, tracks_of
+from gp_active_sensing.report.steps import Reconstruction, ReportStep
+from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 
@@ -146,15 +146,17 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
     flat = data.topology.heights is None  # a track says nothing of layers
     if first is None or first.details.get("driver") == "sim" or not flat:
         return []
-    extent = float(np.ptp(data.topology.positions, axis=0).max())
-    ends = None if done.by_stage else [step.number for step in done.steps]
-    return pack_tracks(tracks_of(events, ends, extent))
+    driven = GrowingTracks(float(np.ptp(data.topology.positions, axis=0).max()))
+    for event in events:
+        driven.take(event)
+    return pack_tracks(driven, done)
 
 
-def pack_tracks(tracks: Sequence[Track]) -> list[dict[str, Any]]:
+def pack_tracks(driven: GrowingTracks, done: Reconstruction) -> list[dict[str, Any]]:
     """Return ways of two points at least as plain data."""
+    ends = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
     found = []
-    for track in tracks:
+    for track in driven.tracks(ends, by_stage=done.by_stage):
         points = np.array(track.points, dtype=np.float64)
         low, high = points.min(axis=0), points.max(axis=0)
         found.append(

@@ -1,234 +1,49 @@
-"""Reconstruct a run step by step: the belief after each stage, or group of readings."""
+"""Reconstruct a run step by step: a step is added, or filled, as its events come.
+
+Each event is told to the belief once. What a stage's record says may come later than the next
+stages, so steps are put together again whenever they are asked for, of what was kept of the belief.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.promise import Promise
-from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.kernels import NONE
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,
     Event,
     ExpertAnswered,
-    Moved,
-    PlaceBlocked,
     ReadingUsed,
     ReturnBegun,
 )
 from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import FloatArray, Plan, Reading
+from gp_active_sensing.report.steps import (
+    JournalTeller,
+    Reconstruction,
+    ReportStep,
+    StepEvents,
+    gathered,
+    kernel_masses,
+    masses,
+    number_of,
+)
+from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "GROUPS",
-    "VALUES",
-    "JournalTeller",
-    "Reconstruction",
-    "ReportStep",
-    "StepEvents",
-    "chunks_of",
-    "gathered",
-    "kernel_masses",
-    "masses",
-    "number_of",
-    "replay",
-]
-
-
-class JournalTeller:
-    """Tells a belief readings in their order.
-
-    Args:
-        belief: is changed.
-        topology: the map.
-    """
-
-    def __init__(self, belief: Belief, topology: Topology) -> None:
-        self._belief, self._topology = belief, topology
-        self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
-        """By probe and place: what the belief holds of the last stay, of how many readings."""
-
-    def tell(
-        self, readings: Sequence[ReadingUsed], *, expert: bool = False
-    ) -> Iterator[tuple[int, float]]:
-        """Take in readings; yield (place, value) of those that could be used."""
-        for event in readings:
-            reading, place = event.reading, event.reading.location
-            if place is None and reading.position is not None:
-                x, y, *up = reading.position
-                place = self._topology.snap(x, y, np.inf, *up)
-            if place is None:
-                continue
-            try:
-                is_new = self._tell(event, place, expert=expert)
-            except (ReadingError, IndexError):
-                continue
-            if is_new:
-                self._belief.adapt()
-            yield place, reading.value
-
-    def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
-        """Tell the belief a reading; say whether its place is new."""
-        belief, stay = self._belief, (event.probe, place)
-        now, count = event.average, 1 if event.stay is None else event.stay.count
-        before, number = self._stays.get(stay, (now, count))
-        seconds = 1e-9 * now.stamp_ns
-        if count > number:  # otherwise it begins a stay, or what it goes on with is lost
-            gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
-            belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
-            self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), count
-            return False
-        is_new = not expert and not belief.observed[place]
-        belief.observe(
-            place, now.value, now.noise_variance, seconds=seconds, expert=expert, off=now.off
-        )
-        if not expert:
-            self._stays[stay] = now, count
-        return is_new
-
+__all__ = ["GrowingReconstruction", "GrowingStep", "replay"]
 
 GROUPS = 200
-"""Steps of a run without decisions: its readings are gathered into at most so many."""
+"""Steps of a run without decisions: its readings are gathered into at most twice as many."""
 VALUES = 4_000_000
 """Largest number of values of a map kept over all steps; beyond, some steps have no map."""
 
 
-@dataclass(frozen=True)
-class ReportStep:
-    """What is known after a stage, or after a group of readings; the first one is before any.
-
-    Args:
-        number: of the stage, or of readings so far.
-        seconds: time of the mission [s].
-        metres: driven [m].
-        plan: the decision that led here, None without one; one without a waypoint is the way to the
-            end place.
-        at: where the probe stood when it was taken, None when not known.
-        record: the stage's line of ``records.jsonl``, {} without one.
-        readings: (place, mean, count) of the readings of this step.
-        expected: mean and standard deviation, before it, of the reading at the chosen place (or
-            where the probe went instead).
-        masses: belief over the length-scales; the candidates may follow the readings.
-        kernels: belief over the kernels by their names, {} where there is one only.
-        observed: number of places with a reading.
-        scores: of the map, all None without a truth.
-        promised: error of the map that the belief promises; None where that was neither kept nor
-            worked out again.
-    """
-
-    number: int
-    seconds: float
-    metres: float
-    plan: Plan | None
-    at: int | None
-    record: Mapping[str, Any]
-    readings: tuple[tuple[int, float, int], ...]
-    expected: tuple[float, float] | None
-    masses: Mapping[tuple[float, ...], float]
-    kernels: Mapping[str, float]
-    observed: int
-    scores: Mapping[str, float | None]
-    promised: float | None = None
-
-    @property
-    def rmspe(self) -> float | None:
-        """Root mean squared prediction error, see `Scores`."""
-        return self.scores["rmspe"]
-
-    @property
-    def nlpd(self) -> float | None:
-        """Mean negative log predictive density, see `Scores` [nat]."""
-        return self.scores["nlpd"]
-
-    @property
-    def place(self) -> int | None:
-        """The place of the stage."""
-        return None if self.plan is None else self.plan.waypoint
-
-    @property
-    def value(self) -> float | None:
-        """What was read at the place of the stage, None when nothing was."""
-        value = self.record.get("value")
-        if isinstance(value, int | float):
-            return float(value)
-        return next((mean for place, mean, _ in self.readings if place == self.place), None)
-
-
-@dataclass(frozen=True)
-class Reconstruction:
-    """All steps of a run, and the maps of some of them.
-
-    Args:
-        by_stage: a step is a stage; otherwise a group of readings.
-        steps: in order; the first is before any decision and reading.
-        shown: (m,) numbers of the steps with a map; the last step is among them.
-        mean, std: (m, n) estimate and uncertainty of the noise-free field.
-        truth: (m, n) noise-free field; (1, n) when it does not change, None when not known.
-        belief: after the last reading.
-        prior: belief over the length-scales before the first reading.
-        prior_kernels: belief over the kernels then, {} where there is one only.
-        unused: readings of the journal that could not be used.
-    """
-
-    by_stage: bool
-    steps: tuple[ReportStep, ...]
-    shown: tuple[int, ...]
-    mean: FloatArray
-    std: FloatArray
-    truth: FloatArray | None
-    belief: Belief
-    prior: Mapping[tuple[float, ...], float]
-    prior_kernels: Mapping[str, float]
-    unused: int
-
-
-@dataclass
-class StepEvents:
-    """What happened between two steps."""
-
-    number: int
-    plan: Plan | None = None
-    at: int | None = None
-    readings: list[ReadingUsed] = field(default_factory=list)
-    answers: list[ReadingUsed] = field(default_factory=list)
-    """Of an expert."""
-    driven: float = 0.0
-    metres: float = 0.0
-    blocked: str = ""
-    """Why the place could not be reached."""
-    probe: str = ""
-    """That was sent there; "" = the only one."""
-
-    @property
-    def so_far(self) -> Mapping[str, Any]:
-        """What stands for the record of a stage that has none, or none yet."""
-        return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
-
-    def apply(self, event: Event) -> None:
-        """Add what an event says."""
-        match event:
-            case ReadingUsed():
-                self.readings.append(event)
-            case ExpertAnswered():
-                self.answers.append(ReadingUsed(reading=event.reading))
-            case Moved():
-                self.driven += event.cost.seconds
-                self.metres += event.cost.metres
-            case PlaceBlocked() if self.plan is not None:
-                if event.location == self.plan.waypoint:
-                    self.blocked = event.why
-
-
 def replay(data: RunData) -> Reconstruction:
-    """Tell the readings of the journal again.
+    """Return the steps of a run by its journal and records.
 
     Cost: a prediction of all n places for each step with a map.
 
@@ -236,179 +51,275 @@ def replay(data: RunData) -> Reconstruction:
         RunError: an event of the journal that cannot be used.
     """
     events = tuple(parse_events(data.events))
-    by_stage = any(isinstance(event, DecisionTaken) for event in events)
-    chunks = list(chunks_of(events))
-    shown = _shown(len(chunks), data.topology.n)
-    by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
-    again = _Again(data)
-    prior = masses(again.belief, again.belief.prior_weights)
-    prior_kernels = kernel_masses(again.belief, again.belief.prior_weights)
-    steps = []
-    for index, chunk in enumerate(chunks):
-        record: Mapping[str, Any] = {}
-        if by_stage and index and chunk.plan is not None and chunk.plan.waypoints:
-            record = by_number.get(chunk.number, chunk.so_far)
-        steps.append(again.step(chunk, record, with_map=index in shown))
-    return Reconstruction(
-        by_stage=by_stage,
-        steps=tuple(steps),
-        shown=tuple(sorted(shown)),
-        mean=np.array(again.means),
-        std=np.array(again.stds),
-        truth=np.array(again.truths) if again.truths else None,
-        belief=again.belief,
-        prior=prior,
-        prior_kernels=prior_kernels,
-        unused=again.unused,
-    )
+    steps = 1 + sum(isinstance(event, DecisionTaken | ReturnBegun) for event in events)
+    most = max(2, min(steps, VALUES // max(data.topology.n, 1)))
+    shown = np.linspace(0, steps - 1, most).round().astype(int).tolist()
+    growing = GrowingReconstruction(data, shown=shown if steps > 1 else None)
+    growing.records(data.records)
+    growing.take(events)
+    return growing.now()
 
 
-class _Again:
-    """A belief that is told the readings again, and the maps taken of it on the way."""
+@dataclass
+class GrowingStep:
+    """What is kept of a step: what happened, and the belief after it.
 
-    def __init__(self, data: RunData) -> None:
+    Args:
+        chunk: what happened.
+        expected: place -> mean and standard deviation of its next reading, before the step.
+        used: (place, value) of the readings of the step, in order.
+        length_scales, kernels: belief over them.
+        observed: number of places with a reading.
+        promised: error of the map that the belief promises; None = none.
+        scores: of the map, all None without a truth.
+        mean, std, truth: (n,) maps; None where this step has none.
+        version: which look at the belief of the run it is of.
+    """
+
+    chunk: StepEvents
+    expected: dict[int, tuple[float, float]] = field(default_factory=dict)
+    used: list[tuple[int, float]] = field(default_factory=list)
+    length_scales: Mapping[tuple[float, ...], float] = field(default_factory=dict)
+    kernels: Mapping[str, float] = field(default_factory=dict)
+    observed: int = 0
+    promised: float | None = None
+    scores: Mapping[str, Any] = field(default_factory=lambda: NO_SCORES)
+    mean: FloatArray | None = None
+    std: FloatArray | None = None
+    truth: FloatArray | None = None
+    version: int = 0
+
+
+class GrowingReconstruction:
+    """The steps of a run so far.
+
+    Args:
+        data: the run, whose events are ignored; `take` is given them.
+        most: values of a map kept over all steps; beyond, every other step loses its map.
+        shown: numbers of the steps, from 0 on, that get a map; None = all.
+    """
+
+    def __init__(
+        self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
+    ) -> None:
+        self.data = data
+        """May be replaced by the same run with newer records, summary and truth."""
         self.belief = data.fresh_belief()
-        self.means: list[FloatArray] = []
-        self.stds: list[FloatArray] = []
-        self.truths: list[FloatArray] = []
+        self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
+        """One a step; the last is open."""
+        self.by_stage = False
         self.unused = 0
-        self._topology, self._truth = data.topology, data.truth
-        self._scorer = None if data.truth is None else Scorer(data.truth, data.sensor)
-        self._seconds = 0.0
-        self._metres: dict[str, float] = {}
-        """Driven by each probe."""
+        self.looks = 0
+        """How often the belief was looked at again."""
         self._teller = JournalTeller(self.belief, data.topology)
+        self._prior = masses(self.belief, self.belief.prior_weights)
+        self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
+        self._records: dict[int, Mapping[str, Any]] = {}
+        self._changed = True
+        """The open step knows less than the belief does."""
+        self._last: int | None = None
+        """Where the last decision led."""
+        self._size = 1
+        """Readings of a group, where nothing is decided."""
+        self._count = 0
+        self._stamp_ns: int | None = None
+        """Of the last reading."""
+        most = VALUES if most is None else most
+        self._most = max(2, most // max(data.topology.n, 1))
+        self._shown = None if shown is None else set(shown)
+        mission = data.config.get("mission")
+        self._follows = isinstance(mission, Mapping) and mission.get("follow") == "probe"
+        self._seconds = 0.0
 
-    def step(self, chunk: StepEvents, record: Mapping[str, Any], *, with_map: bool) -> ReportStep:
-        went = record.get("went")
-        expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
-        used = list(self._teller.tell(chunk.readings))
-        told = list(self._teller.tell(chunk.answers, expert=True))
-        self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
-        self._seconds = number_of(record.get("driven_seconds"), self._seconds + chunk.driven)
-        probe = str(record.get("probe") or "")
-        planned = self._metres.get(probe, 0.0) + chunk.metres
-        self._metres[probe] = number_of(record.get("driven_metres"), planned)
-        lacks = self._scorer is not None and not (
-            record.get("rmspe") is not None and all(key in record for key in SCORES)
-        )
-        scores: Mapping[str, Any] = NO_SCORES
-        promise: Promise | None = None
+    # -- telling -------------------------------------------------------------------------------
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take in events, in their order."""
+        for event in events:
+            if isinstance(event, DecisionTaken | ReturnBegun):
+                self._decide(event)
+            else:
+                if not self.by_stage and isinstance(event, ReadingUsed):
+                    self._group(event)
+                self._apply(event)
+
+    def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
+        """Take in records of stages; `again`: those before were written again."""
+        if again:
+            self._records.clear()
+        self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
+
+    def _apply(self, event: Event) -> None:
+        part = self.parts[-1]
+        before = len(part.chunk.readings), len(part.chunk.answers)
+        part.chunk.apply(event)
+        if isinstance(event, ReadingUsed | ExpertAnswered):
+            readings = part.chunk.readings[before[0] :]
+            answers = part.chunk.answers[before[1] :]
+            used = list(self._teller.tell(readings))
+            told = list(self._teller.tell(answers, expert=True))
+            part.used += used
+            self.unused += len(readings) + len(answers) - len(used) - len(told)
+            part.chunk.readings, part.chunk.answers = [], []  # told; nobody asks for them again
+            self._changed = True
+
+    def _decide(self, event: DecisionTaken | ReturnBegun) -> None:
+        if not self.by_stage:
+            self._merge_all()
+            self.by_stage = True
+        self._look()
+        before = self.parts[-1].chunk.number
+        number = event.stage if isinstance(event, DecisionTaken) else before + 1
+        at = self._last if event.at is None else event.at
+        self._begin(StepEvents(number, event.plan, at, probe=event.probe))
+        self._last = event.plan.waypoint
+        if event.plan.waypoint is not None:
+            went = self._record(self.parts[-1]).get("went")
+            places = {event.plan.waypoint, went if isinstance(went, int) else event.plan.waypoint}
+            self.parts[-1].expected = self._expected(sorted(places))
+
+    def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
+        """Return what is expected of a reading at places; anywhere, where the probe is free."""
+        anywhere = self._follows and self._shown is None  # else the records say where it went
+        places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
+        mean, variance = self.belief.predict(places, noisy=True)
+        found = zip(places.tolist(), mean.tolist(), np.sqrt(variance).tolist(), strict=True)
+        return {p: (m, s) for p, m, s in found}
+
+    def _group(self, event: ReadingUsed) -> None:
+        """Begin another group of readings where the last one is full."""
+        stamp = event.reading.stamp_ns
+        if self._count % self._size == 0:
+            self._look()
+            self._begin(StepEvents(self._count))
+            if len(self.parts) > 2 * GROUPS + 1:  # before any and the open one are not merged
+                self._merge_pairs()
+        self._count += 1
+        chunk = self.parts[-1].chunk
+        chunk.number = self._count
+        chunk.driven += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
+        self._stamp_ns = stamp
+
+    def _merge_pairs(self) -> None:
+        """Make one of each two full groups; the open one stays."""
+        first, *full, still_open = self.parts
+        self.parts = [first]
+        for a, b in zip(full[::2], full[1::2], strict=True):
+            self.parts.append(_merged(a, b))
+        self.parts.append(still_open)
+        self._size *= 2
+
+    def _merge_all(self) -> None:
+        """Make one step of all readings before the first decision."""
+        whole = self.parts[0]
+        for part in self.parts[1:]:
+            whole = _merged(whole, part)
+        whole.chunk.number = 0
+        self.parts = [whole]
+
+    def _begin(self, chunk: StepEvents) -> None:
+        self.parts.append(GrowingStep(chunk))
+        self._changed = True
+        with_map = [part for part in self.parts if part.mean is not None]
+        if len(with_map) > self._most:
+            for part in with_map[1:-1:2]:
+                part.mean = part.std = part.truth = None
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Keep of the open step what the belief says now."""
+        if not self._changed:
+            return
+        self._changed = False
+        part, belief, data = self.parts[-1], self.belief, self.data
+        part.length_scales = masses(belief, belief.weights)
+        part.kernels = kernel_masses(belief, belief.weights)
+        part.observed = int(belief.observed.sum())
+        record = self._record(part)
+        with_map = self._shown is None or len(self.parts) - 1 in self._shown
+        lacks = data.truth is not None and not all(key in record for key in SCORES)
         if with_map or lacks:
-            found = self.belief.mixture()
-            promise = self.belief.promise(self._topology.weights, found)
-            at = number_of(record.get("truth_seconds"), self._seconds)
-            if self._scorer is not None and lacks:
-                scores = self._scorer.of(self.belief, at, found)
+            found = belief.mixture()
+            promise = belief.promise(data.topology.weights, found)
+            part.promised = None if promise is None else promise.error
+            at = number_of(record.get("truth_seconds"), self._seconds + part.chunk.driven)
+            if data.truth is not None and lacks:
+                part.scores = Scorer(data.truth, data.sensor).of(belief, at, found)
             if with_map:
                 mean, variance = found.moments()
-                self.means.append(mean)
-                self.stds.append(np.sqrt(variance))
-                if self._truth is not None and (self._truth.changes or not self.truths):
-                    self.truths.append(self._truth.at(at))
+                part.mean, part.std = mean, np.sqrt(variance)
+                part.truth = None if data.truth is None else data.truth.at(at)
+        self.looks += 1
+        part.version = self.looks
+
+    def _record(self, part: GrowingStep) -> Mapping[str, Any]:
+        """Return the record of a step; {} where it has none."""
+        chunk = part.chunk
+        if chunk.plan is None or not chunk.plan.waypoints:
+            return {}
+        return self._records.get(chunk.number, chunk.so_far)
+
+    def now(self) -> Reconstruction:
+        """Return all steps as they are known now."""
+        self._look()
+        steps, seconds = [], 0.0
+        metres: dict[str, float] = {}
+        for part in self.parts:
+            self._seconds = seconds  # before the open step, in the end
+            record = self._record(part)
+            step = self._step(part, record, seconds, metres)
+            seconds = step.seconds
+            steps.append(step)
+        shown = [i for i, part in enumerate(self.parts) if part.mean is not None]
+        maps = [self.parts[i] for i in shown]
+        truths = [part.truth for part in maps if part.truth is not None]
+        if self.data.truth is not None and not self.data.truth.changes:
+            truths = truths[:1]
+        return Reconstruction(
+            by_stage=self.by_stage,
+            steps=tuple(steps),
+            shown=tuple(shown),
+            mean=np.array([part.mean for part in maps]),
+            std=np.array([part.std for part in maps]),
+            truth=np.array(truths) if truths else None,
+            belief=self.belief,
+            prior=self._prior,
+            prior_kernels=self._prior_kernels,
+            unused=self.unused,
+        )
+
+    def _step(
+        self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
+    ) -> ReportStep:
+        """Put a step together; `metres` driven by each probe are added to."""
+        chunk = part.chunk
+        driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
+        probe = str(record.get("probe") or "")
+        planned = metres.get(probe, 0.0) + chunk.metres
+        metres[probe] = number_of(record.get("driven_metres"), planned)
+        went = record.get("went")
+        place = went if isinstance(went, int) else chunk.plan.waypoint if chunk.plan else None
         return ReportStep(
             number=chunk.number,
-            seconds=self._seconds,
-            metres=sum(self._metres.values()),
+            seconds=number_of(record.get("driven_seconds"), seconds + driven),
+            metres=sum(metres.values()),
             plan=chunk.plan,
             at=chunk.at,
             record=record,
-            readings=gathered(used),
-            expected=expected,
-            masses=masses(self.belief, self.belief.weights),
-            kernels=kernel_masses(self.belief, self.belief.weights),
-            observed=int(self.belief.observed.sum()),
-            scores={key: number_of(record.get(key), scores[key]) for key in SCORES},
-            promised=number_of(
-                record.get("promised_error"), None if promise is None else promise.error
-            ),
+            readings=gathered(part.used),
+            expected=None if place is None else part.expected.get(place),
+            masses=part.length_scales,
+            kernels=part.kernels,
+            observed=part.observed,
+            scores={key: number_of(record.get(key), part.scores[key]) for key in SCORES},
+            promised=number_of(record.get("promised_error"), part.promised),
         )
 
-    def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:
-        """Return mean and standard deviation of a reading, before it is taken.
 
-        At a plan's place, or where the probe went instead.
-        """
-        if plan is None or plan.waypoint is None:
-            return None
-        place = plan.waypoint if went is None else went
-        mean, variance = self.belief.predict(np.array([place]), noisy=True)
-        return float(mean[0]), float(np.sqrt(variance[0]))
-
-
-def chunks_of(events: Sequence[Event]) -> Iterator[StepEvents]:
-    """Yield what happened between two steps: stages, or groups of readings where none is."""
-    by_stage = any(isinstance(event, DecisionTaken) for event in events)
-    return _stages(events) if by_stage else _groups(events)
-
-
-def _stages(events: Sequence[Event]) -> Iterator[StepEvents]:
-    """Yield what was before the first decision, then each decision with what came of it.
-
-    The way to the end place is one of them, and mostly the last.
-    """
-    chunk = StepEvents(0)
-    last: int | None = None
-    for event in events:
-        if isinstance(event, DecisionTaken | ReturnBegun):
-            yield chunk
-            number = event.stage if isinstance(event, DecisionTaken) else chunk.number + 1
-            at = last if event.at is None else event.at
-            chunk = StepEvents(number, event.plan, at, probe=event.probe)
-            last = event.plan.waypoint
-        else:
-            chunk.apply(event)
-    yield chunk
-
-
-def _groups(events: Sequence[Event]) -> Iterator[StepEvents]:
-    """Yield the beginning, then groups of about equally many readings."""
-    told = [event for event in events if isinstance(event, ReadingUsed)]
-    yield StepEvents(0)
-    ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
-    for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        before = told[first - 1] if first else told[0]
-        elapsed = 1e-9 * (told[end - 1].reading.stamp_ns - before.reading.stamp_ns)
-        yield StepEvents(end, readings=told[first:end], driven=max(elapsed, 0.0))
-
-
-def _shown(steps: int, n: int) -> set[int]:
-    """Return the steps that get a map: all, or evenly spread ones, with the first and the last."""
-    most = max(2, min(steps, VALUES // max(n, 1)))
-    return set(np.linspace(0, steps - 1, most).round().astype(int).tolist())
-
-
-def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up.
-
-    Those under which no place tells of another have none.
-    """
-    total: dict[tuple[float, ...], float] = {}
-    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
-        if candidate.kernel == NONE:
-            continue
-        key = tuple(candidate.length_scales)
-        total[key] = total.get(key, 0.0) + weight
-    return total
-
-
-def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
-    """Return weights (L,) by kernel; {} where all candidates have the same."""
-    total: dict[str, float] = {}
-    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
-        total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight
-    return {} if set(total) == {""} else total
-
-
-def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
-    """Return (place, mean, count) of (place, value), in the order in which the places came."""
-    by_place: dict[int, list[float]] = {}
-    for place, value in used:
-        by_place.setdefault(place, []).append(value)
-    return tuple((p, float(np.mean(values)), len(values)) for p, values in by_place.items())
-
-
-def number_of(value: Any, default: Any = None) -> Any:
-    """Return a finite number of a record, or the default."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and np.isfinite(value) else default
+def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
+    """Return the second of two parts with what happened in the first as well."""
+    second.used = first.used + second.used
+    second.chunk.driven += first.chunk.driven
+    second.chunk.metres += first.chunk.metres
+    return second

@@ -8,9 +8,14 @@ from pathlib import Path
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import FieldMap
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import DecisionTaken
-from gp_active_sensing.report.reconstruction import JournalTeller, chunks_of
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    ExpertAnswered,
+    ReadingUsed,
+    ReturnBegun,
+)
 from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.report.steps import JournalTeller
 
 __all__ = ["map_of", "map_of_run"]
 
@@ -39,13 +44,19 @@ def map_of(data: RunData, stage: int | None = None) -> FieldMap:
         _check(data.path, stage, max(numbers, default=0))
     belief = data.fresh_belief()
     teller = JournalTeller(belief, data.topology)
-    told = used = 0
-    for chunk in chunks_of(events):
-        if stage is not None and chunk.number > stage:
-            break
-        told += len(chunk.readings) + len(chunk.answers)
-        used += sum(1 for _ in teller.tell(chunk.readings))
-        used += sum(1 for _ in teller.tell(chunk.answers, expert=True))
+    told = used = number = 0
+    for event in events:
+        if isinstance(event, DecisionTaken | ReturnBegun):
+            number = event.stage if isinstance(event, DecisionTaken) else number + 1
+            if stage is not None and number > stage:
+                break
+        elif isinstance(event, ReadingUsed | ExpertAnswered):
+            expert = isinstance(event, ExpertAnswered)
+            reading = (
+                event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)
+            )
+            told += 1
+            used += len(list(teller.tell([reading], expert=expert)))
     if told > used:
         logger.warning(
             "%s: %d of %d readings could not be used (not finite, out of range, or off the map)",

@@ -17,7 +17,7 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 
-__all__ = ["GrowingTracks", "Track", "poses_of", "tracks_of"]
+__all__ = ["GrowingTracks", "Track", "poses_of"]
 
 MOST = 4000
 """Points of all tracks together."""
@@ -38,50 +38,6 @@ class Track:
     probe: str
     points: list[tuple[float, float]] = field(default_factory=list)
     upto: list[int] = field(default_factory=list)
-
-
-def tracks_of(events: Sequence[Event], ends: Sequence[int] | None, extent: float) -> list[Track]:
-    """Return the ways that the poses of a journal give; the nodes write one a second at least.
-
-    Args:
-        events: of the journal, in order.
-        ends: number of readings at the end of each step; None = a step is a decision.
-        extent: of the map [m].
-    """
-    poses = sum(1 for event in events for _ in poses_of(event))
-    fine = extent * _FINE * max(1.0, poses / MOST)
-    tracks: dict[str, Track] = {}
-    newest: dict[str, int] = {}
-    steps = readings = 0
-
-    def close() -> None:
-        for track in tracks.values():
-            track.upto += [len(track.points)] * (steps - len(track.upto))
-
-    def close_read() -> None:
-        nonlocal steps
-        while ends is not None and steps < len(ends) and ends[steps] <= readings:
-            steps += 1
-            close()
-
-    close_read()
-    for event in events:
-        if ends is None and isinstance(event, DecisionTaken | ReturnBegun):
-            steps += 1
-            close()
-        for probe, stamp_ns, x, y in poses_of(event):
-            if stamp_ns <= newest.get(probe, -1) or not (math.isfinite(x) and math.isfinite(y)):
-                continue
-            newest[probe] = stamp_ns
-            track = tracks.setdefault(probe, Track(probe, [], [0] * steps))
-            if not track.points or math.dist(track.points[-1], (x, y)) > fine:
-                track.points.append((x, y))
-        if isinstance(event, ReadingUsed):
-            readings += 1
-            close_read()
-    steps = steps + 1 if ends is None else len(ends)
-    close()
-    return [track for track in tracks.values() if len(track.points) > 1]
 
 
 class GrowingTracks:

@@ -25,7 +25,7 @@ from gp_active_sensing.records.run_directory import (
     RunDirectory,
 )
 from gp_active_sensing.report.facts import Tally
-from gp_active_sensing.report.growing import GrowingReconstruction
+from gp_active_sensing.report.reconstruction import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.web.mission_state import MissionState

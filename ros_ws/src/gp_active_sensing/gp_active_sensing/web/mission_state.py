@@ -25,7 +25,7 @@ from gp_active_sensing.records.events import (
     StatusNoted,
     Whereabouts,
 )
-from gp_active_sensing.report.reconstruction import Reconstruction
+from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget
 from gp_active_sensing.util.wording import brief, distance

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gp_active_sensing.report.facts import headline
-from gp_active_sensing.report.growing import GrowingStep
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
 from gp_active_sensing.report.payload import (
     describe,
@@ -23,8 +22,9 @@ from gp_active_sensing.report.payload import (
     quality_of,
     ranges_of,
 )
-from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep, number_of
+from gp_active_sensing.report.reconstruction import GrowingStep
 from gp_active_sensing.report.source import RunData
+from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.board import as_text
 from gp_active_sensing.web.follow import Followed, RunFollower
@@ -217,10 +217,7 @@ def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> 
 
 def _tracks(found: Followed, done: Reconstruction) -> list[dict[str, Any]]:
     """Return where the robots drove."""
-    if found.tracks is None:
-        return []
-    steps = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
-    return pack_tracks(found.tracks.tracks(steps, by_stage=done.by_stage))
+    return [] if found.tracks is None else pack_tracks(found.tracks, done)
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.report.reconstruction import JournalTeller
+from gp_active_sensing.report.steps import JournalTeller
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
 from tests.replay.bags import header, message, write_bag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from gp_active_sensing.report.georeference import POWERS, georeference
 from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.track import tracks_of
+from gp_active_sensing.report.track import GrowingTracks, Track
 from gp_active_sensing.topology.generated import make_grid
 from gp_active_sensing.types import Reading
 from tests.unit.report.runs import HOSTILE, data_of, plan, record
@@ -141,6 +142,15 @@ def test_few_places_say_nothing() -> None:
     assert calibration_of(belief_on(BeliefConfig(), make_grid(3, 3))) is None
 
 
+def tracks_of(
+    events: Sequence[Event], extent: float, ends: Sequence[int], *, by_stage: bool = True
+) -> list[Track]:
+    growing = GrowingTracks(extent)
+    for event in events:
+        growing.take(event)
+    return growing.tracks(ends, by_stage=by_stage)
+
+
 def test_the_track_is_that_of_the_poses() -> None:
     events = [
         status(0.0, 0.0, 0.0),
@@ -153,17 +163,17 @@ def test_the_track_is_that_of_the_poses() -> None:
         status(4.0, float("nan"), 0.0),
         status(5.0, 9.0, 9.0),
     ]
-    [track] = tracks_of(events, None, 100.0)
+    [track] = tracks_of(events, 100.0, [0, 1, 2])
     assert track.points == [(0.0, 0.0), (3.0, 0.5), (4.0, 0.0), (9.0, 9.0)]
     assert track.upto == [1, 3, 4]  # at the ends of the steps 0, 1 and 2
     two = [status(0.0, 0.0, 0.0, "a"), status(1.0, 5.0, 0.0, "b"), status(2.0, 1.0, 0.0, "a"),
            status(3.0, 5.0, 4.0, "b")]  # fmt: skip
-    assert [t.probe for t in tracks_of(two, None, 10.0)] == ["a", "b"]
+    assert [t.probe for t in tracks_of(two, 10.0, [0])] == ["a", "b"]
 
 
 def test_a_long_track_is_thinned() -> None:
     events = [status(i, 0.01 * i, 0.0) for i in range(20_000)]
-    [track] = tracks_of(events, None, 200.0)
+    [track] = tracks_of(events, 200.0, [0])
     assert 50 < len(track.points) < 4000
     assert track.points[0] == (0.0, 0.0)
 
@@ -176,7 +186,7 @@ def test_without_decisions_steps_end_with_their_readings() -> None:
         events.append(
             ReadingUsed(reading=Reading(NOON + (2 * i + 1) * 10**9, 0, 1.0, position=position))
         )
-    [track] = tracks_of(events, [0, 2, 4, 6], 10.0)
+    [track] = tracks_of(events, 10.0, [0, 2, 4, 6], by_stage=False)
     assert track.upto == [0, 4, 8, 12]
 
 

@@ -143,11 +143,11 @@ def test_a_replayed_bag_goes_by_readings(tmp_path: Path) -> None:
 
 def test_many_readings_are_gathered(tmp_path: Path) -> None:
     found = replay(load_run(bag_run(tmp_path / "run", 1003)))
-    assert len(found.steps) == steps.GROUPS + 1
+    assert steps.GROUPS < len(found.steps) <= 2 * steps.GROUPS + 1
     assert found.steps[-1].number == 1003
     assert sum(count for step in found.steps for _, _, count in step.readings) == 1003
     sizes = np.diff([step.number for step in found.steps])
-    assert set(sizes.tolist()) == {5, 6}
+    assert set(sizes[:-1].tolist()) == {4}
 
 
 def test_a_big_map_keeps_some_maps_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

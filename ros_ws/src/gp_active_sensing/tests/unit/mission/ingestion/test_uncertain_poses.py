@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed
-from gp_active_sensing.report.reconstruction import JournalTeller
+from gp_active_sensing.report.steps import JournalTeller
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
