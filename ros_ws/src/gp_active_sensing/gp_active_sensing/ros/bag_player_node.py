@@ -3,8 +3,8 @@
 ROS parameters: see `BagPlayerConfig`. Publishes every topic of the bag (raw, whatever its type;
 remap them as usual) and ``/clock``. Subscribes ``/diagnostics``, where ``active_sensing`` says what
 it has taken in: that paces a bag played as fast as possible, and tells when all of it has arrived.
-Its journal says the same at once, so that a decision costs the computing and no more.
-After the last message it can call a service, so that the listener knows that this was all.
+The journal of the node ``listener`` says the same at once, so that a decision costs the computing
+and no more; after the last message its service ``~/finish`` is called.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -38,6 +38,8 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 __all__ = ["BagPlayer", "main"]
 
 CLOCK_TOPIC = "/clock"
+AHEAD = 2000
+"""Most messages sent and not yet reported as taken in, where the bag's own speed does not pace."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
@@ -70,16 +72,14 @@ class BagPlayer(GuardedNode):
         self._topics = self._chosen()
         self._publishers_of = self._make_publishers()
         self._watched = self._watched_topics()
-        self._clock_publisher = (
-            self.create_publisher(ClockMessage, CLOCK_TOPIC, 10) if self.settings.clock else None
-        )
+        self._clock_publisher = self.create_publisher(ClockMessage, CLOCK_TOPIC, 10)
         self._taken_in = 0
         self._taken_in_at: float | None = None
         self._used = 0
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        if self.settings.journal:
+        if listener := self.settings.listener:
             profile = qos.reliable(1000)
-            self.create_subscription(String, self.settings.journal, self._on_journal, profile)
+            self.create_subscription(String, f"{listener}/journal", self._on_journal, profile)
         self._messages: Iterator[BagMessage] = self._bag.messages({t.name for t in self._topics})
         self._next: BagMessage | None = None
         self._began = time.monotonic()
@@ -98,22 +98,20 @@ class BagPlayer(GuardedNode):
     # -- preparation ---------------------------------------------------------------------------
 
     def _chosen(self) -> list[BagTopic]:
-        names = {topic.name for topic in self._bag.topics}
-        wanted = {self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics}
-        awaited = {self.resolve_topic_name(n, only_expand=True) for n in self.settings.wait_for}
-        missing = sorted(wanted - names - awaited)  # of these more is said later
-        if missing:
-            msg = f"topics: {', '.join(missing)} not in bag {self._bag.path}, {self._contents()}"
-            raise ConfigError(msg)
+        wanted = set(self._wanted())
         chosen = []
         for topic in self._bag.topics:
             if wanted and topic.name not in wanted:
                 continue
-            if topic.name == CLOCK_TOPIC and self.settings.clock:
+            if topic.name == CLOCK_TOPIC:
                 self._leave_out(topic, "the bag's stamps make the clock instead")
             else:
                 chosen.append(topic)
         return chosen
+
+    def _wanted(self) -> list[str]:
+        names = self.settings.topics
+        return [self.resolve_topic_name(name, only_expand=True) for name in names]
 
     def _say_loss(self) -> None:
         loss = self._bag.loss
@@ -136,7 +134,7 @@ class BagPlayer(GuardedNode):
                     find_message_type(topic.type),
                     topic.name,
                     # Every subscriber accepts it; latched where the recorded one was.
-                    qos.reliable(max(1000, self.settings.ahead), latched=topic.latched),
+                    qos.reliable(AHEAD, latched=topic.latched),
                 )
             except (ConfigError, MissingDependencyError) as error:
                 self._topics.remove(topic)
@@ -149,12 +147,11 @@ class BagPlayer(GuardedNode):
 
     def _watched_topics(self) -> list[str]:
         """Return the topics that must have a subscriber; they must be in the bag, too."""
-        names = self.settings.wait_for
-        watched = [self.resolve_topic_name(name, only_expand=True) for name in names]
+        watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:
             msg = (
-                f"wait_for: {', '.join(absent)} cannot be played from bag {self._bag.path}, "
+                f"topics: {', '.join(absent)} cannot be played from bag {self._bag.path}, "
                 f"{self._contents()}; with the launch file, say which topics of the bag are meant: "
                 "reading_topic:=… pose_topic:=…"
             )
@@ -216,7 +213,7 @@ class BagPlayer(GuardedNode):
         rate = self.settings.rate
         if rate > 0.0:
             return (now - self._began) * rate * 1e9 >= message.stamp_ns - self._first_ns
-        if self._outstanding() < self.settings.ahead:
+        if self._outstanding() < AHEAD:
             return True
         if self._taken_in_at is None and now - self._began > _PATIENCE:
             msg = (
@@ -239,13 +236,13 @@ class BagPlayer(GuardedNode):
     def _tell_time(self, stamp_ns: int) -> None:
         """Publish the bag's time, unless it has hardly gone on; it never goes back."""
         last = self._clock_ns
-        if self._clock_publisher is None or (last is not None and stamp_ns - last < _CLOCK_STEP_NS):
+        if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
         self._clock_ns = stamp_ns
         self._say_clock(time.monotonic())
 
     def _say_clock(self, now: float) -> None:
-        if self._clock_publisher is not None and self._clock_ns is not None:
+        if self._clock_ns is not None:
             self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
             self._clock_said = now
 
@@ -294,7 +291,7 @@ class BagPlayer(GuardedNode):
         else:
             quiet = now - max(self._began, self._taken_in_at)
             # With its journal and a service to end it, nothing has to be guessed.
-            settled = _SETTLE_UNREPORTED if self._used and self.settings.finish else _SETTLE
+            settled = _SETTLE_UNREPORTED if self._used else _SETTLE
             if quiet < (settled if self._outstanding() <= 0 else _PATIENCE):
                 return
             if self._outstanding() > 0:
@@ -306,10 +303,10 @@ class BagPlayer(GuardedNode):
 
     def _say_finished(self, now: float) -> None:
         """Tell the listener that this was all; its answer ends this node."""
-        if not self.settings.finish:
+        if not self.settings.listener:
             self.end(0)
             return
-        client = self.create_client(Trigger, self.settings.finish)
+        client = self.create_client(Trigger, f"{self.settings.listener}/finish")
         if not client.service_is_ready():
             self.get_logger().error(f"service {client.srv_name} is not there to be called")
             self.end(FAILED)
@@ -321,12 +318,12 @@ class BagPlayer(GuardedNode):
     def _on_finished(self, future: Any) -> None:
         answer = future.result()
         if not answer.success:
-            self.get_logger().error(f"service {self.settings.finish}: {answer.message}")
+            self.get_logger().error(f"the service finish: {answer.message}")
         self.end(0 if answer.success else FAILED)
 
     def _await_finish(self, now: float) -> None:
         if now - self._began > _FINISH_PATIENCE:
-            msg = f"service {self.settings.finish} did not answer in {_FINISH_PATIENCE:g} s"
+            msg = f"the service finish did not answer in {_FINISH_PATIENCE:g} s"
             raise ReplayError(msg)
 
     def _report(self) -> None:

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from gp_active_sensing.config import from_mapping, param, param_of
 from gp_active_sensing.errors import (
@@ -55,16 +55,6 @@ LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 _POSE_TYPES = next(
     param_of(field).choices for field in dataclasses.fields(PoseConfig) if field.name == "type"
 )
-_REMOVED = {
-    "map_topic": "~/map",
-    "field_topic": "~/field",
-    "plan_topic": "~/plan",
-    "probes_topic": "~/probes",
-    "belief_topic": "~/length_scale_belief",
-    "query_topic": "expert/query",
-    "answer_topic": "expert/answer",
-}
-"""Removed arguments, and the topics that they renamed."""
 
 
 def _shipped(kind: str, *ends: str) -> str:
@@ -123,6 +113,19 @@ class Arguments:
 
     None leaves the matter to the parameter file.
     """
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        argument: f"was removed; a launch file of your own can SetRemap({topic!r}, …)"
+        for argument, topic in (
+            ("map_topic", "~/map"),
+            ("field_topic", "~/field"),
+            ("plan_topic", "~/plan"),
+            ("probes_topic", "~/probes"),
+            ("belief_topic", "~/length_scale_belief"),
+            ("query_topic", "expert/query"),
+            ("answer_topic", "expert/answer"),
+        )
+    }
 
     policy: str | None = param(None, help="how the next place is chosen", choices=policies.names())
     budget: int | None = param(None, help="number of places to observe")
@@ -434,16 +437,13 @@ class Replay(SensorArguments):
             "mission.begin": self.decisions,
             "use_sim_time": True,
         }
-        # Not what the node publishes itself, of which a recorded mission is full.
-        played = [self.topic_of("reading"), self.topic_of("pose")]
         player = {
             "bag": self.bag,
             "rate": self.rate,
             "salvage": self.salvage,
-            "topics": played,
-            "wait_for": played,
-            "journal": "active_sensing/journal",
-            "finish": "active_sensing/finish",
+            # Not what the node publishes itself, of which a recorded mission is full.
+            "topics": [self.topic_of("reading"), self.topic_of("pose")],
+            "listener": "active_sensing",
         }
         return [
             self.node("active_sensing", parameters),
@@ -535,20 +535,12 @@ def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = Fa
     Raises:
         ConfigError: with every argument that is unknown, removed or has a wrong value.
     """
-    if gone := [name for name in texts if name in _REMOVED]:
-        raise ConfigError(
-            [
-                f"{name}: was removed; rename the topic in a launch file of your own: "
-                f"SetRemap({_REMOVED[name]!r}, …) before IncludeLaunchDescription"
-                for name in gone
-            ],
-            source="launch",
-        )
     hints = typing.get_type_hints(kind)
     given: dict[str, Any] = {}
     for name, text in texts.items():
         hint = hints.get(name)
-        if (hint is None and not strict) or (hint is str and not text):
+        foreign = name not in hints and name not in kind.REMOVED and not strict
+        if foreign or (hint is str and not text):
             continue  # of another launch file; or required and not given
         given[name] = text or None
         if text and str not in (hint, *typing.get_args(hint)):

@@ -73,7 +73,6 @@ class LivePageNode(GuardedNode):
             host=settings.host,
             port=settings.port,
             private=settings.private,
-            viewers=settings.viewers,
             names=settings.allow_hosts,
         )
         self.server = make_server(self._path, watch, self._command)

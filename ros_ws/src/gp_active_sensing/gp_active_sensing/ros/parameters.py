@@ -19,11 +19,10 @@ Nothing raises while parameters are declared: wrong values are kept and reported
 from __future__ import annotations
 
 import array
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
@@ -45,17 +44,14 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class SimulatedReadingConfig:
-    """The messages the simulator publishes on topic ``reading``."""
-
-    type: str = param("sensor_msgs/msg/Temperature", help="message type; it needs a header")
-    field: str = param("temperature", help="path of the value in the message")
-    variance_field: str = param("variance", help="path of the noise variance; empty = none")
-
-
-@dataclass(frozen=True)
 class SimulatorConfig:
     """Parameters of the node ``simulator``."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "pose_rate": "was removed and fixed at 10 Hz of simulated time",
+        "max_rate": "was removed and fixed at 100 Hz of real time",
+        "reading": "was removed; readings are sensor_msgs/msg/Temperature",
+    }
 
     scenario: str = param(help="name or path of the scenario to play")
     seed: int | None = param(None, help="instead of the scenario's own seed", low=0)
@@ -80,23 +76,11 @@ class SimulatorConfig:
         "drive on to their last waypoint; may be changed at any time",
     )
     speed_factor: float = param(1.0, help="simulated seconds per second", above=0.0, high=1000.0)
-    pose_rate: float = param(
-        10.0, help="poses per simulated second", unit="Hz", above=0.0, high=1000.0
-    )
-    max_rate: float = param(
-        100.0,
-        help="most steps of the simulation per second of real time; a faster speed_factor makes "
-        "the steps longer, not more",
-        unit="Hz",
-        above=0.0,
-        high=1000.0,
-    )
     keep: bool = param(
         False,
         help="keep the last 1000 readings and poses of each probe for a node that is started again "
         "and asks for them (reading.catch_up, pose.catch_up)",
     )
-    reading: SimulatedReadingConfig = dataclasses.field(default_factory=SimulatedReadingConfig)
     exit_at_end: bool = param(
         True,
         help="end the process when /diagnostics says that the mission is over, or when nobody has "
@@ -108,33 +92,37 @@ class SimulatorConfig:
 class BagPlayerConfig:
     """Parameters of the node ``bag_player``."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "wait_for": "was removed; topics are waited for",
+        "clock": "was removed; the bag's time is published on /clock",
+        "ahead": "was removed and fixed at 2000 messages",
+        "journal": "was removed; give listener: active_sensing",
+        "finish": "was removed; give listener: active_sensing",
+    }
+
     bag: str = param(help="rosbag2 folder, .mcap or .db3 file, or the name of a shipped bag")
     salvage: bool = param(False, help="play what can be read of a damaged bag")
     rate: float = param(
         1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
     )
-    topics: tuple[str, ...] = param((), help="topics of the bag to play; empty = all")
-    wait_for: tuple[str, ...] = param(
-        (), help="topics that need a subscriber before the first message; empty = any one"
+    topics: tuple[str, ...] = param(
+        (),
+        help="topics of the bag to play, which need a subscriber before the first message; "
+        "empty = all, and any subscriber will do",
     )
     wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
-    clock: bool = param(True, help="publish the bag's time on /clock (not the recorded one)")
-    ahead: int = param(
-        2000, help="rate 0: most messages sent and not yet reported as taken in", low=1
-    )
-    journal: str = param(
+    listener: str = param(
         "",
-        help="rate 0: topic of the listener's journal, which says at once what it has taken in; "
-        "empty = /diagnostics, every second",
-    )
-    finish: str = param(
-        "", help="service (std_srvs/Trigger) to call when all has been played; empty = none"
+        help="name of the node that takes the messages in, such as active_sensing: its ~/journal "
+        "paces rate 0 (else /diagnostics, every second), and its ~/finish is called at the end",
     )
 
 
 @dataclass(frozen=True)
 class LivePageConfig:
     """Parameters of the node ``live_page``."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"viewers": "was removed and fixed at 50"}
 
     node: str = param("active_sensing", help="name of the node whose mission is shown")
     run_dir: str = param(
@@ -145,7 +133,6 @@ class LivePageConfig:
     )
     port: int = param(0, help="port; 0 = any that is free, said at the start", low=0, high=65535)
     private: bool = param(False, help="who has not the token may not look either")
-    viewers: int = param(50, help="who may look at the same time, at most", low=1, high=10_000)
     allow_hosts: tuple[str, ...] = param((), help="more host names by which the page is called")
 
 
@@ -199,6 +186,7 @@ class ParameterTree:
         self._root = root
         self._live = frozenset(live)
         self._leaves: dict[str, Leaf] = {}
+        self._sections: Mapping[str, type | None] = {}
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
@@ -226,6 +214,7 @@ class ParameterTree:
             sections: dataclass of each section that is an open mapping in the root (policy).
         """
         self._leaves = {leaf.name: leaf for leaf in leaves_of(self._root, sections)}
+        self._sections = sections
         flat = _flatten(defaults, self._leaves)
         for name, leaf in self._leaves.items():
             if name in self.given:
@@ -317,10 +306,13 @@ class ParameterTree:
             if name in self._leaves:
                 continue
             owner = owner_of(name, besides=self._root)
-            removed = removed_hint(self._root, name)
+            first, _, rest = name.partition(".")
+            section = self._sections.get(first)
+            removed = removed_hint(self._root, name) or (section and removed_hint(section, rest))
             text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
             if in_files.get(name):  # under this node's own name
-                text = f"{name}: belongs to the node {owner}, not to this one" if owner else text
+                if owner and not removed:
+                    text = f"{name}: belongs to the node {owner}, not to this one"
                 self._problems.append(text)
             elif owner:
                 continue

@@ -9,8 +9,8 @@ clock does not wait for anybody: it advances by equal steps, each published afte
 it, so anyone who sees a time has been sent everything before it. Under load it runs slower than
 ``speed_factor``, and skips nothing.
 
-The readings are ``sensor_msgs/msg/Temperature`` unless told otherwise: the smallest standard
-message with a stamp, one value and its variance, whatever the unit of the field is.
+The readings are ``sensor_msgs/msg/Temperature``: the smallest standard message with a stamp, one
+value and its variance, whatever the unit of the field is.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -32,16 +32,16 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Temperature
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.messages.conversions import FieldPath, heading_of
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.messages.conversions import heading_of
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.expert import ExpertServer
 from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
-from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot
 from gp_active_sensing.sim.runner import build_players
@@ -52,6 +52,10 @@ from gp_active_sensing.types import Reading
 __all__ = ["SimulatorNode", "main"]
 
 LIVE = ("silent",)
+POSE_RATE = 10.0
+"""Poses a simulated second."""
+MOST_STEPS = 100.0
+"""Most steps a second of real time; a faster simulation makes the steps longer, not more."""
 ALONE_SECONDS = 40
 """How long nobody may give waypoints any more before the simulator ends, where it is to [s]."""
 
@@ -114,18 +118,6 @@ class SimulatorNode(GuardedNode):
         policy = config.policy_name or None
         scenario = load_scenario(config.scenario, overrides=overrides, policy=policy)
         world = build_world(scenario)
-        kind = find_message_type(config.reading.type)
-        if "header" not in kind.get_fields_and_field_types():
-            msg = f"reading.type: expected a message with a header, got {config.reading.type!r}"
-            raise ConfigError(msg)
-        self._kind = kind
-        types, name = RosTypes(), config.reading.type
-        self._value = FieldPath.parse(config.reading.field, name, types, "reading.field")
-        self._variance = (
-            FieldPath.parse(config.reading.variance_field, name, types, "reading.variance_field")
-            if config.reading.variance_field
-            else None
-        )
         self._config = config
         self._frame = world.topology.frame
         self._names = world.topology.names
@@ -157,7 +149,7 @@ class SimulatorNode(GuardedNode):
         # Nothing is lost while a subscriber is busy, or, when asked, was not there.
         profile = qos.reliable(1000, latched=self._config.keep)
         pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
-        reading = self.create_publisher(self._kind, probe_topic(name, "reading"), profile)
+        reading = self.create_publisher(Temperature, probe_topic(name, "reading"), profile)
         probe = _Simulated(name, player, self.own(pose), self.own(reading))
         self._probes[name] = probe
         topic = probe_topic(name, "next_waypoint")
@@ -187,9 +179,7 @@ class SimulatorNode(GuardedNode):
 
     def activate(self) -> None:
         """Let the time run."""
-        self._seconds = max(
-            1.0 / self._config.pose_rate, self._config.speed_factor / self._config.max_rate
-        )
+        self._seconds = max(1.0 / POSE_RATE, self._config.speed_factor / MOST_STEPS)
         period = self._seconds / self._config.speed_factor
         self._timer = self.own(self.create_timer(period, self._on_step, clock=steady_clock()))
 
@@ -267,20 +257,11 @@ class SimulatorNode(GuardedNode):
                 continue
             probe.pose_out.publish(pose_message(moment, self._frame, probe.body))
             for reading in moment.readings:
-                probe.reading_out.publish(self._reading_message(reading, probe.body))
+                probe.reading_out.publish(reading_message(reading, probe.body))
         if self._expert is not None:
             self._expert.step(stamp_ns)
         if self._probes:
             self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
-
-    def _reading_message(self, reading: Reading, body: str) -> Any:
-        message = self._kind()
-        message.header.frame_id = body
-        message.header.stamp = outputs.time_of(reading.stamp_ns)
-        self._value.write(message, reading.value)
-        if self._variance is not None:
-            self._variance.write(message, reading.noise_variance or 0.0)
-        return message
 
 
 def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
@@ -300,6 +281,14 @@ def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
     message.pose.pose.orientation.z = math.sin(0.5 * heading)
     message.pose.pose.orientation.w = math.cos(0.5 * heading)
     message.twist.twist.linear.x = moment.speed
+    return message
+
+
+def reading_message(reading: Reading, body: str) -> Temperature:
+    """Return a reading of a probe, whose frame is `body`."""
+    message = Temperature(temperature=reading.value, variance=reading.noise_variance or 0.0)
+    message.header.frame_id = body
+    message.header.stamp = outputs.time_of(reading.stamp_ns)
     return message
 
 

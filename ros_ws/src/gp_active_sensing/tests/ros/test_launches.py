@@ -146,7 +146,7 @@ def test_the_file_says_what_no_argument_says(tmp_path: Path) -> None:
     (other,) = processes("probe", params_file=str(path), pose_topic="odom").values()
     assert parameters(other) == {"pose.topic": "odom"}
     player = processes("replay", bag="some", params_file=str(path))["bag_player"]
-    assert parameters(player)["wait_for"] == ["/ctd/temperature", "/odometry/filtered"]
+    assert parameters(player)["topics"] == ["/ctd/temperature", "/odometry/filtered"]
 
 
 def test_several_probes_are_numbered_or_named() -> None:
@@ -175,9 +175,7 @@ def test_the_player_waits_for_the_subscribers_of_what_it_plays() -> None:
         "bag": "drive",
         "salvage": False,
         "topics": ["reading", "/odom"],
-        "wait_for": ["reading", "/odom"],
-        "journal": "active_sensing/journal",
-        "finish": "active_sensing/finish",
+        "listener": "active_sensing",
     }
 
 

@@ -90,7 +90,7 @@ def test_a_key_that_is_nearly_one_of_ours_is_refused(problems: Problems) -> None
         ("bag_player", "salvag", "salvag: unknown parameter. Did you mean 'salvage'?"),
         ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
         ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
-        ("simulator", "reading.feild", "Did you mean 'reading.field'?"),
+        ("simulator", "speed_facter", "Did you mean 'speed_factor'?"),
     ]:
         with case(name, key, said):
             assert said in problems(name, f"/**: {{ros__parameters: {{{key}: 1}}}}\n")
@@ -102,6 +102,9 @@ def test_under_the_node_s_own_name_every_unknown_key_is_refused(problems: Proble
         ("active_sensing", "speed_factor", "speed_factor: belongs to the node simulator, not"),
         ("simulator", "wheel_radius", "wheel_radius: unknown parameter."),
         ("bag_player", "loop", "loop: unknown parameter."),
+        ("bag_player", "ahead", "ahead: was removed and fixed"),
+        ("simulator", "reading.type", "reading.type: was removed; readings are sensor_msgs"),
+        ("active_sensing", "policy.mass", "policy.mass: is removed"),
         ("active_sensing", "budgets", "budgets: unknown parameter."),
     ]:
         with case(name, key, said):
