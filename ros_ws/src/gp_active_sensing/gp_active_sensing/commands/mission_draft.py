@@ -168,15 +168,15 @@ class MissionDraft:
 
         if self.system is None or not self.topics:
             return live_map(topic, None, **self._of_map())
-        from gp_active_sensing.ros import fit
+        from gp_active_sensing.ros import running_system
 
         name = _from_root(topic)
-        if misfit := fit.topic_misfit("map", name, MAP_TYPE, self.topics):
+        if misfit := running_system.topic_misfit("map", name, MAP_TYPE, self.topics):
             self._misfit(misfit)
             return live_map(topic, None, **self._of_map())
         message = self.system.latched(name, MAP_TYPE)
         if message is None:
-            self._misfit(fit.silent_map(name))
+            self._misfit(running_system.silent_map(name))
             return live_map(topic, None, **self._of_map())
         try:
             return live_map(topic, read_grid(message), **self._of_map())
@@ -232,7 +232,7 @@ class MissionDraft:
     def _numbers(self, type: str) -> tuple[list[str], str]:
         if self.system is None:
             return [], ""
-        from gp_active_sensing.messages.fields import number_paths, value_path
+        from gp_active_sensing.messages.conversions import number_paths, value_path
         from gp_active_sensing.ros.to_messages import RosTypes
 
         try:
@@ -248,9 +248,9 @@ class MissionDraft:
         if self.system is None:
             self._need_datum()
             return
-        from gp_active_sensing.ros import fit
+        from gp_active_sensing.ros import running_system
 
-        if misfit := fit.field_misfit(self.reading):
+        if misfit := running_system.field_misfit(self.reading):
             self.misfits.append(misfit)
         if not self.topics:
             self._need_datum()
@@ -262,7 +262,7 @@ class MissionDraft:
         there: dict[str, str] = {}
         named = [(w, name, t) for w, (topic, t) in streams.items() for name in self._names(topic)]
         for what, name, type in named:
-            if problem := fit.topic_misfit(what, name, type, self.topics):
+            if problem := running_system.topic_misfit(what, name, type, self.topics):
                 self.misfits.append(problem)
             elif not (what == "reading" and misfit):
                 there[name] = type
@@ -273,14 +273,14 @@ class MissionDraft:
             if name not in there:
                 continue
             if what == "reading":
-                self.misfits += fit.reading_misfits(self.reading, self.heard[name])
+                self.misfits += running_system.reading_misfits(self.reading, self.heard[name])
             else:
                 self._adopt(self.heard[name])
                 pose = _with(self.pose, datum=self.datum)
-                self.misfits += fit.pose_misfits(
+                self.misfits += running_system.pose_misfits(
                     pose, self.heard[name], self.map.places, self._why_no_transform
                 )
-                if note := fit.roads_note(self.heard[name], self.map.places):
+                if note := running_system.roads_note(self.heard[name], self.map.places):
                     self.told.append(f"note: {note}")
         for kind in ("pose", "reading"):
             topics = [name for what, name, _ in named if what == kind and name in there]
@@ -319,14 +319,16 @@ class MissionDraft:
     def _look_at_waypoints(self) -> None:
         """Say it where nobody hears where to go; that may be started later, and is no misfit."""
         from gp_active_sensing.mission.config import WaypointConfig
-        from gp_active_sensing.ros import fit
+        from gp_active_sensing.ros import running_system
 
         if self.system is None:
             return
         names = self._names(self.given["waypoint"] or WaypointConfig.topic)
         listeners = self.system.listeners(names)
         poses = self._names(self.pose.topic)
-        notes = [fit.waypoint_note(name, listeners, self.topics, poses) for name in names]
+        notes = [
+            running_system.waypoint_note(name, listeners, self.topics, poses) for name in names
+        ]
         self.told += [f"note: {note}" for note in notes if note]
 
     def _tf_misfits(self) -> list[str]:
@@ -340,11 +342,13 @@ class MissionDraft:
 
     def _why_no_transform(self, target: str, source: str) -> str:
         """Return why poses in a frame cannot be had in another one, "" when they can."""
-        from gp_active_sensing.ros import fit
+        from gp_active_sensing.ros import running_system
 
         if self.system is None:
             return ""
-        return fit.tf_problem(self.topics) or self.system.why_no_transform(target, source)
+        return running_system.tf_problem(self.topics) or self.system.why_no_transform(
+            target, source
+        )
 
     def _adopt(self, heard: Heard) -> None:
         """Take frame and origin from what is heard, where nobody says them."""

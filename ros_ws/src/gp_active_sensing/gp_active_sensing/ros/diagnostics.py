@@ -21,11 +21,9 @@ from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.recording import latencies
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros import topic_monitor as streams
-from gp_active_sensing.ros.logs import Throttle
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
+from gp_active_sensing.ros.qos import TopicMonitor, received_at
 from gp_active_sensing.ros.to_messages import type_name
-from gp_active_sensing.ros.topic_monitor import TopicMonitor, received_at
 from gp_active_sensing.types import Budget
 from gp_active_sensing.util.wording import shown
 
@@ -201,13 +199,9 @@ class Diagnostics:
         """Return the callback that reports a peer whose quality of service does not fit."""
 
         def report(event: Any) -> None:
-            policy = qos.policy_name(int(event.last_policy_kind))
+            policy, text = qos.incompatible(topic, event, publishing=publishing)
             self.qos_problems[f"{topic}: {policy}"] += 1
-            side = "subscriber" if publishing else "publisher"
-            self._node.get_logger().warning(
-                f"a {side} of topic {topic} has an incompatible quality of service and is not "
-                f"connected: {qos.advice(policy, publishing=publishing)}"
-            )
+            self._node.get_logger().warning(text)
 
         return report
 
@@ -270,7 +264,10 @@ class Diagnostics:
             silent = quiet or (not stream.count and (late or self._other_types(stream)))
             if not (silent or (first and late)) or not self._throttle.ready(topic):
                 continue
-            why = stream.why or self._why_silent(stream.name, stream.expected)
+            start = f"start it, or remap the topic (expected {stream.expected})"
+            why = stream.why or qos.why_silent(
+                self._node, stream.name, stream.expected, start, "set its type"
+            )
             if first:
                 why = "messages come, none with a finite value" if stream.count else why
                 why += "; no waypoint goes out before it (mission.wait_for_reading)"
@@ -278,18 +275,6 @@ class Diagnostics:
             since = f" (silent for {stream.silence:.0f} s)" if quiet else ""
             text = f"waiting for {what} {stream.name}{since}: {why}"
             self._node.get_logger().warning(text)
-
-    def _why_silent(self, name: str, expected: str) -> str:
-        """Return what is known of the publishers of a topic that says nothing."""
-        found = self._node.get_publishers_info_by_topic(name)
-        if not found:
-            return f"nobody publishes it; start it, or remap the topic (expected {expected})"
-        types = {info.topic_type for info in found}
-        if expected not in types:
-            others = ", ".join(sorted(types))
-            return f"it is published as {others}, expected {expected}; set its type"
-        kinds = sorted({qos.words(info.qos_profile) for info in found})
-        return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message comes"
 
     def _other_types(self, stream: TopicMonitor) -> bool:
         """Whether a topic has publishers, all of another type than the one expected."""
@@ -411,7 +396,7 @@ class Diagnostics:
         problems = []
         if not mission.inbox.received["poses"]:
             problems.append("no pose yet")
-        elif (silence := self._silence("poses")) > streams.SILENCE_SECONDS:
+        elif (silence := self._silence("poses")) > qos.SILENCE_SECONDS:
             problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
@@ -428,7 +413,7 @@ class Diagnostics:
                 whose = f"{one.name}: " if one.name else ""
                 problems.append(whose + advice(estimate, one.ingestion.delay))
                 values["reading_delay_seconds"] = one.ingestion.delay + estimate.seconds
-        problems += streams.pose_problems(self.streams, jumps)
+        problems += qos.pose_problems(self.streams, jumps)
         problems += rejection_problems(rejected)
         if self.qos_problems:
             problems.append("incompatible quality of service")

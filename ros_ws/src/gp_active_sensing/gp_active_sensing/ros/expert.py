@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from gp_active_sensing.experts import SimulatedExpert
-from gp_active_sensing.messages.conversions import RateLimit
 from gp_active_sensing.messages.point_cloud import (
     Points,
     answer_points,
@@ -31,12 +29,10 @@ from gp_active_sensing.messages.point_cloud import (
 from gp_active_sensing.mission.stream_config import MOST_ANSWERS, MOST_BYTES
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.logs import Throttle
-from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 
 if TYPE_CHECKING:  # the simulator needs none of these
-    from gp_active_sensing.mission.config import ExpertTopicsConfig
     from gp_active_sensing.mission.expert_queries import ExpertQueries
     from gp_active_sensing.mission.factory import MissionComponents
     from gp_active_sensing.ros.diagnostics import Diagnostics
@@ -57,7 +53,6 @@ class ExpertClient:
 
     Args:
         node: publishes and subscribes.
-        config: limits on what comes.
         parts: the mission, which asks.
         consulting: keeps its questions.
         health: reports how it goes.
@@ -66,17 +61,17 @@ class ExpertClient:
     def __init__(
         self,
         node: GuardedNode,
-        config: ExpertTopicsConfig,
         parts: MissionComponents,
         consulting: ExpertQueries,
         health: Diagnostics,
     ) -> None:
         self._node = node
-        self._config = config
         self._mission = parts.mission
         self._consulting = consulting
         self._health = health
-        self._limit = RateLimit(MOST_ANSWERS, time.monotonic)
+        self._gate = qos.MessageGate(
+            PointCloud2, self._refuse, size=MOST_BYTES["answer"], rate=MOST_ANSWERS
+        )
         self._throttle = Throttle(10.0, time.monotonic)
         self.messages = 0
         """With answers that could be used."""
@@ -119,24 +114,10 @@ class ExpertClient:
 
     def on_bytes(self, data: bytes) -> None:
         """Take a serialised message; it is read only when its size and rate are within limits."""
-        if len(data) > MOST_BYTES["answer"]:
-            why = f"has {len(data)} bytes, more than {MOST_BYTES['answer']}"
-            self._refuse("too_large", why)
-            return
-        if not self._limit.allows():
-            most = f"{MOST_ANSWERS:g} a second"
-            self._refuse("too_fast", f"comes faster than {most}; this one")
-            return
-        try:
-            message = deserialize_message(data, PointCloud2)
-        except Exception as error:
-            self._refuse("undecodable", f"is not a valid PointCloud2 ({_first_line(error)})")
-            return
-        try:
-            answers = answers_of(message, self._mission.loop.topology.n)
-        except Exception as error:
-            self._refuse("unreadable", f"cannot be read ({_first_line(error)})")
-            return
+        self._gate.take(data, self._on_answers)
+
+    def _on_answers(self, message: PointCloud2) -> None:
+        answers = answers_of(message, self._mission.loop.topology.n)
         self.messages += 1
         received = time.monotonic()
         for answer in answers:
@@ -149,7 +130,7 @@ class ExpertClient:
     def _refuse(self, reason: str, why: str) -> None:
         word = f"answer_{reason}"
         count = self._mission.inbox.refuse("answers", word)
-        if count in (1, 10, 100) or count % 1000 == 0:
+        if qos.is_reported(count):
             logger.warning(
                 "a message of topic %s %s: it is not used (%s, %d so far)", ANSWER, why, word, count
             )
@@ -174,10 +155,6 @@ class ExpertClient:
             problems.append(f"{counts['unanswered']} of {counts['asked']} not answered in time")
         summary = f"waiting for {waiting} of {asked} answers" if waiting else "ok"
         return WARN if problems else OK, "; ".join(problems) or summary, values
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].strip()[:300] or type(error).__name__
 
 
 _NEAR = 1.0

@@ -14,7 +14,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.ros.environment import crashed, ended_in_order, node_environment, said
 from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
-from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
+from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 
 __all__ = ["OnExit", "start"]
 

@@ -25,8 +25,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
-from gp_active_sensing.ros.logs import Throttle
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import GridMap
 
@@ -140,7 +139,7 @@ class MapTopic:
         try:
             message = deserialize_message(data, OccupancyGrid)
         except Exception as error:
-            msg = f"a message is not a valid {MAP_TYPE} ({str(error).splitlines()[0]})"
+            msg = f"a message is not a valid {MAP_TYPE} ({qos.first_line(error)})"
             raise MapError(msg) from error
         return read_map(message)
 
@@ -169,7 +168,10 @@ class MapTopic:
         """Say what is waited for: in the diagnostics every second, in the log now and then."""
         if self._mission is not None:
             return
-        why = self.problem or self._why_silent()
+        start = "start the SLAM or the map server, or set map.topic"
+        why = self.problem or qos.why_silent(
+            self._node, self.name, MAP_TYPE, start, "set map.topic"
+        )
         text = f"waiting for a map on topic {self.name}: {why}"
         if time.monotonic() - self._since > 2.0 and self._throttle.ready("waiting"):
             self._node.get_logger().warning(text)
@@ -185,19 +187,6 @@ class MapTopic:
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
 
-    def _why_silent(self) -> str:
-        found = self._node.get_publishers_info_by_topic(self.name)
-        types = sorted({info.topic_type for info in found})
-        if not found:
-            return "nobody publishes it; start the SLAM or the map server, or set map.topic"
-        if MAP_TYPE not in types:
-            return f"it is published as {', '.join(types)}, expected {MAP_TYPE}; set map.topic"
-        kinds = sorted({qos.words(info.qos_profile) for info in found})
-        return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message has come"
-
     def _incompatible(self, event: Any) -> None:
-        policy = qos.policy_name(int(event.last_policy_kind))
-        self._node.get_logger().warning(
-            f"a publisher of topic {self.name} has an incompatible quality of service and is not "
-            f"heard: {qos.advice(policy, publishing=False)}"
-        )
+        _, text = qos.incompatible(self.name, event, publishing=False)
+        self._node.get_logger().warning(text)

@@ -26,8 +26,7 @@ from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.ros.logs import Throttle
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.types import Clock
 
 __all__ = ["Navigator", "find_navigate_to_pose"]

@@ -12,6 +12,7 @@ import functools
 import logging
 import signal
 import sys
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from rclpy.exceptions import ROSInterruptException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.logging import LoggingSeverity
 from rclpy.publisher import Publisher
 from rclpy.service import Service
 from rclpy.signals import SignalHandlerOptions
@@ -31,11 +33,18 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.mission.plan_ahead import DeferredLogs
 from gp_active_sensing.ros.environment import FAILED, REFUSED
-from gp_active_sensing.ros.logs import forward_logs
 from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
 
-__all__ = ["GuardedNode", "RCLError", "run_node", "steady_clock"]
+__all__ = [
+    "GuardedNode",
+    "RCLError",
+    "Throttle",
+    "forward_logs",
+    "run_node",
+    "steady_clock",
+]
 
 
 ANSWERING_SECONDS = 1.0
@@ -385,3 +394,87 @@ def _close(node: GuardedNode) -> None:
             sys.stderr.write(f"cannot {what} at the end:\n{traceback.format_exc()}")
     node.stop_forwarding_logs()
     node.destroy_node()
+
+
+PACKAGE = "gp_active_sensing"
+
+
+REPEAT_SECONDS = 1.0
+"""A warning or error that comes more often (a sensor at 1 kHz) is said once in this time."""
+
+
+class _RosHandler(logging.Handler):
+    def __init__(self, target: Any, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.addFilter(DeferredLogs())
+        self._target = target
+        self._throttle = Throttle(REPEAT_SECONDS, clock)
+        self._unsaid: Counter[str] = Counter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        if record.levelno >= logging.WARNING:
+            place = f"{record.name}:{record.lineno}"
+            if not self._throttle.ready(place):
+                self._unsaid[place] += 1
+                return
+            if more := self._unsaid.pop(place, 0):
+                text += f" (and {more} more like this in between)"
+        # One call a level: rclpy refuses a call site whose severity changes.
+        if record.levelno >= logging.ERROR:
+            self._target.error(text)
+        elif record.levelno >= logging.WARNING:
+            self._target.warning(text)
+        elif record.levelno >= logging.INFO:
+            self._target.info(text)
+        else:
+            self._target.debug(text)
+
+
+def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
+    """Send the package's log records to a ROS logger, repeated warnings once a second.
+
+    Args:
+        target: what ``node.get_logger()`` returned.
+        clock: monotonic seconds.
+
+    Returns:
+        A function that undoes it.
+    """
+    source = logging.getLogger(PACKAGE)
+    handler = _RosHandler(target, clock)
+    level, propagate = source.level, source.propagate
+    source.addHandler(handler)
+    shown = target.is_enabled_for(LoggingSeverity.DEBUG)
+    source.setLevel(logging.DEBUG if shown else logging.INFO)
+    source.propagate = False
+
+    def undo() -> None:
+        source.removeHandler(handler)
+        source.setLevel(level)
+        source.propagate = propagate
+
+    return undo
+
+
+class Throttle:
+    """Lets a message of each kind through once in a while.
+
+    Args:
+        period: least time between two messages of one kind [s].
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, period: float, clock: Callable[[], float]) -> None:
+        self._period = period
+        self._clock = clock
+        self._last: dict[str, float] = {}
+
+    def ready(self, kind: str) -> bool:
+        """Return whether a message of this kind is due, and record that it was said."""
+        now = self._clock()
+        last = self._last.get(kind)
+        if last is not None and now - last < self._period:
+            return False
+        self._last[kind] = now
+        return True

@@ -1,10 +1,7 @@
 """Subscriptions of ``active_sensing``: readings and poses of each probe, put into the inbox.
 
-Messages are taken as they were sent, serialised, so that one that is too large or comes too fast
-costs nothing but a count: a publisher that floods must not take the node's time or memory.
-
-`Diagnostics.listen` makes the subscription and counts its messages; `Subscriptions._on_bytes` is
-what it calls.
+Messages are taken serialised and pass `qos.MessageGate`. `Diagnostics.listen` makes the
+subscription and counts its messages.
 """
 
 from __future__ import annotations
@@ -12,19 +9,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rclpy.serialization import deserialize_message
-
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
-from gp_active_sensing.messages.conversions import (
-    RateLimit,
-    ValueReader,
-    pose_reader,
-)
+from gp_active_sensing.messages.conversions import ValueReader, pose_reader
 from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawReading
@@ -137,47 +127,21 @@ class Subscriptions:
         take: Callable[[str, Any, float], None],
     ) -> None:
         kind = find_message_type(stream.type)
-        limit = RateLimit(most_per_second(stream), time.monotonic)
-        callback = partial(self._on_bytes, topic, probe, stream, kind, limit, take)
+        refuse = partial(self._refuse, topic, probe)
+        size, rate = MOST_BYTES[topic], most_per_second(stream)
+        gate = qos.MessageGate(kind, refuse, size=size, rate=rate)
+
+        def on_bytes(data: bytes, received: float) -> None:
+            gate.take(data, lambda message: take(probe, message, received))
+
         profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
         name = probe_topic(probe, stream.topic)
-        self._health.listen(probe_topic(probe, topic), name, kind, callback, profile)
-
-    def _on_bytes(
-        self,
-        topic: str,
-        probe: str,
-        stream: ReadingConfig | PoseConfig,
-        kind: Any,
-        limit: RateLimit,
-        take: Callable[[str, Any, float], None],
-        data: bytes,
-        received: float,
-    ) -> None:
-        """Look at a message only when it is of a size and rate that can be used."""
-        refuse = partial(self._refuse, topic, probe)
-        if len(data) > MOST_BYTES[topic]:
-            why = f"has {len(data)} bytes, more than {MOST_BYTES[topic]}"
-            refuse("too_large", why)
-            return
-        if not limit.allows():
-            most = f"{topic}.max_rate ({most_per_second(stream):g} a second)"
-            refuse("too_fast", f"comes faster than {most}, so not every one is used; this one")
-            return
-        try:
-            message = deserialize_message(data, kind)
-        except Exception as error:
-            refuse("undecodable", f"is not a valid {stream.type} ({_first_line(error)})")
-            return
-        try:
-            take(probe, message, received)
-        except Exception as error:
-            refuse("unreadable", f"cannot be read ({error!r})")
+        self._health.listen(probe_topic(probe, topic), name, kind, on_bytes, profile)
 
     def _refuse(self, topic: str, probe: str, reason: str, why: str) -> None:
         kind, word = ("poses", f"pose_{reason}") if topic == "pose" else ("readings", reason)
         count = self._inbox.refuse(kind, word, probe)
-        if count in (1, 10, 100) or count % 1000 == 0:
+        if qos.is_reported(count):
             stream = self._pose if topic == "pose" else self._reading
             name = "/tf" if stream.type == TF else probe_topic(probe, stream.topic)
             logger.warning(
@@ -218,7 +182,7 @@ class Subscriptions:
                 turn_of(found)
                 place = found.transform.translation
             except self._buffer.error as error:
-                why = _first_line(error).rstrip(".")
+                why = qos.first_line(error).rstrip(".")
             except ReadingError as error:
                 why = f"it {error}"
             else:
@@ -255,7 +219,7 @@ class Subscriptions:
             try:
                 found = buffer.at(self._frame, pose.frame.lstrip("/"), pose.stamp_ns)
             except buffer.error as error:
-                why = _first_line(error).rstrip(".")
+                why = qos.first_line(error).rstrip(".")
             else:
                 try:
                     there = moved(pose, found, self._frame)
@@ -298,7 +262,3 @@ class Subscriptions:
 
 _FRAMES_SAID = 20
 """Frames of poses that are spoken of, at most."""
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].strip() or type(error).__name__

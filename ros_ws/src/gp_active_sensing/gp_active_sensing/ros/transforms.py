@@ -18,7 +18,7 @@ from gp_active_sensing.errors import MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.topic_monitor import TopicMonitor
+from gp_active_sensing.ros.qos import TopicMonitor
 
 __all__ = ["TransformBuffer", "Transforms", "moved", "pose_of", "turn_of"]
 

@@ -194,7 +194,7 @@ def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFix
 def test_a_pose_topic_that_falls_silent_is_named(
     ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.ros.topic_monitor.SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr("gp_active_sensing.ros.qos.SILENCE_SECONDS", 0.2)
     _, probe = started(ros)
     probe.reading(5.0)
     said = ""

@@ -15,8 +15,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.ros.environment import FAILED, REFUSED, crashed, ended_in_order, said
-from gp_active_sensing.ros.processes import ProcessGroup
-from gp_active_sensing.ros.runner import exit_code
+from gp_active_sensing.ros.runner import ProcessGroup, exit_code
 from tests.page_tables import PAGE
 from tests.ros.conftest import wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2, runner
@@ -61,6 +60,8 @@ def test_what_the_codes_of_several_nodes_make() -> None:
         codes = {"first": first, "second": second}
         group.failures.update({name: code for name, code in codes.items() if code})
         assert exit_code(group) == expected, codes
+        group.killed.append("first")
+        assert exit_code(group) == FAILED, "it did not end when asked"
 
 
 # -- single nodes --------------------------------------------------------------------------------

@@ -29,20 +29,20 @@ from std_msgs.msg import Float64MultiArray
 from gp_active_sensing.commands.mission_draft import MissionDraft
 from gp_active_sensing.mission.config import PoseConfig, ReadingConfig
 from gp_active_sensing.replay.options import parameters_of
-from gp_active_sensing.ros import fit, qos
-from gp_active_sensing.ros.fit import (
+from gp_active_sensing.ros import qos, running_system
+from gp_active_sensing.ros.heard import Heard
+from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.ros.running_system import (
     pose_misfits,
     reading_misfits,
     roads_note,
     tf_problem,
     waypoint_note,
 )
-from gp_active_sensing.ros.heard import Heard
-from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.util.resources import find_resource
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, domain_id, wait_until
 from tests.ros.launched import launched, runner
 from tests.unit.mission.grids import NOTHING_FREE, house
 from tests.waiting import LIMIT
@@ -272,7 +272,10 @@ def test_a_rectangle_on_earth_begins_where_the_robot_is(ros: Ros, tmp_path: Path
     assert len(content(tmp_path)) <= 12
 
 
-def test_without_a_running_system_it_says_so(ros: Ros, tmp_path: Path) -> None:
+def test_without_a_running_system_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain_id("nobody")))
     done = init(tmp_path, "--map", "60x40", *BOAT)
     assert done.returncode == 0, done.stdout
     assert "no ROS system is running here" in done.stdout
@@ -491,7 +494,7 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
     assert pose_misfits(PoseConfig(), heard, None, cannot) == [], "the map has not come"
     for installed in (True, False):
         found = "a spec" if installed else None
-        monkeypatch.setattr(fit, "find_spec", {"tf2_ros": found}.get)
+        monkeypatch.setattr(running_system, "find_spec", {"tf2_ros": found}.get)
         why = tf_problem({"/tf": ("tf2_msgs/msg/TFMessage",)})
         assert bool(why) is not installed
         assert installed or "tf2_ros is not installed" in why

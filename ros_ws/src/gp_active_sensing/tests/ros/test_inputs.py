@@ -18,7 +18,7 @@ from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.topic_monitor import received_at
+from gp_active_sensing.ros.qos import received_at
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
@@ -130,7 +130,7 @@ def test_a_clock_that_was_set_or_says_nothing_is_not_believed(
 ) -> None:
     day, now = 10**18, 500.0
     clocks = SimpleNamespace(time_ns=lambda: day, monotonic=lambda: now)
-    monkeypatch.setattr("gp_active_sensing.ros.topic_monitor.time", clocks)
+    monkeypatch.setattr("gp_active_sensing.ros.qos.time", clocks)
     assert received_at({}) == now
     for what, stamp in {"none": 0, "ahead": day + 10**10, "long ago": day - 10**11}.items():
         assert received_at({"received_timestamp": stamp}) == now, what

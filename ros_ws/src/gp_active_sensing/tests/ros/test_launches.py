@@ -35,8 +35,8 @@ from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.launches import LAUNCHES, PACKAGE, declarations, find_launch
 from gp_active_sensing.ros.parameters import NODES
-from gp_active_sensing.ros.processes import RESPAWN_SECONDS
 from gp_active_sensing.ros.runner import (
+    RESPAWN_SECONDS,
     child_environment,
     command_of,
     main,

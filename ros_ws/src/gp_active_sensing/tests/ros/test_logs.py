@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 
-from gp_active_sensing.ros.logs import Throttle, forward_logs
+from gp_active_sensing.ros.node_base import Throttle, forward_logs
 
 
 class Target:

@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -353,3 +354,14 @@ def test_without_a_map_all_problems_are_said_with_how_to_give_one(ros: Ros) -> N
     text = str(error.value)
     assert "map: none is given, so there is no mission. Expected a map file (map:=FILE" in text
     assert "unknown policy 'ball'" in text
+
+
+def test_a_column_called_n_needs_quotes(ros: Ros, tmp_path: Path) -> None:
+    """ROS takes a bare N for "no"; the refusal says so."""
+    file = tmp_path / "mission.yaml"
+    columns = "{name: Station, x: E, y: N}"
+    parameters = f"{{autostart: false, map: {{file: stations.csv, columns_of: {columns}}}}}"
+    file.write_text(f"active_sensing: {{ros__parameters: {parameters}}}\n", encoding="utf-8")
+    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", "--params-file", str(file)]))
+    with pytest.raises(ConfigError, match=r"map\.columns_of\.y: .*, got bool False \(quote it"):
+        node.configure()

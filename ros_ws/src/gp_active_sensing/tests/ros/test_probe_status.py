@@ -8,7 +8,7 @@ from typing import Any
 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.ros.diagnostics import probe_state, probe_status
-from gp_active_sensing.ros.topic_monitor import TopicMonitor
+from gp_active_sensing.ros.qos import TopicMonitor, pose_problems
 from tests.unit.mission.teams import Team
 
 OK, WARN = 0, 1
@@ -107,3 +107,11 @@ def test_one_that_fell_silent() -> None:
     team.step(10.0)
     level, summary, _ = status(team, "pose", "reading")
     assert (level, summary) == (WARN, "silent (silent for 3 s)")
+
+
+def test_poses_of_more_than_one_publisher_are_reported() -> None:
+    found = streams("pose")
+    found["a/pose"].subscription.get_publisher_count = lambda: 2
+    found["a/reading"].subscription.get_publisher_count = lambda: 3
+    assert pose_problems(found, 0) == ["2 publishers of topic a/pose"]
+    assert pose_problems({}, 4) == ["4 jumps of a pose"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.processes import ProcessGroup, Program
+from gp_active_sensing.ros.runner import ProcessGroup, Program
 from tests.cases import case
 from tests.waiting import LIMIT, wait_until
 
@@ -215,7 +215,7 @@ def test_failing_while_ending_is_a_failure() -> None:
 
 PARENT = f"""
 import sys
-from gp_active_sensing.ros.processes import ProcessGroup, Program
+from gp_active_sensing.ros.runner import ProcessGroup, Program
 
 group = ProcessGroup(
     [Program(name, (sys.executable, "-c", {SLEEPER!r})) for name in "ab"],

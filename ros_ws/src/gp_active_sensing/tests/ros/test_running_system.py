@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from std_msgs.msg import Float64, Header
 
-from gp_active_sensing.ros import running_system, topic_monitor
+from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard
 from gp_active_sensing.ros.running_system import RunningSystem
 from tests.cases import case
@@ -65,7 +65,7 @@ class World:
 def hear(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[dict[str, Heard], list[str]]]:
     def listen(world: World) -> tuple[dict[str, Heard], list[str]]:
         clock = SimpleNamespace(monotonic=lambda: world.now, time_ns=lambda: 10**18)
-        for module in (running_system, topic_monitor):
+        for module in (running_system, qos):
             monkeypatch.setattr(module, "time", clock)
         slow: list[str] = []
         return RunningSystem(world, world.spin).hear(TYPES, slow.extend), slow
