@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -139,11 +138,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
         write_events(path, [*events[:line], change, *events[line + 1 :]])
         with pytest.raises(RunError, match=message):
             drive(PLAIN, tmp_path / "run", resume=True)
-    for number in (1, 4):  # the last ones doubled, without numbers or with new ones
-        lines = [json.dumps(event) + "\n" for event in [*events, *events[-number:]]]
-        path.write_text("".join(lines))
-        with pytest.raises(RunError, match="does not follow"):
-            drive(PLAIN, tmp_path / "run", resume=True)
+    for number in (1, 4):  # the last ones doubled, with new numbers
         write_events(path, events + events[-number:])
         with pytest.raises(RunError, match="does not follow"):
             drive(PLAIN, tmp_path / "run", resume=True)
