@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.config import MapConfig
     from gp_active_sensing.topology.generated import FreeTopology
     from gp_active_sensing.topology.graph import GraphTopology
-    from gp_active_sensing.topology.grid_survey import GridSurvey
-    from gp_active_sensing.topology.inspection import Survey
+    from gp_active_sensing.topology.inspection import GridSurvey, Survey
     from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
     from gp_active_sensing.topology.stations import Sites
@@ -197,9 +196,8 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
         place_picture,
         road_picture,
     )
-    from gp_active_sensing.topology.grid_survey import survey_grid
     from gp_active_sensing.topology.grids import build_grid
-    from gp_active_sensing.topology.inspection import survey
+    from gp_active_sensing.topology.inspection import survey, survey_grid
 
     kind = _kind(file, overrides)
     if kind == "roads":
@@ -282,8 +280,8 @@ def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Ro
 
 def _grid(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, GridSurvey] | None:
     """Return the path and the figures of a grid, None where the file is another map."""
-    from gp_active_sensing.topology.grid_survey import survey_grid
     from gp_active_sensing.topology.grids import build_grid
+    from gp_active_sensing.topology.inspection import survey_grid
 
     if _kind(file) != "grid":
         return None

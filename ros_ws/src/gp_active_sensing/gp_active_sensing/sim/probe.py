@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.curves import turn_to
 from gp_active_sensing.topology.legs import Speeds
-from gp_active_sensing.topology.turning import curve_through
+from gp_active_sensing.topology.turning import curve_through, turn_to
 from gp_active_sensing.types import Cost, FloatArray, Route
 
 __all__ = ["SimulatedProbe"]

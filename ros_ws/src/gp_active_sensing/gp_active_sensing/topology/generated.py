@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import Outline, bounds_of, common
+from gp_active_sensing.topology.geometry import FreeGround, Outline, bounds_of, common
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route

@@ -14,10 +14,9 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.cells import free_points
 from gp_active_sensing.topology.generated import FreeTopology
-from gp_active_sensing.topology.geometry import Outline
+from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_map
-from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 

@@ -20,9 +20,8 @@ import numpy as np
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.cells import free_lines, free_points, lattice_over, neighbouring
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import Outline
+from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.ground import FreeGround
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, own_origin, place

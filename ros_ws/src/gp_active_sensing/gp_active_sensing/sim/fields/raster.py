@@ -198,7 +198,7 @@ def read_rasters(
 def _from_geotiff(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None
 ) -> list[Raster]:
-    from gp_active_sensing.topology.loaders.geotiff import read_geotiff
+    from gp_active_sensing.topology.loaders.rasters import read_geotiff
 
     bands = (config.layer or 0,) if config.slot_seconds is None else None
     values, origin, cell = read_geotiff(path, bands, datum, MAX_CELLS)

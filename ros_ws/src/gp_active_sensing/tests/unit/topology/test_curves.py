@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.topology.curves import curve, excess, turn_to
+from gp_active_sensing.topology.turning import curve, excess, turn_to
 
 
 def dubins(x: float, y: float, facing: float, r: float) -> float:

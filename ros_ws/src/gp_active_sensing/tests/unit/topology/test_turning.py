@@ -11,8 +11,13 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import distances_of
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.curves import turn_to
-from gp_active_sensing.topology.turning import Turning, check_radius, curve_through, turning
+from gp_active_sensing.topology.turning import (
+    Turning,
+    check_radius,
+    curve_through,
+    turn_to,
+    turning,
+)
 from gp_active_sensing.types import Budget
 from tests.unit.mission.worlds import chain
 

@@ -16,8 +16,7 @@ import yaml
 import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.report.page import write_report
-from gp_active_sensing.topology.loaders.images import read_image
-from gp_active_sensing.topology.loaders.map_server import load
+from gp_active_sensing.topology.loaders.map_server import load, read_image
 from gp_active_sensing.util.resources import find_resource
 
 HOUSE: dict[str, Any] = {

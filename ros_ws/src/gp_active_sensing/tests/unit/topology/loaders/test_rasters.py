@@ -20,8 +20,7 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.raster import read_rasters
 from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.topology.grids import build_grid
-from gp_active_sensing.topology.loaders.geotiff import _opened
-from gp_active_sensing.topology.loaders.rasters import read_raster
+from gp_active_sensing.topology.loaders.rasters import _opened, read_raster
 from gp_active_sensing.topology.map_kinds import kind_of_map
 from gp_active_sensing.types import FloatArray
 
