@@ -29,7 +29,7 @@ from gp_active_sensing.topology import (
 )
 from gp_active_sensing.types import Budget, Cost
 from gp_active_sensing.util.resources import find_resource
-from tests.each import each
+from tests.cases import for_each
 
 SHIPPED = (
     "line",
@@ -252,8 +252,8 @@ def test_on_random_graphs(seed: int) -> None:
 
 
 @pytest.mark.slow
-@each("reach", [0.0, 2.5])
-@each("name", SHIPPED)
+@for_each("reach", [0.0, 2.5])
+@for_each("name", SHIPPED)
 def test_on_shipped_maps(name: str, reach: float) -> None:
     spacing = 80.0 if name == "town" else load_scenario(name).map.spacing
     drive(shipped(name, reach * spacing), 1000, seed=1)
@@ -264,7 +264,7 @@ def test_where_any_place_is_next() -> None:
 
 
 @pytest.mark.slow
-@each("name", [*SHARED, *ALSO])
+@for_each("name", [*SHARED, *ALSO])
 def test_on_shared_maps(shared_data: Path, name: str) -> None:
     drive(shared(shared_data / name, 0.0), 1000, seed=3)
 
@@ -273,13 +273,13 @@ def test_on_shared_maps(shared_data: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@each("name", SHIPPED)
+@for_each("name", SHIPPED)
 def test_many_decisions_on_shipped_maps(name: str, dose: float) -> None:
     drive(shipped(name, 0.0), round(10_000 * dose), seed=4, most=400)
 
 
 @pytest.mark.slow
-@each("name", SHARED)
+@for_each("name", SHARED)
 def test_many_decisions_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
     drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=5, most=400)
 

@@ -19,7 +19,7 @@ from gp_active_sensing.topology import Roads, load_roads
 from gp_active_sensing.topology.links import Links, embed, join_parts, manhattan_weights
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource, list_resources
-from tests.each import each
+from tests.cases import for_each
 
 ROUNDING = -1e-9
 
@@ -107,7 +107,7 @@ def check_map(path: Path, anchors: tuple[float, ...] = (0.5, 1.0)) -> None:
         assert np.linalg.eigvalsh(covariance.between(some, some)).min() > ROUNDING
 
 
-@each("name", [n for n in list_resources("maps") if n.endswith(".geojson")])
+@for_each("name", [n for n in list_resources("maps") if n.endswith(".geojson")])
 def test_shipped_maps(name: str) -> None:
     check_map(find_resource("maps", name))
 

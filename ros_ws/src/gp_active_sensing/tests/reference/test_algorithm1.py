@@ -15,7 +15,7 @@ from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 
 from .algorithm1 import Algorithm1, State
 from .exhaustive import WholeBelief
@@ -167,7 +167,7 @@ def test_same_draws_same_decisions(seed: int, explored: list[tuple[int, ...]]) -
 
 
 @pytest.mark.slow
-@each("tau", [None, 0.05])
+@for_each("tau", [None, 0.05])
 @pytest.mark.seeds(0.5)
 def test_same_decisions_where_truncation_binds_and_noises_differ(
     seed: int, tau: float | None, explored: list[tuple[int, ...]]
@@ -199,7 +199,7 @@ def ours(plain: Algorithm1, tau: float | None) -> Algorithm1:
 
 
 @pytest.mark.slow
-@each("loosening", [0.5, 2.0])
+@for_each("loosening", [0.5, 2.0])
 @pytest.mark.seeds(0.5)
 def test_same_decisions_with_loosened_bounds(
     seed: int, loosening: float, explored: list[tuple[int, ...]]

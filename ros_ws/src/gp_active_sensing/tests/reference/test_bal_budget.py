@@ -16,7 +16,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
 from gp_active_sensing.types import Budget, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 
 from .exhaustive import Exhaustive, WholeBelief
 from .test_bal_exhaustive import random_case
@@ -125,7 +125,7 @@ def limited_case(seed: int):
     return belief, topology, at, horizon, samples, Budget(readings, metres, None, end)
 
 
-@each("search", ["gap", "published"])
+@for_each("search", ["gap", "published"])
 @pytest.mark.seeds
 def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     belief, topology, at, horizon, samples, budget = limited_case(seed)

@@ -19,7 +19,7 @@ from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, 
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
 from gp_active_sensing.types import Budget, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 
 from .exhaustive import Exhaustive, WholeBelief
 
@@ -74,7 +74,7 @@ def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL):
     ]
 
 
-@each("search", ["gap", "published"])
+@for_each("search", ["gap", "published"])
 @pytest.mark.seeds
 def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> None:
     belief, topology, at, horizon, samples = random_case(seed)
@@ -90,7 +90,7 @@ def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> 
 
 
 @pytest.mark.slow
-@each("search", ["gap", "published"])
+@for_each("search", ["gap", "published"])
 @pytest.mark.seeds
 def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -> None:
     belief, topology, at, horizon, samples = random_case(seed)
@@ -123,7 +123,7 @@ class WithoutSome:
 
 
 @pytest.mark.slow
-@each("search", ["gap", "published"])
+@for_each("search", ["gap", "published"])
 @pytest.mark.seeds(0.5)
 def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
     """One-way maps with traps, places set aside, and units that make entropies negative."""
@@ -193,7 +193,7 @@ def test_decisions_do_not_depend_on_the_unit(seed: int) -> None:
     assert plans[0].waypoint == 2, "three readings are worth more than one"
 
 
-@each("tau", [None, 0.5])
+@for_each("tau", [None, 0.5])
 @pytest.mark.seeds(0.5)
 def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | None) -> None:
     # A free choice: the truncation then looks at the same places as the plain transcription.

@@ -13,7 +13,7 @@ from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
-from tests.each import each
+from tests.cases import for_each
 from tests.reference.direct_bayes import DirectBelief
 
 
@@ -52,8 +52,8 @@ KEYS = {"gp_ucb": {"scale": 5.0}, "pi": {"margin": 0.3}}
 
 
 @pytest.mark.slow
-@each("seed", range(6))
-@each("name", ["gp_ucb", "ei", "pi", "mean_only", "variance_only", "est"])
+@for_each("seed", range(6))
+@for_each("name", ["gp_ucb", "ei", "pi", "mean_only", "variance_only", "est"])
 def test_choices_are_those_of_plain_bayes(name: str, seed: int) -> None:
     rng = np.random.default_rng([seed, 8])
     n = 14

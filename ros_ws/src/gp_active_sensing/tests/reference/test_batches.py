@@ -17,7 +17,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import dpp_batch
 from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.topology import FreeTopology
-from tests.each import each
+from tests.cases import for_each
 from tests.reference.direct_bayes import DirectBelief
 from tests.unit.planning.bandits.worlds import batch
 
@@ -121,8 +121,8 @@ class Rounds:
         return [int(plan.waypoint) for plan in plans]
 
 
-@each("seed", range(3))
-@each("name", ["ucb_dpp_max", "est_dpp_max"])
+@for_each("seed", range(3))
+@for_each("name", ["ucb_dpp_max", "est_dpp_max"])
 def test_dpp_max_is_algorithm_2_with_t_counting_rounds(name: str, seed: int) -> None:
     keys = {"scale": SCALE, "delta": DELTA} if name == "ucb_dpp_max" else {}
     rounds = Rounds(seed, name, **keys)
@@ -141,7 +141,7 @@ def test_dpp_max_is_algorithm_2_with_t_counting_rounds(name: str, seed: int) -> 
     assert cut, "the region was never smaller than the map: nothing was tested of it"
 
 
-@each("seed", range(3))
+@for_each("seed", range(3))
 def test_dpp_sample_draws_from_that_region_and_kernel(seed: int, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     seen: list[tuple[np.ndarray, np.ndarray]] = []
     plain = dpp_batch.sample_kdpp
@@ -165,8 +165,10 @@ def test_dpp_sample_draws_from_that_region_and_kernel(seed: int, monkeypatch) ->
     assert len(seen) == ROUNDS
 
 
-@each("seed", range(3))
-@each(("widening", "factor"), [(None, 1.0), ("exp_c", math.exp(0.5)), ("exp_2c", math.exp(1.0))])
+@for_each("seed", range(3))
+@for_each(
+    ("widening", "factor"), [(None, 1.0), ("exp_c", math.exp(0.5)), ("exp_2c", math.exp(1.0))]
+)
 def test_gp_bucb_is_algorithm_1_with_t_counting_readings(
     widening: str | None, factor: float, seed: int
 ) -> None:

@@ -26,7 +26,7 @@ from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from gp_active_sensing_bench import run_trial
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
@@ -230,7 +230,7 @@ def nodes(run_dir: Path | None, **more: Any) -> Drive:
     return Drive(run_dir, budget={"readings": 25, "error": 0.8}, **more)
 
 
-@each("ahead", [False, True])
+@for_each("ahead", [False, True])
 def test_a_mission_of_the_nodes(ahead: bool) -> None:
     drive = nodes(None, plan_ahead=ahead)
     drive.start()

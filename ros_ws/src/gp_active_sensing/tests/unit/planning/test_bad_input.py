@@ -17,7 +17,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.types import Plan, PlanLimit, Reading
-from tests.each import each
+from tests.cases import for_each
 
 WAYS = (("cells", "tight"), ("cells", "chain"), ("draws", "chain"))
 SIGNAL, NOISE = 3.0, 0.3
@@ -100,7 +100,7 @@ def check(plan: Plan, belief: Belief, topology: Topology) -> None:
     assert not belief.observed[list(plan.waypoints)].any()
 
 
-@each("name", BELIEFS)
+@for_each("name", BELIEFS)
 def test_degenerate_beliefs_give_legal_plans(name: str) -> None:
     """Every pair of map and values; the ways of branching and the horizons take turns."""
     turns = cycle(product(WAYS, (2, 3)))
@@ -123,7 +123,7 @@ def test_a_real_clock_that_is_up_at_once() -> None:
             assert plan.deadline_hit
 
 
-@each("bounds", ["tight", "chain"])
+@for_each("bounds", ["tight", "chain"])
 def test_one_length_scale_is_the_largest_determinant(bounds: str) -> None:
     """Nothing to learn about λ: the value is the best set's joint entropy, known at once."""
     topology = make_line(6, 1.0, moves="free")
@@ -137,7 +137,7 @@ def test_one_length_scale_is_the_largest_determinant(bounds: str) -> None:
     assert plan.gap == pytest.approx(0.0, abs=1e-9)
 
 
-@each(("discretisation", "bounds"), WAYS)
+@for_each(("discretisation", "bounds"), WAYS)
 def test_candidates_without_weight_change_nothing(discretisation: str, bounds: str) -> None:
     topology = make_line(6, 1.0, moves="free")
     for weights, left in (((0.5, 0.0, 0.5), (0.5, 8.0)), ((0.0, 1.0, 0.0), (2.0,))):
@@ -149,7 +149,7 @@ def test_candidates_without_weight_change_nothing(discretisation: str, bounds: s
         assert with_zero.upper == pytest.approx(without.upper, abs=1e-9)
 
 
-@each(("length_scale", "shared"), [(1e-6, 0.0), (1e6, 1.0)])
+@for_each(("length_scale", "shared"), [(1e-6, 0.0), (1e6, 1.0)])
 def test_length_scales_at_the_ends(length_scale: float, shared: float) -> None:
     """Every place on its own, or all of them one."""
     topology = make_line(6, 1.0, moves="free")
@@ -161,7 +161,7 @@ def test_length_scales_at_the_ends(length_scale: float, shared: float) -> None:
     assert plan.gap == pytest.approx(0.0, abs=1e-6)
 
 
-@each("discretisation", ["cells", "draws"])
+@for_each("discretisation", ["cells", "draws"])
 def test_a_twin_of_a_read_place_is_not_worth_a_visit(discretisation: str) -> None:
     topology = twins()
     belief = believe(topology, length_scales=(0.4, 0.6))
@@ -180,7 +180,7 @@ def test_no_noise_keeps_apart_what_is_apart() -> None:
     assert plan.lower == pytest.approx(4 * each, abs=1e-6)
 
 
-@each(("discretisation", "bounds"), WAYS[1:])
+@for_each(("discretisation", "bounds"), WAYS[1:])
 def test_a_horizon_beyond_what_is_reachable(discretisation: str, bounds: str) -> None:
     topology = make_line(5, 1.0, moves="free")
     belief = believe(topology, [1.0, 2.0])
@@ -190,8 +190,8 @@ def test_a_horizon_beyond_what_is_reachable(discretisation: str, bounds: str) ->
     assert plan.horizon == 3
 
 
-@each(("discretisation", "bounds"), WAYS)
-@each("cap", [1, 2000])
+@for_each(("discretisation", "bounds"), WAYS)
+@for_each("cap", [1, 2000])
 def test_a_dead_end_ends_the_outlook(discretisation: str, bounds: str, cap: int) -> None:
     """0 leads to 1 and to 2, and 2 to 3: after those there is nowhere to go."""
     steps = [[Move(1, 1.0, 1.0), Move(2, 1.0, 1.0)], [], [Move(3, 1.0, 1.0)], []]
@@ -223,7 +223,7 @@ PLACES = {
 }
 
 
-@each("place", PLACES)
+@for_each("place", PLACES)
 def test_untuned_missions_read_everything_and_end(place: str) -> None:
     topology = PLACES[place]
     turns = cycle(product(WAYS, ({"expansions": 5}, {"seconds": 50e-6})))
@@ -249,7 +249,7 @@ def test_untuned_missions_read_everything_and_end(place: str) -> None:
         assert loop.ask(at).reason
 
 
-@each("name", ["no noise, smooth", "no noise or much", "signals far apart"])
+@for_each("name", ["no noise, smooth", "no noise or much", "signals far apart"])
 def test_rounding_does_not_grow_with_the_horizon(name: str) -> None:
     """Where nothing is left to learn, what is left of a variance is rounding."""
     for topology, mean_std in product((twins(4), make_grid(6, 6, 1.0, neighbours=8)), (0.0, None)):

@@ -14,7 +14,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 from tests.reference.exhaustive import WholeBelief
 
 
@@ -44,8 +44,8 @@ class Ticking:
         return self.now
 
 
-@each("seconds", [0.0, 0.5, 1.5, 3.5, 7.5, 20.5, 100.5, 1000.5])
-@each("discretisation", ["cells", "draws"])
+@for_each("seconds", [0.0, 0.5, 1.5, 3.5, 7.5, 20.5, 100.5, 1000.5])
+@for_each("discretisation", ["cells", "draws"])
 def test_a_deadline_at_any_moment_gives_a_plan(seconds: float, discretisation: str) -> None:
     """The clock ticks at each look, so the deadline falls at every point of the computing."""
     topology, belief = line()
@@ -75,7 +75,7 @@ def test_more_expansions_never_widen_the_bounds_on_a_road_map() -> None:
         belief.observe(at, float(np.random.default_rng(stage).normal(33, 7)))
 
 
-@each("discretisation", ["cells", "draws"])
+@for_each("discretisation", ["cells", "draws"])
 def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
     """What is counted is about what the process takes; the answer is a plan like any other."""
     settings = {"horizon": 4, "alpha": 0.0, "discretisation": discretisation}
@@ -182,7 +182,7 @@ def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
     assert other.candidates != full.candidates
 
 
-@each(
+@for_each(
     ("settings", "message"),
     [
         ({"horizon": 0}, r"policy\.horizon: must be 1 or more \[readings\], got 0"),

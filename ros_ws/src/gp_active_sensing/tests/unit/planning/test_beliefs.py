@@ -11,7 +11,7 @@ from gp_active_sensing.planning.beliefs import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
-from tests.each import each
+from tests.cases import for_each
 from tests.reference.exhaustive import WholeBelief
 
 
@@ -33,14 +33,14 @@ def moments(found: MergedCandidates) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.tensordot(found.weights, found.covariance, axes=1) + spread
 
 
-@each("most", [9, 12])
+@for_each("most", [9, 12])
 def test_few_enough_stay_as_they_are(most: int) -> None:
     given = some(0)
     assert joined(given, most) is given
 
 
-@each("seed", range(5))
-@each("most", [1, 2, 5, 8])
+@for_each("seed", range(5))
+@for_each("most", [1, 2, 5, 8])
 def test_weights_and_moments_of_the_mixture_are_kept(seed: int, most: int) -> None:
     given = some(seed)
     found = joined(given, most)

@@ -16,7 +16,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Dec
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.ie import _most
 from gp_active_sensing.topology import FreeTopology
-from tests.each import each
+from tests.cases import for_each
 
 NOISE = np.array([0.3, 0.05])
 
@@ -83,9 +83,9 @@ def sequence(C: np.ndarray, k: int, cap: int) -> CovarianceState:
     return CovarianceState(problem, k, frozenset(), every, every, count, C)
 
 
-@each("kind", ["independent", "correlated"])
-@each("k", [1, 2, 3, 4])
-@each("steps", [0, 1, 3])
+@for_each("kind", ["independent", "correlated"])
+@for_each("k", [1, 2, 3, 4])
+@for_each("steps", [0, 1, 3])
 def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: int) -> None:
     C = covariance(kind)
     best = _most(C, NOISE, k, min(steps, k), lambda: None)
@@ -95,8 +95,8 @@ def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: in
         np.testing.assert_allclose(best, most, rtol=1e-9)
 
 
-@each("kind", ["independent", "correlated", "one large"])
-@each("k", [2, 3, 4])
+@for_each("kind", ["independent", "correlated", "one large"])
+@for_each("k", [2, 3, 4])
 def test_greedy_bounds_are_the_least_over_the_prefixes_of_the_walks(kind: str, k: int) -> None:
     """No place is read twice; and the walks are greedy under each candidate and on average."""
     C = covariance(kind)

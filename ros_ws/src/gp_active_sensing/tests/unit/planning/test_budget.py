@@ -22,7 +22,7 @@ from gp_active_sensing.planning.budget import (
 )
 from gp_active_sensing.topology import GraphTopology, Move, Topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Cost
-from tests.each import each
+from tests.cases import for_each
 from tests.requesting import asked
 
 LINE = make_line(10, 2.0, speed=4.0)
@@ -135,7 +135,7 @@ class KnownPlaces:
     observed = np.zeros(10, dtype=np.bool_)
 
 
-@each(
+@for_each(
     ("budget", "more"),
     [
         (Budget(metres=1.0), ""),
@@ -162,7 +162,7 @@ def test_readings_that_do_not_last() -> None:
     assert constraint.why_none() == "no reachable place is within the budget of readings"
 
 
-@each(
+@for_each(
     ("budget", "at", "speed", "message"),
     [
         (

@@ -8,7 +8,7 @@ from scipy import stats
 
 from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
 from gp_active_sensing.planning.entropy import gaussian_entropy, mixture_entropy
-from tests.each import each
+from tests.cases import for_each
 
 
 def case(seed: int):
@@ -51,8 +51,8 @@ def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) 
         np.testing.assert_allclose(cdf, middle, atol=0.05)
 
 
-@each("samples", [2, 5, 9])
-@each("spread", [0.05, 0.3, 1.0])
+@for_each("samples", [2, 5, 9])
+@for_each("spread", [0.05, 0.3, 1.0])
 def test_cells_of_many_states_are_of_about_equal_probability(samples: int, spread: float) -> None:
     """By moments where components agree, else by a table: the cells show no difference."""
     rng = np.random.default_rng(4)

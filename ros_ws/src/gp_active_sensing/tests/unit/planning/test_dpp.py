@@ -23,7 +23,7 @@ from gp_active_sensing.planning.dpp import (
     sample_kdpp_mcmc,
 )
 from gp_active_sensing.types import FloatArray, IntArray
-from tests.each import each
+from tests.cases import for_each
 
 Sampler = Callable[[Entries, FloatArray, int, np.random.Generator], IntArray]
 SAMPLERS: list[Sampler] = [sample_kdpp, sample_kdpp_mcmc]
@@ -50,7 +50,7 @@ def enumerated(L: FloatArray, k: int) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.slow
-@each(
+@for_each(
     ("sampler", "k", "draws"),
     [
         *((sample_kdpp, k, 6000) for k in (2, 3, 5)),
@@ -97,7 +97,7 @@ def transitions(L: FloatArray, k: int) -> tuple[list[tuple[int, ...]], FloatArra
     return sets, P
 
 
-@each("k", [2, 4])
+@for_each("k", [2, 4])
 def test_the_walk_has_the_right_distribution_and_mixes_within_its_steps(k: int) -> None:
     L = kernel(6, seed=3)
     sets, P = transitions(L, k)
@@ -183,7 +183,7 @@ def test_only_the_columns_that_are_needed_are_formed() -> None:
     assert sum(asked) < 0.5 * L.size
 
 
-@each("choose", ALL)
+@for_each("choose", ALL)
 def test_sizes(choose: Sampler) -> None:
     L = kernel(5)
     rng = np.random.default_rng(0)
@@ -201,7 +201,7 @@ def test_sizes(choose: Sampler) -> None:
         choose(entries, np.full(5, np.nan), 2, rng)
 
 
-@each("sampler", SAMPLERS)
+@for_each("sampler", SAMPLERS)
 def test_kernels_that_are_singular(sampler: Sampler) -> None:
     rng = np.random.default_rng(0)
     # Five items of which 0 and 1, and 2 and 3, are the same: no set holds both.
@@ -252,7 +252,7 @@ def test_elementary_symmetric_polynomials_far_beyond_the_range_of_floats() -> No
 
 
 @pytest.mark.slow
-@each("sampler", SAMPLERS)
+@for_each("sampler", SAMPLERS)
 def test_large_sets_do_not_depend_on_the_scale_of_the_kernel(sampler: Sampler) -> None:
     L = smooth(500, 0.005, 1e-3)
     drawn = [

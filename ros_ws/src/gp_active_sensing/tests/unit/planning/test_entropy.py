@@ -15,7 +15,7 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
     reported_offset,
 )
-from tests.each import each
+from tests.cases import for_each
 
 
 def test_gaussian_entropy_is_the_closed_form() -> None:
@@ -47,7 +47,7 @@ def test_mixture_entropy_is_the_integral(seed: int) -> None:
     assert found == pytest.approx(expected, abs=3e-4)
 
 
-@each("spread", [0.02, 0.1, 0.3, 0.6])
+@for_each("spread", [0.02, 0.1, 0.3, 0.6])
 def test_mixture_entropy_of_components_that_agree(spread: float) -> None:
     rng = np.random.default_rng(3)
     weights = rng.dirichlet(np.ones(5), size=400)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gp_active_sensing.planning.explain import called, gap_of, outcome, value_unit, why
 from gp_active_sensing.types import CandidateValue, Plan, RouteValue
-from tests.each import each
+from tests.cases import for_each
 
 NAMES = ("e9", "e12", "e13")
 
@@ -33,7 +33,7 @@ ROUTE = replace(plan(), waypoints=(1, 0, 2))
 WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows", 2, 8, 0.415))
 
 
-@each(("plan", "policy", "words"), [
+@for_each(("plan", "policy", "words"), [
         (CERTAIN, "bal", ("worth 3.42 to 3.47 nat over 5 readings", "e9, is worth at most 3.40")),
         (plan((0, 3.1, 3.6), (1, 3.42, 3.47), hit=True), "bal", ("up to 3.60: the limit ended",)),
         (plan((0, 3.1, 3.46), (1, 3.42, 3.44)), "bal", ("within 0.04 nat of the best",)),

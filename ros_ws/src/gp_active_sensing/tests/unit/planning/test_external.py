@@ -31,8 +31,8 @@ from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+from tests.cases import for_each
 from tests.chooser import CHOOSER
-from tests.each import each
 
 GRID = {"kind": "grid", "columns": 5, "rows": 4, "spacing": 2.0, "speed": 0.5}
 ECHO = """
@@ -226,7 +226,7 @@ WRONG = {
 }
 
 
-@each("how", WRONG)
+@for_each("how", WRONG)
 def test_a_wrong_answer_is_said_and_counted(how: str, caplog: pytest.LogCaptureFixture) -> None:
     topology, belief = world()
     for place in (7, 2):

@@ -10,7 +10,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.greedy import MutualInformation
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from tests.each import each
+from tests.cases import for_each
 
 
 def world(count: int = 9, **options) -> tuple[Topology, Belief]:
@@ -46,7 +46,7 @@ def information(C: np.ndarray, A: list[int]) -> float:
     return 0.5 * (log_det(A) + log_det(rest) - log_det(list(range(len(C)))))
 
 
-@each("mean_std", [0.0, 50.0])
+@for_each("mean_std", [0.0, 50.0])
 def test_value_is_what_a_reading_adds_to_the_mutual_information(mean_std: float) -> None:
     """F(A ∪ x) - F(A) with F(A) = I(Z_A; Z_rest), averaged over λ. [Krause2008]."""
     _, belief = world(mean_std=mean_std)
@@ -127,7 +127,7 @@ def test_unknown_scale_gives_the_same_in_any_unit() -> None:
     np.testing.assert_allclose(*found, atol=1e-6)
 
 
-@each(
+@for_each(
     "options",
     [
         {"length_scales": (2.0,), "noise_std": (0.4,)},
@@ -137,7 +137,7 @@ def test_unknown_scale_gives_the_same_in_any_unit() -> None:
         {"mean": "linear", "mean_std": None},
     ],
 )
-@each("neighbourhood", [1, 3, None])
+@for_each("neighbourhood", [1, 3, None])
 def test_degenerate_beliefs_give_finite_values(options, neighbourhood: int | None) -> None:
     topology, belief = world(**options)
     rng = np.random.default_rng(0)

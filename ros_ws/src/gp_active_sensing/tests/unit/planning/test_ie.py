@@ -20,7 +20,7 @@ from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
 from gp_active_sensing.planning.ie import ImplicitExploration, advantage_over_apgd
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
-from tests.each import each
+from tests.cases import for_each
 from tests.requesting import asked
 
 
@@ -94,8 +94,8 @@ def apgd_places(topology, belief, at, k, pending, unavailable) -> tuple[int, ...
     return tuple(found)
 
 
-@each("moves", ["free", "adjacent"])
-@each("seed", range(10))
+@for_each("moves", ["free", "adjacent"])
+@for_each("seed", range(10))
 def test_bound_holds_against_brute_force(moves: str, seed: int) -> None:
     """Above the exact chain rule over all walks, above the tree's own value, and not far off."""
     rng = np.random.default_rng(seed)
@@ -247,7 +247,7 @@ def test_a_bound_that_is_too_large_is_made_again_later() -> None:
     assert "weights" in later
 
 
-@each("seconds", [0.0, 1.5, 2.5, 3.5, 6.5, 1000.0])
+@for_each("seconds", [0.0, 1.5, 2.5, 3.5, 6.5, 1000.0])
 def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     class Ticking:
         now = 0.0
@@ -272,7 +272,7 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     assert ("weights" in state) == (seconds > 100.0), "no bound, no switch"
 
 
-@each(
+@for_each(
     "options",
     [
         {"length_scales": (2.0,), "weights": None},
@@ -286,7 +286,7 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
         | {"mean_std": None},
     ],
 )
-@each("moves", ["free", "adjacent"])
+@for_each("moves", ["free", "adjacent"])
 def test_degenerate_beliefs_give_finite_numbers_to_the_end(options, moves: str) -> None:
     topology, belief = world(7, moves, **options)
     rng, state, at = np.random.default_rng(0), None, 3

@@ -20,7 +20,7 @@ from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pa
 from gp_active_sensing.planning.ite import ExplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Reading
-from tests.each import each
+from tests.cases import for_each
 
 SCALES = (1.0, 4.0, 16.0)
 
@@ -57,8 +57,8 @@ def correlated(rng, correlation: float, variance: float, size) -> tuple[np.ndarr
     return u, v
 
 
-@each("differences", [False, True])
-@each("correlation", [0.0, 0.4, 0.95])
+@for_each("differences", [False, True])
+@for_each("correlation", [0.0, 0.4, 0.95])
 def test_statistic_expects_the_correlation(correlation: float, differences: bool) -> None:
     u, v = correlated(np.random.default_rng(0), correlation, 1.1, 400_000)
     shift = 7.0 if differences else 0.0  # a mean that nobody knows
@@ -66,8 +66,8 @@ def test_statistic_expects_the_correlation(correlation: float, differences: bool
     assert values.mean() == pytest.approx(correlation, abs=0.01)
 
 
-@each("differences", [False, True])
-@each(("shorter", "longer"), [(0.0, 0.6), (0.2, 0.9), (0.6, 0.97)])
+@for_each("differences", [False, True])
+@for_each(("shorter", "longer"), [(0.0, 0.6), (0.2, 0.9), (0.6, 0.97)])
 def test_midpoint_and_error_against_simulation(
     shorter: float, longer: float, differences: bool
 ) -> None:
@@ -103,7 +103,7 @@ def test_like_length_scales_take_more_pairs_and_equal_ones_no_number_is_enough()
 # -- pairs -----------------------------------------------------------------------------------------
 
 
-@each("columns", [1, 2])
+@for_each("columns", [1, 2])
 def test_pairs_differ_most_and_are_nearly_independent(columns: int) -> None:
     rng = np.random.default_rng(3)
     features = rng.uniform(0, 60 if columns == 1 else 25, size=(80, columns))
@@ -300,7 +300,7 @@ def test_length_scales_without_weight_are_not_searched() -> None:
     assert state["weights"] == [0.0, 1.0, 0.0]
 
 
-@each(
+@for_each(
     "options",
     [
         {"length_scales": (2.0,)},
@@ -313,7 +313,7 @@ def test_length_scales_without_weight_are_not_searched() -> None:
         {"length_scales": None, "signal_std": None, "noise_std": None, "mean_std": None},
     ],
 )
-@each("readings", [None, 1, 9])
+@for_each("readings", [None, 1, 9])
 def test_degenerate_beliefs_go_to_the_end(options, readings: int | None) -> None:
     topology, belief = world(9, **options)
     field = np.random.default_rng(0).normal(20, 3, size=9)

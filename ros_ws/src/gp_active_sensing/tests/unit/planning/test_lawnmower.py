@@ -10,7 +10,7 @@ from gp_active_sensing.planning.base import PlanRequest, crosses
 from gp_active_sensing.planning.lawnmower import Lawnmower
 from gp_active_sensing.topology import MapConfig, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.routes.driving import drive, plain_belief
 
 LAKE = make_grid(
@@ -30,7 +30,7 @@ def mean_distance(topology, read) -> float:
     return float(apart.min(axis=1).mean())
 
 
-@each(
+@for_each(
     "budget",
     [
         Budget(metres=60.0),
@@ -40,8 +40,8 @@ def mean_distance(topology, read) -> float:
         Budget(40, 60.0, 70.0, 3),
     ],
 )
-@each("start", [CENTRE, 0, None])
-@each("moves", ["adjacent", "free"])
+@for_each("start", [CENTRE, 0, None])
+@for_each("moves", ["adjacent", "free"])
 def test_every_budget_is_used_and_kept(budget: Budget, start: int | None, moves: str) -> None:
     topology = LAKE if moves == "adjacent" else make_grid(16, 12, 1.0, moves="free")
     if start == 0 and moves == "adjacent":
@@ -98,8 +98,8 @@ def test_places_that_cannot_be_reached_are_left_out() -> None:
     assert sorted(found.read) == [p for p in range(64) if p not in (9, 27, 28)]
 
 
-@each("moves", ["adjacent", "free"])
-@each("starts", [(0, 0), (0, 99), (0, 0, 0), (3, 50, 96)])
+@for_each("moves", ["adjacent", "free"])
+@for_each("starts", [(0, 0), (0, 99), (0, 0, 0), (3, 50, 96)])
 def test_probes_share_the_rows_out(moves: str, starts: tuple[int, ...]) -> None:
     grid = make_grid(10, 10, 1.0, moves=moves)
     found = drive(Lawnmower(), grid, Budget(), starts)
@@ -137,7 +137,7 @@ def test_roads_are_refused() -> None:
     assert not crosses(object())
 
 
-@each(
+@for_each(
     ("given", "said"),
     [
         ({"inset": 6.0}, "policy.inset: expected at most 3.5 m"),

@@ -20,7 +20,7 @@ from gp_active_sensing.planning.map_error import (
     targets_of,
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from tests.each import each
+from tests.cases import for_each
 
 
 def grid(columns: int = 6, rows: int = 4, **more: object) -> Topology:
@@ -212,8 +212,8 @@ def test_exchanges_make_a_bad_set_about_as_good_as_a_greedy_one() -> None:
     assert np.mean(found) > 0.97
 
 
-@each("mean", ["constant", "linear"])
-@each("known", [False, True])
+@for_each("mean", ["constant", "linear"])
+@for_each("known", [False, True])
 def test_before_the_mean_is_known_values_are_no_rounding(known: bool, mean: str) -> None:
     topology, rng = grid(14, 12), np.random.default_rng(0)
     settings: dict[str, object] = {"mean": mean}

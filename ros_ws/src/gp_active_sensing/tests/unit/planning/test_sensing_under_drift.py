@@ -10,7 +10,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit, Reading
-from tests.each import each
+from tests.cases import for_each
 
 INJECTION = DriftConfig(kind="injection", rate=0.05, forget_after=15.0)
 MAPS = {
@@ -45,8 +45,8 @@ def mission(name: str, map_name: str, drift: DriftConfig, seconds: int = 120):
         at = int(plan.waypoint)
 
 
-@each("map_name", MAPS)
-@each("name", ["ie", "bal", "max_entropy", "mutual_information", "apgd"])
+@for_each("map_name", MAPS)
+@for_each("name", ["ie", "bal", "max_entropy", "mutual_information", "apgd"])
 def test_forgotten_places_are_visited_again_and_again(name: str, map_name: str) -> None:
     seconds = 60 if name == "bal" else 120
     visits = np.zeros(24, dtype=int)
@@ -58,7 +58,7 @@ def test_forgotten_places_are_visited_again_and_again(name: str, map_name: str) 
     assert (visits >= 2).sum() >= (5 if name == "bal" else 20)
 
 
-@each("name", ["ie", "bal"])
+@for_each("name", ["ie", "bal"])
 def test_a_belief_that_forgets_follows_the_field(name: str) -> None:
     """With readings as good as on the first day it ends when all is observed, and goes wrong."""
 

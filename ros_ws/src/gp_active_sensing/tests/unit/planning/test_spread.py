@@ -11,7 +11,7 @@ from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.spread import FarPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.routes.driving import drive, plain_belief
 
 TOWN = build_topology(MapConfig(kind="roads", file="town.geojson", largest_component=True))
@@ -45,7 +45,7 @@ def test_each_place_is_the_farthest_from_those_before_it() -> None:
     assert FarPoints(grid, ~everything(grid)).first(2) == []
 
 
-@each("name", MAPS)
+@for_each("name", MAPS)
 def test_as_by_looking_at_all_distances(name: str) -> None:
     topology = MAPS[name]
     apart = Apart(topology)
@@ -70,9 +70,9 @@ BUDGETS = {
 }
 
 
-@each("budget", BUDGETS)
-@each("start", [30, None])
-@each("name", MAPS)
+@for_each("budget", BUDGETS)
+@for_each("start", [30, None])
+@for_each("name", MAPS)
 def test_every_budget_is_used_and_kept(name: str, start: int | None, budget: str) -> None:
     topology, unit, given = MAPS[name], UNIT[name], BUDGETS[budget]
     slow = {"town": 10.0, "lake": 1.0, "free": 0.5}[name]
@@ -94,7 +94,7 @@ def test_every_budget_is_used_and_kept(name: str, start: int | None, budget: str
         assert found.metres[0] > 0.85 * limits.metres
 
 
-@each("name", MAPS)
+@for_each("name", MAPS)
 def test_the_set_fits_as_it_is_laid(name: str) -> None:
     topology = MAPS[name]
     remaining = Budget(metres=60.0 * UNIT[name], end=0)
@@ -136,7 +136,7 @@ def test_what_is_known_counts_as_covered() -> None:
     assert min(FREE.positions[state["route"], 1]) >= 12.0
 
 
-@each("name", MAPS)
+@for_each("name", MAPS)
 def test_all_is_read_where_nothing_limits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gp_active_sensing.planning.spread.MOST", 50)
     topology = MAPS[name]
@@ -152,8 +152,8 @@ def test_a_far_corner_that_does_not_fit_with_the_rest_is_no_reason_to_stay() -> 
     assert found.at == [820]
 
 
-@each("name", ["lake", "free"])
-@each("starts", [(30, 30), (30, 31, 90)])
+@for_each("name", ["lake", "free"])
+@for_each("starts", [(30, 30), (30, 31, 90)])
 def test_probes_share_a_set_out(name: str, starts: tuple[int, ...]) -> None:
     topology = MAPS[name]
     joined = int(np.isfinite(topology.ways_from(30).seconds).sum())

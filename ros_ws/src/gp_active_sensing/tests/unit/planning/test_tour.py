@@ -18,7 +18,7 @@ from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.test_map_error import believed, grid
 
 
@@ -167,7 +167,7 @@ def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
     assert [goal for goal, _ in alone["routes"]] == [again.waypoints[0]]
 
 
-@each(
+@for_each(
     ("limit", "places", "candidates"),
     [
         (PlanLimit(expansions=0), 48, 1),
@@ -268,7 +268,7 @@ class Ticking:
         return self.now
 
 
-@each("budget", [Budget(metres=40.0), Budget()])
+@for_each("budget", [Budget(metres=40.0), Budget()])
 def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None:
     """The clock is looked at before each step, so their number says how long it went on."""
     topology = grid(12, 12)
@@ -307,7 +307,7 @@ def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None
     assert expanded[2] <= 45
 
 
-@each("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)])
+@for_each("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)])
 def test_without_any_time_the_last_route_goes_on(
     monkeypatch: pytest.MonkeyPatch, limit: PlanLimit
 ) -> None:
@@ -354,7 +354,7 @@ def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
     assert lengths[0] < lengths[1] <= lengths[2] * 1.02
 
 
-@each("more", [{}, {"metres": 1e5}, {"metres": 1e5, "seconds": 1e6}])
+@for_each("more", [{}, {"metres": 1e5}, {"metres": 1e5, "seconds": 1e6}])
 def test_new_routes_are_looked_for_when_a_tenth_of_any_limit_is_gone(more: dict[str, Any]) -> None:
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)

@@ -20,11 +20,11 @@ from gp_active_sensing.planning.bandits.acquisition import (
     log_expected_improvement,
 )
 from gp_active_sensing.planning.bandits.base import view_of
-from tests.each import each
+from tests.cases import for_each
 
 
-@each("u", [-7.0, -2.0, -1.0, -0.5, 0.0, 0.3, 4.0])
-@each("std", [0.1, 1.0, 5.0])
+@for_each("u", [-7.0, -2.0, -1.0, -0.5, 0.0, 0.3, 4.0])
+@for_each("std", [0.1, 1.0, 5.0])
 def test_expected_improvement_is_its_integral(u: float, std: float) -> None:
     incumbent = 0.2
     mean = incumbent + u * std
@@ -51,8 +51,8 @@ def test_its_logarithm_goes_on_where_it_is_no_float_any_more() -> None:
         assert found == pytest.approx(tail, rel=1e-9)
 
 
-@each("incumbent", ["mean", "reading"])
-@each("margin", [None, 0.7])
+@for_each("incumbent", ["mean", "reading"])
+@for_each("margin", [None, 0.7])
 def test_policies_improve_on_what_they_say(incumbent: str, margin: float | None) -> None:
     config = BeliefConfig(length_scales=(2.0,), signal_std=(1.0,), noise_std=(0.4,), mean_std=0.0)
     belief = build_belief(config, np.arange(9.0)[:, None])
@@ -102,7 +102,7 @@ def test_estn_is_its_integral(seed: int) -> None:
     assert est_n(mean, std, start) == pytest.approx(quadrature(mean, std, start), abs=1e-6)
 
 
-@each("n", [2, 50, 3000])
+@for_each("n", [2, 50, 3000])
 def test_estn_is_the_expected_maximum(n: int) -> None:
     """Of n independent standard normal numbers, known to six digits for 2."""
     value = est_n(np.zeros(n), np.ones(n), -40.0)

@@ -16,7 +16,7 @@ from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
-from tests.each import each
+from tests.cases import for_each
 
 NAMES = ("ei", "est", "gp_ucb", "mean_only", "pi", "thompson", "variance_only")
 
@@ -42,8 +42,8 @@ def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
     return line, belief
 
 
-@each("name", [n for n in NAMES if n != "variance_only"])
-@each("objective", ["maximise", "minimise"])
+@for_each("name", [n for n in NAMES if n != "variance_only"])
+@for_each("objective", ["maximise", "minimise"])
 def test_once_the_field_is_known_the_hot_spot_is_read_again(name: str, objective: str) -> None:
     line, belief = peaked(minimise=objective == "minimise")
     assert decide(belief, line, name=name, objective=objective).waypoint == 7
@@ -97,7 +97,7 @@ def test_a_plan_tells_of_the_best_candidates_in_order_of_place() -> None:
     assert plan.waypoint == min(c.location for c in told if c.lower >= best * (1.0 - 1e-9))
 
 
-@each("name", [n for n in NAMES if n != "thompson"])
+@for_each("name", [n for n in NAMES if n != "thompson"])
 def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: str) -> None:
     line = make_line(450, 1.0, moves="free")
     policy = build_policy({"name": name})
@@ -110,7 +110,7 @@ def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: s
     assert len(plan.candidates) == MOST_CANDIDATES
 
 
-@each("transform", ["identity", "log"])
+@for_each("transform", ["identity", "log"])
 def test_the_view_is_the_mixture_in_the_unit_of_the_sensor(transform: str) -> None:
     line = make_line(8, 1.0, moves="free")
     # The logarithm's prior is narrow: moments of a vague log-normal are no numbers to compare.
@@ -186,8 +186,8 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     assert plan.path == (1, 2, 3)
 
 
-@each("toward", ["route", "step"])
-@each("end", [None, 7])
+@for_each("toward", ["route", "step"])
+@for_each("end", [None, 7])
 def test_missions_on_roads_keep_their_budget_and_get_home(toward: str, end: int | None) -> None:
     town = build_topology(MapConfig(kind="roads", file="town"))
     belief = belief_of(town, length_scales=(300.0,), signal_std=(7.0,), noise_std=(1.0,))
@@ -220,7 +220,7 @@ def test_missions_on_roads_keep_their_budget_and_get_home(toward: str, end: int 
 # -- nothing to tell places apart ------------------------------------------------------------------
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_equal_readings_everywhere(name: str) -> None:
     line = make_line(6, 1.0, moves="free")
     for keys in ({}, {"signal_std": None, "noise_std": None}):
@@ -240,7 +240,7 @@ class _Certain(Belief):
         return (mean, np.zeros_like(mean)) if locations is None else (mean[:, locations], mean * 0)
 
 
-@each("name", [n for n in NAMES if n not in ("variance_only", "thompson")])
+@for_each("name", [n for n in NAMES if n not in ("variance_only", "thompson")])
 def test_no_variance_anywhere_leaves_the_largest_mean(name: str) -> None:
     line = make_line(4, 1.0, moves="free")
     known = belief_of(line)
@@ -250,7 +250,7 @@ def test_no_variance_anywhere_leaves_the_largest_mean(name: str) -> None:
     assert np.isfinite(plan.lower)
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_places_that_are_one_and_hardly_any_noise(name: str) -> None:
     """Equal features make the covariance singular; noise of 1e-7 leaves nothing to save it."""
     line = make_line(8, 1.0, moves="free")

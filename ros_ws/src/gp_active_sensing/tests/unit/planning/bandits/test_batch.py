@@ -18,7 +18,7 @@ from gp_active_sensing.planning.base import BatchRequest, PlanRequest
 from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.bandits.worlds import NAMES, batch, believe, scattered, start_of
 
 
@@ -33,7 +33,7 @@ def goals(plans: list[Plan]) -> list[int | None]:
     return [plan.waypoint for plan in plans]
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_the_members_of_a_batch_are_shared_out_by_the_way_there(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -56,7 +56,7 @@ def test_the_members_of_a_batch_are_shared_out_by_the_way_there(name: str) -> No
         assert plan.waypoint in [c.location for c in plan.candidates]
 
 
-@each("name", [name for name in NAMES if "sample" not in name])
+@for_each("name", [name for name in NAMES if "sample" not in name])
 def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -74,7 +74,7 @@ def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     assert state == {"stage": 5, "lead": chosen[0], "round": 1}
 
 
-@each("name", ["ucb_dpp_sample", "est_dpp_sample"])
+@for_each("name", ["ucb_dpp_sample", "est_dpp_sample"])
 def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     """Two members, each drawn given the first: the pair of the DPP's conditional."""
     topology = scattered(12)
@@ -98,7 +98,7 @@ def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     assert np.corrcoef(counts, share)[0, 1] > 0.7
 
 
-@each("name", [name for name in NAMES if "dpp" in name or "pe" in name])
+@for_each("name", [name for name in NAMES if "dpp" in name or "pe" in name])
 def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     """Probes that never wait together: there is always one on its way to the largest bound."""
     topology = scattered()
@@ -123,7 +123,7 @@ def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     assert third.waypoint == alone.waypoint
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_more_probes_than_places(name: str) -> None:
     topology = scattered(3)
     belief = believe(topology, 1)
@@ -138,7 +138,7 @@ def test_more_probes_than_places(name: str) -> None:
     assert goals(plans).count(None) == 1
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_fewer_readings_than_probes(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -149,7 +149,7 @@ def test_fewer_readings_than_probes(name: str) -> None:
     assert [plan.reason for plan in plans] == [READINGS_SPENT] * 2
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_probes_that_reach_different_places(name: str) -> None:
     """One has little left to drive, one is alone in its corner: goals that each can afford."""
     topology = make_grid(12, 1, 1.0)
@@ -164,7 +164,7 @@ def test_probes_that_reach_different_places(name: str) -> None:
         assert plan.cost.metres <= budget.metres
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
     topology = make_line(12, 1.0)
     belief = believe(topology, 0)
@@ -175,7 +175,7 @@ def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
         assert len(crossed) <= readings
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
@@ -186,7 +186,7 @@ def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
         assert len(set(again)) == 3
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_minimise_is_maximise_upside_down(name: str) -> None:
     topology = scattered()
     up, down = believe(topology, 0), believe(topology, 0)
@@ -198,7 +198,7 @@ def test_minimise_is_maximise_upside_down(name: str) -> None:
     assert goals(high) == goals(low)
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
     topology = scattered()
     belief = believe(topology, length_scales=(1.0, 3.0))
@@ -211,8 +211,8 @@ def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
 
 
 @pytest.mark.slow
-@each("toward", ["route", "step"])
-@each("name", NAMES)
+@for_each("toward", ["route", "step"])
+@for_each("name", NAMES)
 def test_three_probes_in_the_town(name: str, toward: str) -> None:
     """On roads: ways that exist, goals of their own, the nearest in information on the way."""
     town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
@@ -262,8 +262,8 @@ VALUES: dict[str, list[float]] = {
 
 
 @pytest.mark.slow
-@each("options", BELIEFS.values())
-@each("name", NAMES)
+@for_each("options", BELIEFS.values())
+@for_each("name", NAMES)
 def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, object]) -> None:
     twins = np.repeat(np.arange(3.0), 3)
     at_one_point = type(scattered())("point", "map", list("abcd"), np.zeros((4, 2)))
@@ -285,7 +285,7 @@ def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, objec
             assert np.isfinite(numbers).all()
 
 
-@each("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
+@for_each("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
 def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
     topology = make_grid(14, 14, 10.0)
     belief = believe(topology)
@@ -346,7 +346,7 @@ def test_standing_at_the_goals_costs_nothing() -> None:
     assert assign(np.array([[5.0, 0.0], [0.0, 5.0]])) == [1, 0]
 
 
-@each("bad", [-1.0, np.nan])
+@for_each("bad", [-1.0, np.nan])
 def test_costs_that_are_none(bad: float) -> None:
     with pytest.raises(ValueError, match="zero or more each"):
         assign(np.array([[1.0, bad]]))

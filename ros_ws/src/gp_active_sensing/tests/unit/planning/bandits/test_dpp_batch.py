@@ -17,7 +17,7 @@ from gp_active_sensing.planning.bandits.dpp_batch import (
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
 
 
@@ -69,8 +69,8 @@ OPTIONS = {
 }
 
 
-@each("options", OPTIONS.values())
-@each("members", [(), (7,), (7, 30, 7)])
+@for_each("options", OPTIONS.values())
+@for_each("members", [(), (7,), (7, 30, 7)])
 def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> None:  # type: ignore[no-untyped-def]
     topology = scattered()
     readings = 8
@@ -149,7 +149,7 @@ def in_rounds(name: str, rounds: int, size: int, **keys: float):  # type: ignore
     return plans, known, state
 
 
-@each(("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)])
+@for_each(("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)])
 def test_beta_of_the_third_round_of_four(name: str, t: int) -> None:
     """Rounds for a DPP [Kathuria2016, Algorithm 2], readings for GP-BUCB [Algorithm 1]."""
     plans, belief, state = in_rounds(name, 3, 4, delta=0.2, scale=2.0)

@@ -19,13 +19,13 @@ from gp_active_sensing.planning.bandits.gp_ucb import (
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
 from gp_active_sensing_bench import run_trial
-from tests.each import each
+from tests.cases import for_each
 
 STAGES = (1, 2, 10, 1000)
 
 
-@each("t", STAGES)
-@each("delta", [0.01, 0.1, 0.5])
+@for_each("t", STAGES)
+@for_each("delta", [0.01, 0.1, 0.5])
 def test_betas_are_those_of_the_theorems(t: int, delta: float) -> None:
     log = math.log
     expected = 2 * (log(1000) + 2 * log(t) + 2 * log(math.pi) - log(6) - log(delta))
@@ -38,7 +38,7 @@ def test_betas_are_those_of_the_theorems(t: int, delta: float) -> None:
     assert rkhs_beta(t, delta, norm=1.5, gain=4.2) == pytest.approx(expected)
 
 
-@each("stage", STAGES)
+@for_each("stage", STAGES)
 def test_the_policy_adds_as_many_deviations_as_its_schedule_says(stage: int) -> None:
     belief = build_belief(
         BeliefConfig(length_scales=(0.2,), signal_std=(1.3,), noise_std=(0.4,), mean_std=0.0),
@@ -97,7 +97,7 @@ def regret_of(scenario: Scenario) -> float:
 
 
 @pytest.mark.long
-@each("name", ["ucb_dpp_max", "ucb_dpp_sample"])
+@for_each("name", ["ucb_dpp_max", "ucb_dpp_sample"])
 def test_regret_is_below_the_bound(name: str) -> None:
     """With probability 1 - δ; the bound is loose, so that in no run it should fail."""
     scenarios = [scenario_of(name, seed, delta=DELTA) for seed in range(8)]

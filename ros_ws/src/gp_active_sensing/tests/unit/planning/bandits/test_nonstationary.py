@@ -23,7 +23,7 @@ from gp_active_sensing.planning.bandits.nonstationary import (
 from gp_active_sensing.planning.base import asks_expert, drift_of
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Reading
-from tests.each import each
+from tests.cases import for_each
 
 FORGETTING = {
     "tv_gp_ucb": ({"epsilon": 0.19}, "kernel", -2.0 / math.log(0.81)),
@@ -39,7 +39,7 @@ def belief_for(policy, **options):
     return belief_on(config, LINE, drift_of(policy))
 
 
-@each("name", FORGETTING)
+@for_each("name", FORGETTING)
 def test_parameters_are_steps_of_so_many_seconds(name: str) -> None:
     given, kind, constant = FORGETTING[name]
     for step in (None, 1.0, 7.5):
@@ -50,9 +50,9 @@ def test_parameters_are_steps_of_so_many_seconds(name: str) -> None:
         assert found == pytest.approx(constant * (step or 1.0), rel=1e-12)
 
 
-@each("step", [1.0, 0.1, 7.3])
-@each("window", [1, 3, 8])
-@each("begin", [0, 1_700_000_000])
+@for_each("step", [1.0, 0.1, 7.3])
+@for_each("window", [1, 3, 8])
+@for_each("begin", [0, 1_700_000_000])
 def test_a_window_of_w_steps_holds_the_latest_w_readings(
     step: float, window: int, begin: int
 ) -> None:
@@ -92,7 +92,7 @@ def test_a_policy_with_a_drift_of_its_own_refuses_another() -> None:
     assert belief_for(policy, drift=DriftConfig(kind="window", window=12.0)).drift.window == 12.0
 
 
-@each("name", [*FORGETTING, "sparq_gp_ucb"])
+@for_each("name", [*FORGETTING, "sparq_gp_ucb"])
 def test_a_peak_that_moves_is_found_again(name: str) -> None:
     """High on the left for 40 s, then on the right; gp_ucb sticks to what it knew."""
 
@@ -210,7 +210,7 @@ def test_scale_divides_the_square_of_the_width() -> None:
     np.testing.assert_allclose(wide, np.sqrt(5.0) * narrow, rtol=1e-12)
 
 
-@each("name", FORGETTING)
+@for_each("name", FORGETTING)
 def test_every_policy_that_forgets_may_ask_as_sparq_does(name: str) -> None:
     """Not unless it is told to; then about as many places, of the same draw."""
     given = {"name": name, **FORGETTING[name][0]}
@@ -311,7 +311,7 @@ def test_horizon_of_one() -> None:
     assert loop.ask(plan.waypoint, now_ns=SECOND).waypoint is None
 
 
-@each("size", [30, 700])
+@for_each("size", [30, 700])
 def test_draws_among_few_and_many_places_are_spread(size: int) -> None:
     """The determinant of what is drawn is far above that of places at random."""
     topology = build_topology(MapConfig(kind="line", count=size, spacing=30 / size, moves="free"))

@@ -17,7 +17,7 @@ from gp_active_sensing.planning.bandits.sequential_batch import (
     scaled_features,
 )
 from gp_active_sensing.topology import make_grid
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.bandits.worlds import batch, believe, field, scattered, start_of
 
 
@@ -49,7 +49,7 @@ def test_under_several_length_scales_the_belief_in_them_stays() -> None:
     assert 0.01 < weights.min()
 
 
-@each("seed", range(5))
+@for_each("seed", range(5))
 def test_b_est_by_its_definition(seed: int) -> None:
     topology = scattered(seed=seed)
     belief = believe(topology, seed=seed)
@@ -102,7 +102,7 @@ def test_first_readings_are_where_least_is_known() -> None:
     assert without.choose(start, 1, np.random.default_rng(0)) == chosen[3:]
 
 
-@each("distance", [0.0, 0.3, 2.0, 50.0])
+@for_each("distance", [0.0, 0.3, 2.0, 50.0])
 def test_penalty_by_its_definition(distance: float) -> None:
     slope, top, mean, std = 1.5, 2.0, 0.4, 0.7
     z = (slope * distance - top + mean) / math.sqrt(2.0 * std**2)
@@ -137,7 +137,7 @@ def test_the_slope_of_a_fine_lattice_is_the_gradient_along_its_axes() -> None:
     assert largest_slope(lattice.positions, bump) == pytest.approx(steepest, rel=0.01)
 
 
-@each("seed", range(5))
+@for_each("seed", range(5))
 def test_choice_by_its_definition(seed: int) -> None:
     topology = scattered(30, seed=seed)
     belief = believe(topology, seed=seed)

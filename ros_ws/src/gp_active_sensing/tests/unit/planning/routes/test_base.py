@@ -30,7 +30,7 @@ from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
-from tests.each import each
+from tests.cases import for_each
 from tests.requesting import asked
 
 SIDE = 10
@@ -123,8 +123,8 @@ def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not
         assert forecast.met(left / forecast.total) is enough
 
 
-@each("of", OF)
-@each("known", [True, False])
+@for_each("of", OF)
+@for_each("known", [True, False])
 def test_foreseen_with_nothing_taken_off_is_what_is_believed_now(known: bool, of: str) -> None:
     topology = make_grid(6, 5, 1.0)
     config = BeliefConfig((1.0, 3.0), signal_std=(1.0,), noise_std=(0.1,)) if known else None
@@ -217,8 +217,8 @@ def mission(
     return loop, metres, at
 
 
-@each("budget", BUDGETS)
-@each("name", POLICIES)
+@for_each("budget", BUDGETS)
+@for_each("name", POLICIES)
 def test_a_generous_budget_is_not_used_and_the_error_is_kept(name: str, budget: Budget) -> None:
     topology = make_grid(7, 7, 1.0, neighbours=8)
     loop, (metres,), (at,) = mission(name, topology, budget, Aim(0.4))
@@ -229,7 +229,7 @@ def test_a_generous_budget_is_not_used_and_the_error_is_kept(name: str, budget: 
     assert np.sqrt(np.mean(np.square(mean - truth_on(topology)))) <= 0.4
 
 
-@each("name", POLICIES)
+@for_each("name", POLICIES)
 def test_where_any_place_may_be_next(name: str) -> None:
     topology = make_grid(8, 8, 1.0, moves="free")
     loop, _, _ = mission(name, topology, Budget(readings=60), Aim(0.4))
@@ -237,7 +237,7 @@ def test_where_any_place_may_be_next(name: str) -> None:
     assert FEWEST <= loop.spent < 45
 
 
-@each("name", POLICIES)
+@for_each("name", POLICIES)
 def test_two_probes(name: str) -> None:
     topology = make_grid(8, 8, 1.0)
     loop, metres, _ = mission(name, topology, Budget(metres=300.0), Aim(0.4), (0, 63))
@@ -308,7 +308,7 @@ def test_where_only_parts_are_missing_the_next_pass_goes_there() -> None:
     assert not parts_only(driver, belief, Aim(10.0), 4, ())
 
 
-@each("seed", range(3))
+@for_each("seed", range(3))
 def test_two_probes_do_not_drive_twice_as_far_as_one(seed: int) -> None:
     topology = make_grid(12, 8, 1.0)
     loops = [

@@ -17,7 +17,7 @@ from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Budget
-from tests.each import each
+from tests.cases import for_each
 
 
 def cells(topology: Topology, places: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -124,7 +124,7 @@ def test_sparse_rows_make_an_even_lattice() -> None:
     assert len({x for x, _ in found}) == len({y for _, y in found}) == 3
 
 
-@each(
+@for_each(
     "budget",
     [
         Budget(metres=40.0),
@@ -134,7 +134,7 @@ def test_sparse_rows_make_an_even_lattice() -> None:
         Budget(40, 50.0, 90.0, 5),
     ],
 )
-@each("moves", ["adjacent", "free"])
+@for_each("moves", ["adjacent", "free"])
 def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
     obstacles = [((5.0, 3.0), (7.0, 6.0))]
     grid = make_grid(11, 8, 1.0, neighbours=8, moves=moves, speed=0.5, obstacles=obstacles)

@@ -12,7 +12,7 @@ from gp_active_sensing.planning.routes import distances as module
 from gp_active_sensing.planning.routes.distances import Apart, Distances, distances_of, unit_of
 from gp_active_sensing.topology import GraphTopology, MapConfig, Move, build_topology, make_grid
 from gp_active_sensing.types import Budget, Cost
-from tests.each import each
+from tests.cases import for_each
 
 GRID = make_grid(7, 6, 2.0, neighbours=8, obstacles=[[(3.0, 3.0), (7.0, 9.0)]], speed=0.5)
 TOWN = build_topology(MapConfig(kind="roads", file="town.geojson"))
@@ -32,8 +32,8 @@ class Untold:
         return self._inner.ways_from(at, by)
 
 
-@each("by", ["metres", "seconds"])
-@each("topology", [GRID, TOWN, FREE])
+@for_each("by", ["metres", "seconds"])
+@for_each("topology", [GRID, TOWN, FREE])
 def test_they_are_those_of_the_map(topology, by: str) -> None:
     distances = Distances(topology, by)
     for at in (0, topology.n // 2, topology.n - 1):
@@ -48,7 +48,7 @@ def test_they_are_those_of_the_map(topology, by: str) -> None:
         np.testing.assert_allclose(between[i], distances.row(a)[places])
 
 
-@each("topology", [GRID, TOWN, FREE])
+@for_each("topology", [GRID, TOWN, FREE])
 def test_a_way_is_legal_and_costs_what_is_said(topology) -> None:
     rng = np.random.default_rng(0)
     distances = Distances(topology)
@@ -96,8 +96,8 @@ def test_a_map_that_does_not_tell_its_moves() -> None:
     assert len(untold.way(3, 30).path) == len(told.way(3, 30).path)
 
 
-@each("topology", [GRID, TOWN])
-@each("kept", [module._KEPT_NUMBERS, 0])
+@for_each("topology", [GRID, TOWN])
+@for_each("kept", [module._KEPT_NUMBERS, 0])
 def test_ways_on_a_large_map_do_not_depend_on_what_was_asked_before(
     topology, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from gp_active_sensing.planning.routes.follow import (
 )
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan
-from tests.each import each
+from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.routes.driving import plain_belief
 
@@ -88,7 +88,7 @@ def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
     assert plan.waypoints == (18, 24, 6, 12)
 
 
-@each(
+@for_each(
     ("budget", "waypoints"),
     [
         (Budget(readings=3), (1, 2, 3)),
@@ -106,6 +106,27 @@ def test_what_is_told_of_fits_the_budget_and_the_way_home(
     assert plan.waypoints == waypoints
     constraint = BudgetConstraint(GRID, budget)
     assert constraint.allows(plan.path[-1], plan.cost)
+
+
+@for_each(
+    ("readings", "route", "waypoints"),
+    [
+        (7, [3, 5, 7, 8], (3, 4, 5, 6, 7)),
+        (5, [3, 5, 7], (3, 4, 5)),
+        (6, [3, 5, 9, 6], (3, 4, 5, 6)),
+        (3, [3, 4], (3,)),
+    ],
+)
+def test_the_rest_of_a_route_is_charged_every_reading_on_the_way(
+    readings: int, route: list[int], waypoints: tuple[int, ...]
+) -> None:
+    """With a reach of 3 m the first step crosses two places, and later ones cross some as well."""
+    line = make_line(12, 1.0, reach=3.0)
+    budget = Budget(readings=readings)
+    plan = next_plan(route, asked(read(line, 0), line, 0, remaining=budget))
+    assert plan is not None
+    assert plan.path == (1, 2, 3)
+    assert plan.waypoints == waypoints
 
 
 def test_a_place_that_cannot_be_afforded_is_passed_over() -> None:

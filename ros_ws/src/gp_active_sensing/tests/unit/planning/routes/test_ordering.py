@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.planning.routes.ordering import VisitOrder, short_tour, tour_length
 from gp_active_sensing.types import FloatArray
-from tests.each import each
+from tests.cases import for_each
 
 
 def case(seed: int, k: int) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
@@ -51,7 +51,7 @@ def test_near_the_shortest_of_all_orders() -> None:
     assert max(ratios) < 1.25
 
 
-@each("k", [5, 12, 30, 70])
+@for_each("k", [5, 12, 30, 70])
 def test_never_longer_than_going_on_to_the_nearest(k: int) -> None:
     for seed in range(12):
         between, first, last = case(seed, k)

@@ -18,7 +18,7 @@ from gp_active_sensing.planning.routes.tours import (
 )
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
-from tests.each import each
+from tests.cases import for_each
 from tests.unit.planning.test_map_error import believed, grid
 
 BUDGETS = [
@@ -69,9 +69,9 @@ def check(driver: RouteDriver, route: Driven) -> None:
     assert driver.valued(route).value == pytest.approx(driver.field.value(which))
 
 
-@each("budget", BUDGETS)
-@each("moves", ["neighbours", "free"])
-@each("seed", range(3))
+@for_each("budget", BUDGETS)
+@for_each("moves", ["neighbours", "free"])
+@for_each("seed", range(3))
 def test_what_is_driven_keeps_the_budget(budget: Budget, moves: str, seed: int) -> None:
     more = {} if moves == "neighbours" else {"moves": "free"}
     driver = driver_of(grid(**more), budget, seed=seed)
@@ -92,7 +92,7 @@ def test_the_last_readings_are_taken_on_the_way_to_what_is_too_far() -> None:
     assert not found.whole
 
 
-@each("most", [12, 40])
+@for_each("most", [12, 40])
 def test_some_places_stand_for_the_others(most: int) -> None:
     topology = grid(10, 8)
     asked = np.setdiff1d(np.arange(topology.n), [3, 17, 44])
@@ -151,7 +151,7 @@ def test_corners_give_the_same_drive() -> None:
     assert corners(free, rows) == tuple(rows)
 
 
-@each("seed", range(4))
+@for_each("seed", range(4))
 def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) -> None:
     driver = driver_of(grid(8, 8, moves="free"), Budget(metres=20.0), seed=seed)
     bad = driver.drive(np.random.default_rng(seed).permutation(64)[:6].tolist())
