@@ -78,6 +78,9 @@ def test_what_may_be_read_on_the_way_counts() -> None:
         3,
     ]
     assert BudgetConstraint(line, Budget(readings=9)).restricts
+    far = BudgetConstraint(line, Budget(readings=9)).drives(0, NOTHING)[-1]
+    assert (far.place, far.reads) == (3, (1, 2, 3))
+    assert far.left(Budget(readings=9, metres=20.0)) == Budget(6, 14.0)
 
 
 def test_places_that_one_cannot_come_back_from() -> None:

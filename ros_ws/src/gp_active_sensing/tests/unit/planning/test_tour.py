@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,7 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
             assert plan.waypoint is not None
             goals[probe] = plan.waypoint
             shown[probe] = set(plan.waypoints)
+            assert len(plan.waypoints) <= math.ceil(left / 2), "its share of the readings"
             if len(shown) == 2:
                 assert not shown["a"] & shown["b"]
         for probe, goal in list(goals.items()):
