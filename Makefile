@@ -15,7 +15,7 @@ HEAVY := requirements/heavy.txt
 WORKERS ?= 3
 # Each computes with one thread: more of them than cores wait for each other.
 PYTEST = cd $(PKG) && OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} \
-  $(PY) -m pytest --rootdir="$(CURDIR)" --timeout=600 --numprocesses=$(WORKERS)
+  $(PY) -m pytest -c pyproject.toml --rootdir="$(CURDIR)" --timeout=600 --numprocesses=$(WORKERS)
 # Folders of tests, or files, as seen from $(PKG).
 TESTS ?= tests $(foreach package,$(LEARNING) $(BENCH),../$(notdir $(package))/tests)
 
