@@ -108,9 +108,11 @@ class _ClickHandler(logging.Handler):
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 def cli(debug: bool, verbose: bool) -> None:
     """Choose where to measure next: Gaussian-process active sensing."""
-    root = logging.getLogger("gp_active_sensing")
-    root.handlers = [_ClickHandler()]
-    root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
+    level = logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING
+    for package in ("gp_active_sensing", "gp_active_sensing_learning", "gp_active_sensing_bench"):
+        root = logging.getLogger(package)
+        root.handlers = [_ClickHandler()]
+        root.setLevel(level)
 
 
 # The names are for click's suggestions; `get_command` loads the commands themselves.

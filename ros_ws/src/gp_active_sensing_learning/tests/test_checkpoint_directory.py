@@ -10,6 +10,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing_learning.checkpoint_directory import NAME, claimed_name, folder_of, workplace
+from tests.cases import for_each
 
 
 def begun(checkpoint: Path, *, done: bool = False) -> None:
@@ -37,7 +38,7 @@ def ended_by(
         learn()
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@for_each("keep", [False, True])
 def test_the_files_of_a_user_stay(tmp_path: Path, *, keep: bool) -> None:
     mine = ["rows-inputs.npy", "rows-1/rows-outputs.npy", "signature.json", "group-000.npz"]
     for name in mine:
@@ -113,7 +114,7 @@ with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
 """
 
 
-@pytest.mark.parametrize("begun", [True, False])
+@for_each("begun", [True, False])
 def test_rows_of_a_killed_process_go(tmp_path: Path, *, begun: bool) -> None:
     """Also where it was killed before there was anything to resume: then one begins again."""
     folder = tmp_path / "kept"

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from gp_active_sensing.cli import cli
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
+from tests.cases import for_each
 
 needs_gpytorch = pytest.mark.heavy("learn")
 
@@ -114,7 +115,7 @@ def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.output
 
 
-@pytest.mark.parametrize("more", [(), ("--kernels", "SE")])
+@for_each("more", [(), ("--kernels", "SE")])
 def test_what_is_no_factor_and_what_is_not_used(
     speeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
@@ -131,7 +132,7 @@ def test_what_is_no_factor_and_what_is_not_used(
         done = call("town", *given, *more)
         assert done.exit_code == 1
         assert f"{given[0]} is for a table" in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["speeds.csv"]
+    assert not list(tmp_path.iterdir())
 
 
 @needs_gpytorch
@@ -149,7 +150,7 @@ def test_without_the_extra(speeds: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "gp_active_sensing_learning.model", None)
     done = call(str(speeds), "--map", "town")
     assert done.exit_code == 1
-    assert "pip install 'gp_active_sensing[learn]', or in a checkout: make heavy" in done.stderr
+    assert "in a checkout: make heavy" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -14,6 +14,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing_learning import HyperParameterEstimate, belief_section, section_text
 from gp_active_sensing_learning.fit import CANDIDATES, factors
+from tests.cases import for_each
 
 FOUND = HyperParameterEstimate(
     length_scales=(123.4,),
@@ -52,7 +53,7 @@ def test_a_noise_that_may_have_each_place_s_own_in_it() -> None:
     assert one.noise_std == one.place_std
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gain", "way", "expected"),
     [
         (9.0, "grid", (1.23,)),
@@ -72,7 +73,7 @@ def test_a_place_part_that_was_learned(gain: float, way: str, expected: tuple[fl
     ).replace("0.0", "0")
 
 
-@pytest.mark.parametrize(("error", "reach"), [(0.01, 2.0), (0.6, math.exp(1.2)), (math.inf, 8.0)])
+@for_each(("error", "reach"), [(0.01, 2.0), (0.6, math.exp(1.2)), (math.inf, 8.0)])
 def test_how_far_the_grid_reaches(error: float, reach: float) -> None:
     found = factors(replace(FOUND, errors=(error, 0.1, 0.1, 0.1)), "grid")
     assert (found[0], found[-1]) == pytest.approx((1.0 / reach, reach))
@@ -97,7 +98,7 @@ def test_a_linear_mean() -> None:
     assert (section.mean_value, section.mean_std) == (50.0, 17.0)
 
 
-@pytest.mark.parametrize("way", ["grid", "paper", "point"])
+@for_each("way", ["grid", "paper", "point"])
 def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
     config = BeliefConfig(kernel="graph_matern52", mean="linear", mean_features=("speed_limit",))
     section = belief_section(FOUND, config, way)

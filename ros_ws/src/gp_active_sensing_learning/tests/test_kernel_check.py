@@ -32,12 +32,6 @@ def test_coverage_counts_what_the_intervals_hold() -> None:
     assert found[1].error == pytest.approx(np.sqrt(0.9 * 0.1 / 8))
 
 
-def test_coverage_of_normal_residuals_is_the_level() -> None:
-    rng = np.random.default_rng(3)
-    for c in of_residuals(rng.standard_normal(4000).tolist()).coverage:
-        assert abs(c.share - c.level) < 4.0 * c.error
-
-
 def test_errors_and_surprise() -> None:
     found = of_residuals([1.0, -1.0])
     assert found.rmse == pytest.approx(2.0)
@@ -75,17 +69,6 @@ def test_rows_that_were_learned_from_are_known_by_their_numbers() -> None:
     older = made_model(rows=rows)
     assert seen(others, older)
     assert not seen(dataclasses.replace(rows, source="/home/me/yesterday.csv"), older)
-
-
-def test_of_many_rows_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gp_active_sensing_learning.report.kernel_check.MOST_ROWS", 40)
-    model = made_model()
-    found = check(model, field_rows(count=500, seed=1), samples=2, seed=0)
-    assert found.total == 500
-    assert len(found.observed) == 40
-    assert not found.seen
-    again = check(model, field_rows(count=500, seed=1), samples=2, seed=1)
-    assert not np.array_equal(found.inputs, again.inputs)
 
 
 def test_rows_without_a_number_are_left_out() -> None:
@@ -150,8 +133,3 @@ def test_kernels_of_equal_evidence_and_prediction_are_alike() -> None:
     assert found.why == ("its local ELBO is 0.30 nat away and it predicts the same",)
     far = dataclasses.replace(near, fits=(point, dataclasses.replace(twin, bound=se.bound - 5.0)))
     assert alike(far, inputs(far), samples=4, seed=0) == ()
-
-
-def test_kernels_that_differ_are_not_alike() -> None:
-    model = made_model(["LIN", "PER", "SE"])
-    assert alike(model, inputs(model), samples=4, seed=0) == ()

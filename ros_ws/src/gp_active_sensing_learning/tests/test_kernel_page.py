@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import RunError
-from gp_active_sensing.kernels.composite import Composite, scales
-from gp_active_sensing.kernels.grammar import parse, sentences
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.report import kernel_page as kernels_module
-from gp_active_sensing_learning.report.kernel_page import numbers, said, terms, write_kernel_page
+from gp_active_sensing_learning.report.kernel_page import numbers, terms, write_kernel_page
 from learning_support.models import copies, field_rows, hand_belief, made_model
 from tests.browser import Browser, Page
+from tests.cases import for_each
 from tests.unit.report.runs import HOSTILE, data_of
 from tests.unit.report.test_page import check
 
@@ -93,33 +92,6 @@ def test_the_table_is_that_of_the_model(tmp_path: Path) -> None:
     assert "Held against rows" in text, "the heading is there, hidden"
 
 
-def test_the_same_model_gives_the_same_page(tmp_path: Path) -> None:
-    rows = field_rows()
-    model = made_model(rows=rows)
-    one, other = (write_kernel_page(model, tmp_path / f"{k}.html", rows) for k in range(2))
-    assert one.read_bytes() == other.read_bytes()
-
-
-def test_what_had_not_converged_is_said(tmp_path: Path) -> None:
-    model = made_model(["SE", "LIN"])
-    slow = dataclasses.replace(model.fits[1], outcome="stopped: 1000 steps were allowed")
-    model = dataclasses.replace(model, fits=(model.fits[0], slow))
-    text = check(write_kernel_page(model, tmp_path / "page.html"))
-    assert f"1 of 2 kernels had not converged when they ended: {slow.name}" in text
-
-
-def test_notes_on_the_rows_are_said(tmp_path: Path) -> None:
-    model = made_model(["SE"], settings={"notes": ["7 of 307 rows lack a number"]})
-    assert "7 of 307 rows lack a number" in check(write_kernel_page(model, tmp_path / "page.html"))
-
-
-def test_kernels_that_say_the_same_are_said(tmp_path: Path) -> None:
-    model = copies(3)
-    text = check(write_kernel_page(model, tmp_path / "page.html"))
-    assert "Kernels that say the same" in text
-    assert "its covariance is the same, to less than 0.1 %" in text
-
-
 def test_predictions_are_averaged_over_the_first_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,30 +120,10 @@ def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
     assert f"Most probable is {names[0]}, with 50 %" in check(tmp_path / "page.html")
 
 
-def test_what_is_next_to_impossible_is_not_averaged_over(tmp_path: Path) -> None:
-    model = made_model(["SE", "RQ", "LIN"])
-    model = dataclasses.replace(model, belief=hand_belief([0.998, 0.001, 0.001]))
-    text = check(write_kernel_page(model, tmp_path / "page.html"))
-    assert "Of the most probable kernel alone, which holds 99.8 % of the belief." in text
-
-
 def test_settings_of_another_program_do_no_harm(tmp_path: Path) -> None:
     odd = {"vbks": "?", "versions": 3, "seconds": "long", "notes": 1, "screening": [1]}
     model = dataclasses.replace(made_model(["SE"]), settings=odd)
     assert "belief over one kernel" in check(write_kernel_page(model, tmp_path / "page.html"))
-
-
-def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot write"):
-        write_kernel_page(made_model(["SE"]), tmp_path / "nowhere" / "page.html")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (0.00123456, "0.00123"), (1234.5, "1,230"), (-2.5, "−2.5"), (1e-7, "1.00e-07")],
-)
-def test_numbers_as_people_write_them(value: float, text: str) -> None:
-    assert said(value) == text
 
 
 def test_charts_are_drawn(show: Open, whole: Path) -> None:
@@ -206,19 +158,6 @@ def test_charts_are_drawn(show: Open, whole: Path) -> None:
     assert page.evaluate(OVERFLOW) <= 0
 
 
-def test_the_map_lies_as_the_numbers_do(show: Open, whole: Path) -> None:
-    """North is up: the first cell, of the least x and y, is at the lower left."""
-    page = show(whole)
-    corner = page.evaluate(
-        "(() => { const [first, next] = document.querySelectorAll('#field rect');"
-        " const all = [...document.querySelectorAll('#field svg')[0].querySelectorAll('rect')];"
-        " const y = all.map((r) => Number(r.getAttribute('y')));"
-        " return [Number(first.getAttribute('y')) === Math.max(...y),"
-        " Number(next.getAttribute('x')) > Number(first.getAttribute('x'))]; })()"
-    )
-    assert corner == [True, True]
-
-
 def test_the_mouse_asks_a_cell_and_a_pair(show: Open, whole: Path) -> None:
     page = show(whole)
     box = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
@@ -241,16 +180,7 @@ def test_the_mouse_asks_a_cell_and_a_pair(show: Open, whole: Path) -> None:
         page.mouse(1.0, 1.0)
 
 
-def test_dark_and_narrow(show: Open, whole: Path) -> None:
-    background = "getComputedStyle(document.body).backgroundColor"
-    light, dark = (show(whole, dark=d).evaluate(background) for d in (False, True))
-    assert light != dark
-    page = show(whole, width=390, height=844, dark=True)
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate("document.querySelectorAll('#matrix rect').length") == 9
-
-
-@pytest.mark.parametrize("count", [1, 2, 12, 144])
+@for_each("count", [1, 2, 12, 144])
 def test_few_and_many_kernels(show: Open, tmp_path: Path, count: int) -> None:
     path = write_kernel_page(copies(count), tmp_path / "page.html")
     text = check(path)
@@ -261,29 +191,6 @@ def test_few_and_many_kernels(show: Open, tmp_path: Path, count: int) -> None:
     assert page.evaluate("document.getElementById('correlations').hidden") == (count == 1)
     assert page.evaluate("document.getElementById('check').hidden")
     assert text.count("<tr>") > count
-
-
-def test_one_stage_has_no_lines(show: Open, tmp_path: Path) -> None:
-    page = show(write_kernel_page(made_model(stages=1), tmp_path / "page.html"))
-    said = page.evaluate("document.getElementById('history-text').textContent")
-    assert said.startswith("The belief was recorded once, with all rows.")
-    assert "a trace may fall there" in said
-    assert "Belief q* against rows used" not in page.evaluate(TITLES)
-
-
-def test_three_inputs_with_rows(show: Open, tmp_path: Path) -> None:
-    rows = field_rows(3)
-    page = show(write_kernel_page(made_model(["SE"], rows), tmp_path / "page.html", rows))
-    titles = page.evaluate(TITLES)
-    assert [f"temperature along {name}" in titles for name in ("x", "y", "hours")] == [True] * 3
-    assert "Mean" not in titles
-    assert page.evaluate(OVERFLOW) <= 0
-
-
-def test_one_input_shows_the_rows_on_the_curve(show: Open, tmp_path: Path) -> None:
-    rows = field_rows(1)
-    page = show(write_kernel_page(made_model(["SE"], rows), tmp_path / "page.html", rows))
-    assert page.evaluate("document.querySelectorAll('#curves circle').length") == 300
 
 
 def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
@@ -301,7 +208,7 @@ def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
     assert page.evaluate(OVERFLOW) <= 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "expected"),
     [
         ("SE", ("SE",)),
@@ -312,11 +219,6 @@ def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
 )
 def test_each_scale_multiplies_a_term(name: str, expected: tuple[str, ...]) -> None:
     assert terms(parse(name)) == expected
-
-
-def test_there_are_as_many_terms_as_scales() -> None:
-    for expression in sentences(3):
-        assert len(terms(expression)) == scales(expression)
 
 
 def test_units_are_those_of_the_data() -> None:
@@ -343,17 +245,3 @@ def test_units_are_those_of_the_data() -> None:
     variance = fit.noise_floor**2 + math.exp(2.0 * fit.theta_mean[0])
     noise = shown["readings", "noise, standard deviation", ""]
     assert noise == pytest.approx(scaling.output_scale * math.sqrt(variance))
-
-
-def test_intervals_reach_two_deviations_of_the_logarithm() -> None:
-    model = made_model(["SE"])
-    length = list(numbers(model.fits[0], model))[-1]
-    assert length.high / length.value == pytest.approx(math.exp(0.1))
-    assert length.value / length.low == pytest.approx(math.exp(0.1))
-
-
-def test_a_point_has_no_interval() -> None:
-    model = made_model(["SE"])
-    fit = dataclasses.replace(model.fits[0], theta_root=np.zeros((3, 3)))
-    assert all(n.low == n.value == n.high for n in numbers(fit, model))
-    assert len(list(numbers(fit, model))) == Composite(parse("SE"), 1).size

@@ -14,11 +14,10 @@ from gp_active_sensing_learning.report.kernel_check import (
     CURVE,
     ModelCheck,
     check,
-    domain,
-    significant,
 )
-from gp_active_sensing_learning.report.kernel_payload import BARS, LINES, MATRIX, kernel_payload
+from gp_active_sensing_learning.report.kernel_payload import BARS, MATRIX, kernel_payload
 from learning_support.models import copies, field_rows, hand_belief, made_model
+from tests.cases import for_each
 
 
 def payload(model: KernelModel, found: ModelCheck | None = None) -> dict[str, object]:
@@ -31,7 +30,7 @@ def payload(model: KernelModel, found: ModelCheck | None = None) -> dict[str, ob
     return data
 
 
-@pytest.mark.parametrize("count", [1, 2, 12, 144])
+@for_each("count", [1, 2, 12, 144])
 def test_of_many_kernels_some_are_shown_and_the_others_counted(count: int) -> None:
     model = copies(count)
     data = payload(model)
@@ -76,19 +75,6 @@ def test_the_history_has_the_kernels_that_ever_were_probable() -> None:
     assert data["others"] == 0
 
 
-def test_lines_beside_the_others_sum_to_one() -> None:
-    data = payload(copies(30))["history"]
-    assert isinstance(data, dict)
-    assert len(data["lines"]) == LINES
-    assert data["others"] == 30 - LINES
-    total = np.sum([line["q"] for line in data["lines"]], axis=0) + data["rest"]
-    assert total == pytest.approx(1.0, abs=1e-3)
-
-
-def test_a_belief_recorded_once_has_no_history() -> None:
-    assert payload(made_model(stages=1))["history"] is None
-
-
 def test_traces_are_a_row_and_end_where_the_kernel_ended() -> None:
     model = made_model(["SE", "PER"])
     long, short = model.fits
@@ -118,7 +104,7 @@ def test_a_trace_that_is_not_finite_leaves_a_gap() -> None:
     assert payload(dataclasses.replace(model, fits=(fit,)))["traces"] is None
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@for_each("dimensions", [1, 2, 3])
 def test_predictions_over_the_inputs(dimensions: int) -> None:
     rows = field_rows(dimensions)
     model = made_model(["SE"], rows)
@@ -145,25 +131,6 @@ def test_predictions_over_the_inputs(dimensions: int) -> None:
         assert of_map["mean"][0] == pytest.approx(model.predict(corner, samples=2)[0][0], rel=1e-4)
 
 
-def test_without_rows_the_inducing_inputs_say_where() -> None:
-    model = made_model(["SE"], field_rows(2))
-    low, high, _ = domain(model, None)
-    U = model.fits[0].inducing * model.scaling.input_scale + model.scaling.input_shift
-    assert np.allclose([low, high], [U.min(axis=0), U.max(axis=0)])
-    assert payload(model)["check"] is None
-
-
-def test_an_input_that_never_changes() -> None:
-    rows = field_rows(2)
-    still = rows.inputs.copy()
-    still[:, 1] = 4.0
-    rows = dataclasses.replace(rows, inputs=still)
-    model = made_model(["SE"], rows)
-    data = payload(model, check(model, rows, samples=2, seed=0))
-    assert isinstance(data["map"], dict)
-    assert data["map"]["low"][1] < 4.0 < data["map"]["high"][1]
-
-
 def test_residuals() -> None:
     rows = field_rows(2, count=500)
     model = made_model(["SE"], rows)
@@ -179,22 +146,3 @@ def test_residuals() -> None:
         assert len(against["mean"]) == len(against["x"])
         inside = np.array(against["low"]) <= np.array(against["mean"])
         assert inside.all()
-
-
-@pytest.mark.parametrize("count", [1, 2, 8, 30])
-def test_few_rows_to_hold_against(count: int) -> None:
-    model = made_model(["SE"], field_rows(2))
-    rows = field_rows(2, count=count, seed=5)
-    assert payload(model, check(model, rows, samples=2, seed=0))["check"] is not None
-
-
-def test_the_name_of_the_outputs_says_their_transform() -> None:
-    assert payload(made_model(["SE"]))["output"] == "temperature"
-    logs = made_model(["SE"], settings={"transform": "log"})
-    assert payload(logs)["output"] == "log temperature"
-
-
-def test_numbers_are_plain_and_short() -> None:
-    values = significant(np.array([1.23456789, np.nan, np.inf]))
-    assert values == [1.2346, None, None]
-    assert significant(2.0) == 2.0

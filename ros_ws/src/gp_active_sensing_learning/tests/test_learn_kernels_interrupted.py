@@ -12,6 +12,7 @@ from gp_active_sensing.kernel_model import read_model
 from gp_active_sensing_learning.checkpoint_directory import NAME
 from gp_active_sensing_learning.data import dataset as dataset_module
 from learning_support.learn_kernels import QUICK, call, learned, log, same
+from tests.cases import for_each
 
 __all__ = ["log"]  # a fixture
 pytestmark = pytest.mark.heavy("learn")
@@ -42,7 +43,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return arm
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("count", "more"),
     [(3, ()), (6, ("--stages", "0.5,1")), (4, REFIT), (8, REFIT)],
 )

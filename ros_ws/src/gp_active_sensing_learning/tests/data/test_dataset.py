@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, ReadingError, RunError
+from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.util import tables as tables_module
 from gp_active_sensing_learning.data import dataset as dataset_module
 from gp_active_sensing_learning.data import table as table_module
-from gp_active_sensing_learning.data.dataset import Dataset, MemmapWriter, ReadOptions
+from gp_active_sensing_learning.data.dataset import Dataset, ReadOptions
+from tests.cases import for_each
 
 
 def rows(X: np.ndarray, y: np.ndarray) -> Dataset:
@@ -68,16 +69,6 @@ def test_views_and_samples(some: Dataset) -> None:
     assert [len(y) for _, y in some.chunks(15)] == [15, 15, 10]
 
 
-def test_the_digest_is_made_once(some: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = some.digest()
-    monkeypatch.setattr(Dataset, "take", None)  # of a long log it would be read again
-    assert some.digest() == found
-
-
-def test_sound_rows_are_the_same_object(some: Dataset) -> None:
-    assert some.checked() is some
-
-
 def test_rows_without_a_number_are_left_out(some: Dataset) -> None:
     some.inputs[3, 1] = some.inputs[5, 0] = some.outputs[5] = np.nan
     found = some.checked()
@@ -120,11 +111,6 @@ def test_what_is_said_of_inputs(some: Dataset) -> None:
     assert "y is 7 in every row" in some.checked().notes[0]
 
 
-def test_wildly_different_scales(some: Dataset) -> None:
-    X = some.inputs * np.array([1e-9, 1e12]) + np.array([0.0, 4e12])
-    assert rows(X, 1e15 * some.outputs).checked().notes == ()
-
-
 # -- tables --------------------------------------------------------------------------------------
 
 LOG = "x,y,hours,temp\n" + "".join(f"{k},{k % 3},{0.5 * k},{20 + k % 5}\n" for k in range(30))
@@ -138,12 +124,6 @@ def test_a_table(tmp_path: Path) -> None:
     assert found.output_name == "temp"
     assert found.recipe == {"kind": "table", "times": {}, "scale": 2.0, "transform": "identity"}
     assert found.notes == ()
-
-
-@pytest.mark.parametrize("mark", [";", "\t"])
-def test_other_marks_between_cells(tmp_path: Path, mark: str) -> None:
-    path = written(tmp_path, LOG.replace(",", mark))
-    assert read_table(path, ("x", "y"), "temp").outputs[1] == 21.0
 
 
 def test_pieces_make_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,31 +140,7 @@ def test_pieces_make_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(list(tmp_path.glob("rows-*"))) == 1
 
 
-def test_rows_on_disk_are_those_that_were_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dataset_module, "IN_MEMORY", 10)
-    values = np.arange(36.0).reshape(12, 3)
-    stores = [MemmapWriter(2, tmp_path) for _ in range(2)]
-    for sign, store in zip((1.0, -1.0), stores, strict=True):
-        for part in (values[:4], values[4:4], values[4:11], values[11:]):
-            store.add(sign * part)
-    for sign, store in zip((1.0, -1.0), stores, strict=True):
-        X, y = store.arrays()
-        store.close()
-        assert (np.asarray(X) == sign * values[:, :2]).all()
-        assert (np.asarray(y) == sign * values[:, 2]).all()
-
-
-def test_a_folder_that_cannot_be_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dataset_module, "IN_MEMORY", 10)
-    with pytest.raises(RunError, match=r"cannot write"):
-        MemmapWriter(1, tmp_path / "none").add(np.zeros((11, 2)))
-
-
-@pytest.mark.parametrize("n", [1, 5])
+@for_each("n", [1, 5])
 def test_rows_that_nothing_is_learned_from(n: int) -> None:
     X = np.arange(2.0 * n).reshape(n, 2)
     held_out = rows(X, np.full(n, 3.0))
@@ -226,7 +182,7 @@ def test_missing_cells_are_counted_and_said(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         (
@@ -250,7 +206,7 @@ def test_tables_that_cannot_be_used(tmp_path: Path, change: tuple[str, str], mes
         read_table(path, ("x", "y", "hours"), "temp")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("inputs", "value", "message"),
     [
         ((), "temp", "expected names of columns"),
@@ -293,12 +249,6 @@ def test_other_things_wrong_with_a_table(tmp_path: Path) -> None:
         ReadingError, match=r"line 9, column 'time': expected a time such as .*'noon'"
     ):
         read_table(written(tmp_path, times.replace("2004-03-08", "noon")), ("time",), "x")
-
-
-def test_logarithms(tmp_path: Path) -> None:
-    found = read_table(written(tmp_path, LOG), ("x",), "temp", transform="log")
-    assert found.outputs[:2] == pytest.approx(np.log([20.0, 21.0]))
-    assert found.recipe["transform"] == "log"
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology, make_grid
 from gp_active_sensing_learning import RowRequest, load_readings, read_csv, read_scenario
+from tests.cases import for_each
+from tests.journals import Events, change_events
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_by_positions(tmp_path: Path, grid: Topology) -> None:
     assert len(read_csv(path, grid, usual_snap=1e4).places) == 10
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@for_each("mark", [",", ";", "\t"])
 def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -> None:
     lines = [f"{x},{y},{k}" for k, (x, y) in enumerate(grid.positions.tolist())]
     lines += ["0,0,NA", ",0,1", "0,nan,1", "0,0,null", "0,0"]
@@ -69,7 +70,7 @@ def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("header", "message"),
     [
         ("x,y,value,value", "2 columns have the name 'value'; rename all but one"),
@@ -106,7 +107,7 @@ def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
         read_csv(path, grid, place="where", value="evning")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("", "expected a column with the names of places .* got none"),
@@ -160,12 +161,12 @@ def test_a_run(tmp_path: Path) -> None:
     assert job.config == scenario.belief
     assert job.readings.notes == ()
     (journal,) = (tmp_path / "run").rglob("journal*.jsonl")
-    events = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
-    read = next(event for event in events if event["event"] == "reading")
-    events.append({**read, "location": None})
-    for event in events:  # as before the lines were numbered
-        del event["n"], event["crc"]
-    journal.write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
+
+    def add_one_without_a_place(events: Events) -> None:
+        read = next(event for event in events if event["event"] == "reading")
+        events.append({**read, "location": None})
+
+    change_events(journal, add_one_without_a_place)
     again = load_readings(RowRequest(str(tmp_path / "run"))).readings
     assert len(again.places) == len(job.readings.places)
     (note,) = again.notes

@@ -16,6 +16,7 @@ from gp_active_sensing.topology import build_topology
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.data.request import RowRequest
 from gp_active_sensing_learning.data.sources import as_before, asked_as_before, asked_of, load_rows
+from tests.cases import for_each
 from tests.kernel_models import make_model, rows
 
 
@@ -49,18 +50,6 @@ def test_places_of_a_map(tmp_path: Path) -> None:
     assert len(load_rows(RowRequest("town"))) == town.n
 
 
-def test_a_transform_of_the_scenario() -> None:
-    plain = load_rows(RowRequest("town", overrides=("sensor.noise_std=0", "sensor.dropout=0")))
-    logged = load_rows(
-        RowRequest(
-            "town",
-            overrides=("sensor.noise_std=0", "sensor.dropout=0", "belief.transform=log"),
-        )
-    )
-    assert logged.recipe["transform"] == "log"
-    assert np.exp(logged.outputs) == pytest.approx(plain.outputs)
-
-
 def test_a_run(tmp_path: Path) -> None:
     scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
     run_scenario(scenario, tmp_path / "run")
@@ -68,13 +57,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert len(np.unique(found.inputs, axis=0)) == 12
 
 
-def test_a_run_has_its_unit(tmp_path: Path) -> None:
-    for data in ("town", str(tmp_path)):
-        with pytest.raises(ConfigError, match="--scale is for a table or a bag"):
-            load_rows(RowRequest(data, scale=3.6))
-
-
-@pytest.mark.parametrize(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
+@for_each(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
 def test_what_only_a_table_has(
     wide: tuple[str, Any], tmp_path: Path, option: str, word: Any
 ) -> None:
@@ -190,7 +173,7 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
         load_rows(RowRequest(bad, map_file="town"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "message"),
     [
         ({}, "say which columns are the inputs, such as --inputs x,y,hours, or whose map"),
@@ -206,11 +189,6 @@ def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], messag
     log = table(tmp_path, "x,temp", [f"{k},{k % 4}" for k in range(12)])
     with pytest.raises(ConfigError, match=message):
         load_rows(RowRequest(log, **asked))
-
-
-def test_inputs_of_what_is_no_table() -> None:
-    with pytest.raises(ConfigError, match="--inputs are columns of a CSV file or a bag, and town"):
-        load_rows(RowRequest("town", inputs=("x",)))
 
 
 # -- bags ----------------------------------------------------------------------------------------
@@ -267,15 +245,6 @@ def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_shipped_bag() -> None:
-    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    found = load_rows(RowRequest("town_sample"))
-    assert found.input_names == ("x", "y")
-    raw = load_rows(RowRequest("town_sample", inputs=("x", "y")))
-    assert len(raw) == len(found) == 12
-    assert sorted(raw.outputs) == pytest.approx(sorted(found.outputs))
-
-
 def test_bags_that_cannot_be_used(boat: str) -> None:
     with pytest.raises(ConfigError, match=r"a bag has x, y, hours, not 'hour'\. Did you mean"):
         load_rows(RowRequest(boat, inputs=("hour",), **TOPICS))
@@ -315,16 +284,7 @@ def test_what_is_not_said_is_as_before(tmp_path: Path) -> None:
     assert {"kind": "table", "scale": 3.6, "transform": "log"}.items() <= found.recipe.items()
 
 
-def test_a_scenario_takes_the_transform_of_the_model() -> None:
-    earlier = model("map", scale=1.0)
-    asked = asked_as_before(RowRequest("town"), earlier, scale_given=False)
-    plain, found = load_rows(RowRequest("town")), load_rows(asked)
-    assert plain.recipe["transform"] == "identity"
-    assert np.exp(found.outputs) == pytest.approx(plain.outputs)
-    assert as_before(found, earlier).recipe["transform"] == "log"
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("said", "message"),
     [
         ({"overrides": ("belief.transform=identity",)}, "belief.transform: .*log, .* identity"),

@@ -13,6 +13,7 @@ from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -45,7 +46,7 @@ def test_outputs_that_vary_a_little_about_a_large_value() -> None:
     assert (variance > 0.0).all()
 
 
-@pytest.mark.parametrize("distinct", [1, 5])
+@for_each("distinct", [1, 5])
 def test_duplicated_inputs_and_fewer_than_inducing_inputs(
     distinct: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MATERN, parse, sentences
 from gp_active_sensing_learning.kernel_selection.group import order_by_shape
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -48,7 +49,7 @@ class Stack:
         return tuple(torch.from_numpy(v) for v in (self.theta, self.own, self.shared))
 
 
-@pytest.mark.parametrize("d", [1, 3])
+@for_each("d", [1, 3])
 def test_every_kernel_has_its_own_covariance(d: int) -> None:
     stack = Stack(d)
     theta, own, shared = stack.tensors()

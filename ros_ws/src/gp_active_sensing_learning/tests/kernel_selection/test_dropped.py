@@ -15,6 +15,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -90,7 +91,7 @@ def test_a_checkpoint_goes_on_with_another_prior_of_the_belief(tmp_path: Path) -
         )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"), [("prior_std", 1e6), ("seed", 2**63), ("restarts", 65), ("prior_std", 0.0)]
 )
 def test_settings_that_could_only_fail_at_the_end_are_refused(key: str, value: float) -> None:

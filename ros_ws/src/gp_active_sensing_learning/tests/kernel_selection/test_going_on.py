@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -74,7 +75,7 @@ def test_a_checkpoint_changes_nothing(whole: KernelModel, tmp_path: Path) -> Non
     same(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path / "c"), whole)
 
 
-@pytest.mark.parametrize("after", [2, 6, 13])
+@for_each("after", [2, 6, 13])
 def test_resumed_is_as_never_stopped(after: int, whole: KernelModel, tmp_path: Path) -> None:
     """In the first stage with all starts, with the best of them, and in the second stage."""
     with pytest.raises(Stopped):
@@ -92,25 +93,6 @@ def test_resumed_in_the_second_of_several_groups(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         select_kernels(rows(), KERNELS, config, checkpoint=tmp_path, progress=stop)
     same(select_kernels(rows(), KERNELS, config, checkpoint=tmp_path, resume=True), wanted)
-
-
-def test_stopped_twice(whole: KernelModel, tmp_path: Path) -> None:
-    for after in (2, 4, 3):
-        with pytest.raises(Stopped):
-            select_kernels(
-                rows(),
-                KERNELS,
-                SMALL,
-                checkpoint=tmp_path,
-                resume=True,
-                progress=stopping(after),
-            )
-    same(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True), whole)
-
-
-def test_resuming_what_is_done_gives_it_again(whole: KernelModel, tmp_path: Path) -> None:
-    select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path)
-    same(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True), whole)
 
 
 def test_a_resumed_drop_is_still_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +121,7 @@ def test_a_checkpoint_is_not_overwritten_unasked(tmp_path: Path) -> None:
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path)
 
 
-@pytest.mark.parametrize("what", ["rows", "kernels", "settings"])
+@for_each("what", ["rows", "kernels", "settings"])
 def test_a_checkpoint_of_something_else_is_refused(what: str, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(5))
@@ -161,7 +143,7 @@ def test_with_other_processes_it_goes_on(whole: KernelModel, tmp_path: Path) -> 
     assert [fit.bound for fit in found.fits] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "no npz", "newer", "head lost"])
+@for_each("damage", ["truncated", "empty", "no npz", "newer", "head lost"])
 def test_a_damaged_checkpoint_is_an_error(damage: str, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(5))
@@ -207,16 +189,6 @@ def test_going_on_with_more_rows_ends_where_a_fresh_run_does() -> None:
     truth = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, 0]
     error, best = (np.sqrt(np.mean((m.predict(X)[0] - truth) ** 2)) for m in (on, fresh))
     assert error < 1.2 * best + 0.01
-
-
-def test_going_on_with_the_same_rows_makes_nothing_worse() -> None:
-    first = select_kernels(rows(100), KERNELS, SETTLED)
-    on = select_kernels(
-        rows(100), KERNELS, dataclasses.replace(SETTLED, iterations=40), earlier=first
-    )
-    for fit in on.fits:
-        (before,) = (f for f in first.fits if f.name == fit.name)
-        assert fit.bound > before.bound - 1.0, fit.name
 
 
 def test_the_history_goes_on() -> None:
@@ -294,21 +266,3 @@ def test_a_bound_that_was_once_not_finite_is_written(
     assert not model.dropped
     write_model(tmp_path / "m.npz", model)
     assert read_model(tmp_path / "m.npz").names == model.names
-
-
-def test_a_checkpoint_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(RunError, match="cannot make the folder"):
-        select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path / "file" / "c")
-
-
-def test_an_input_that_does_not_vary_has_no_unit() -> None:
-    given = rows()
-    X = np.column_stack([given.inputs, np.full(len(given), 0.1)])
-    model = select_kernels(
-        Dataset(X, given.outputs, (*given.input_names, "c"), "v", "made rows"), KERNELS[:1], SMALL
-    )
-    assert model.scaling.input_scale[-1] == 1.0
-    mean, _ = model.predict(X[:5])
-    moved, _ = model.predict(X[:5] + np.append(np.zeros(X.shape[1] - 1), 1e-7))
-    np.testing.assert_allclose(mean, moved, atol=1e-4)

@@ -12,8 +12,9 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import Expression, parse
-from gp_active_sensing_learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
+from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
 from learning_support.small import KERNELS, SMALL, rows, same
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -39,10 +40,6 @@ def test_the_order_of_the_kernels_does_not_matter(together: dict[str, KernelFit]
         found = learned([KERNELS[k] for k in order])
         for name, fit in together.items():
             same(fit, found[name], tolerance=1e-6)
-
-
-def test_a_kernel_twice_is_there_once() -> None:
-    assert set(learned([KERNELS[0], KERNELS[1], KERNELS[0]])) == {"SE", "RQ"}
 
 
 def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
@@ -88,7 +85,7 @@ def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return after
 
 
-@pytest.mark.parametrize("after", [0, 30, 100])
+@for_each("after", [0, 30, 100])
 def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
     after: int,
     together: dict[str, KernelFit],
@@ -141,31 +138,9 @@ def test_a_kernel_that_recovers_is_kept(
             same(fit, found[name])
 
 
-def test_a_group_that_is_dropped_whole(broken_rq: list[int]) -> None:
-    """Each kernel in a group of its own: that of RQ ends with nothing, the others go on."""
-    config = dataclasses.replace(SMALL, memory=1e-9, stages=(0.5, 1.0))
-    model = select_kernels(rows(), KERNELS[:3], config)
-    assert set(model.names) == {"SE", "PER"}
-    assert [name for name, _ in model.dropped] == ["RQ"]
-    k = model.history.names.index("RQ")
-    assert np.isnan(model.history.bounds[:, k]).all()
-
-
 def test_all_kernels_dropped_is_an_error(broken_rq: list[int]) -> None:
     with pytest.raises(ConfigError, match="no kernel could be learned from made rows"):
         select_kernels(rows(), [parse("RQ")], SMALL)
-
-
-def test_no_kernels_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="at least one"):
-        select_kernels(rows(), [], SMALL)
-
-
-def test_one_kernel_only() -> None:
-    model = select_kernels(rows(), [parse("SE")], SMALL)
-    assert model.names == ("SE",)
-    np.testing.assert_allclose(model.belief.probabilities, [1.0])
-    np.testing.assert_allclose(model.belief.softmax, [1.0])
 
 
 def test_single_precision_is_near_double() -> None:
@@ -196,17 +171,6 @@ def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) 
     (fit,) = learned([parse("SE")], dataclasses.replace(config, evaluate_every=2)).values()
     assert fit.iterations < 100
     assert fit.outcome.startswith("converged"), fit.outcome
-
-
-def test_progress_is_told() -> None:
-    told: list[TrainingProgress] = []
-    select_kernels(rows(), KERNELS[:2], SMALL, progress=told.append)
-    assert {t.total for t in told} == {2}
-    assert told[-1].iteration <= SMALL.iterations
-    assert all(t.stages == 1 and t.stage == 1 and t.rows == 48 for t in told)
-    assert all(set(t.kernels) <= {"SE", "RQ"} for t in told)
-    steps = [t.iteration for t in told]
-    assert steps == sorted(steps)
 
 
 def test_the_belief_and_the_history_are_of_all_kernels() -> None:

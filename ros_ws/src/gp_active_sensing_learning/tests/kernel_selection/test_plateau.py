@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -22,7 +23,7 @@ def rows() -> Dataset:
     return Dataset(X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=400), ("x",), "v", "made rows")
 
 
-@pytest.mark.parametrize("hyperparameters", ["full", "point"])
+@for_each("hyperparameters", ["full", "point"])
 def test_kernels_converge_before_the_limit(hyperparameters: str) -> None:
     default = VbksConfig()
     assert SMALL.iterations * default.evaluate_every == default.iterations * SMALL.evaluate_every

@@ -16,6 +16,7 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -72,16 +73,7 @@ def test_half_is_dropped_after_an_eighth_a_quarter_and_a_half() -> None:
     assert steps_of_starts(CONFIG) == [10, 10, 10, 10, 15, 15, 30, 60]
 
 
-def test_it_costs_what_a_third_of_the_starts_does() -> None:
-    raced = sum(steps_of_starts(CONFIG))
-    assert raced < 0.35 * sum(steps_of_starts(dataclasses.replace(CONFIG, race=())))
-
-
-def test_without_shares_all_are_optimised_to_the_end() -> None:
-    assert steps_of_starts(dataclasses.replace(CONFIG, race=())) == [STARTS] * 8
-
-
-@pytest.mark.parametrize(("share", "wanted"), [(0.1, 5), (0.125, 3), (0.3, 2), (0.5, 1), (1.0, 1)])
+@for_each(("share", "wanted"), [(0.1, 5), (0.125, 3), (0.3, 2), (0.5, 1), (1.0, 1)])
 def test_the_best_ones_stay(share: float, wanted: int) -> None:
     import torch
 
@@ -93,16 +85,6 @@ def test_the_best_ones_stay(share: float, wanted: int) -> None:
     for kernel in (0, 1):
         best = sorted((b for k, b in before if k == kernel), reverse=True)[:wanted]
         assert sorted((b for k, b in left(made) if k == kernel), reverse=True) == best
-
-
-def test_twice_at_the_same_share_drops_no_more() -> None:
-    import torch
-
-    made = population(("PER+SE",), CONFIG)
-    made.state.best = torch.arange(8, dtype=torch.float64)
-    assert made.race(0.25)
-    assert len(left(made)) == 2
-    assert not made.race(0.3)
 
 
 def test_one_that_has_converged_keeps_its_place() -> None:
@@ -135,20 +117,6 @@ def test_one_that_was_given_up_does_not_hold_a_place() -> None:
     assert left(made) == [(0, 4.0)]
 
 
-def test_all_may_be_waiting() -> None:
-    import torch
-
-    from gp_active_sensing_learning.kernel_selection.restarts import CUTS
-
-    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=4))
-    made.state.best = torch.tensor([5.0, 9.0, 7.0, 8.0], dtype=torch.float64)
-    made.state.cuts[[1, 3]] = CUTS
-    assert made.set_aside(made.state.best, first=False)
-    assert made.race(0.5)
-    assert made.going == 0
-    assert made.alive
-
-
 def test_the_race_loses_next_to_nothing() -> None:
     """The largest bound of eight that race, and of eight that are all optimised to the end."""
     kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]
@@ -169,7 +137,7 @@ def test_kernels_race_among_their_own_starts_only() -> None:
     assert Counter(fit.name for fit in beside) == {"LIN": 1, "PER+SE": 1}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("race", "said"),
     [
         ([0.5, 0.25], "race: expected ascending shares, got [0.5, 0.25]"),
@@ -183,7 +151,3 @@ def test_shares_that_make_no_race_are_refused(race: list[Any], said: str) -> Non
     with pytest.raises(ConfigError) as caught:
         from_mapping(VbksConfig, {"race": race}, path="vbks")
     assert said in str(caught.value)
-
-
-def test_no_shares_are_a_setting() -> None:
-    assert from_mapping(VbksConfig, {"race": []}, path="vbks").race == ()

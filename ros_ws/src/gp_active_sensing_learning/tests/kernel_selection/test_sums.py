@@ -7,11 +7,12 @@ import pytest
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
 
-@pytest.mark.parametrize("whitened", [True, False])
+@for_each("whitened", [True, False])
 def test_a_row_with_a_weight_is_so_many_rows(whitened: bool) -> None:
     """Of all three sums, the trace among them, which two inducing inputs leave large."""
     import torch

@@ -17,11 +17,12 @@ from gp_active_sensing.kernels.grammar import K12, parse, sentences
 from gp_active_sensing.types import FloatArray
 from learning_support import direct_vbks as direct
 from learning_support.direct_vbks import Q, Task
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
 N, M = 10, 4
-WAYS = pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])
+WAYS = for_each("whitened", [True, False])
 
 
 def task(
@@ -163,8 +164,8 @@ def test_the_jitter_is_the_one_stated() -> None:
 
 
 @WAYS
-@pytest.mark.parametrize("full", [True, False], ids=["full", "point"])
-@pytest.mark.parametrize(("name", "d"), [("SE", 1), ("LIN", 1), ("MAT32", 1), ("SE", 2)])
+@for_each("full", [True, False])
+@for_each(("name", "d"), [("SE", 1), ("LIN", 1), ("MAT32", 1), ("SE", 2)])
 def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whitened: bool) -> None:
     """θ by quadrature in all its components, every f(x) by quadrature, the rest by matrices."""
     of = task(name, d=d, seed=d)
@@ -175,7 +176,7 @@ def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whit
 
 
 @WAYS
-@pytest.mark.parametrize("name", ["PER", "RQ", "PER×LIN×SE", "(PER+RQ)×LIN"])
+@for_each("name", ["PER", "RQ", "PER×LIN×SE", "(PER+RQ)×LIN"])
 def test_the_bound_where_two_parameters_are_uncertain(name: str, *, whitened: bool) -> None:
     of = task(name, seed=5)
     mean, root = q_theta(of, full=True)
@@ -240,7 +241,7 @@ def test_whitened_or_not_a_point_has_the_same_bound() -> None:
 # -- against the exact log marginal likelihood --------------------------------------------------
 
 
-@pytest.mark.parametrize("expression", K12, ids=str)
+@for_each("expression", K12)
 def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -> None:
     """θ known. With U = D the bound is tight but for the jitter, whose cost is bounded."""
     for seed in range(6):
@@ -271,7 +272,7 @@ def test_it_is_below_for_all_kernels_of_the_paper() -> None:
 
 
 @WAYS
-@pytest.mark.parametrize("name", ["SE", "LIN", "MAT12"])
+@for_each("name", ["SE", "LIN", "MAT12"])
 def test_it_is_below_the_evidence_with_theta_integrated_out(name: str, *, whitened: bool) -> None:
     """log p(y) = log ∫ p(y|θ) p(θ) dθ by quadrature over all of θ."""
     for seed in range(2):
@@ -288,7 +289,7 @@ def test_it_is_below_the_evidence_with_theta_integrated_out(name: str, *, whiten
 
 
 @WAYS
-@pytest.mark.parametrize("full", [True, False], ids=["full", "point"])
+@for_each("full", [True, False])
 def test_the_estimate_of_all_rows_is_the_bound(*, full: bool, whitened: bool) -> None:
     """At any q(u), not only the best one."""
     of = task("SE", seed=4)
@@ -354,7 +355,7 @@ def difference(
 
 
 @WAYS
-@pytest.mark.parametrize("name", ["SE", "PER", "RQ", "LIN", "MAT52", "(PER+RQ)×LIN"])
+@for_each("name", ["SE", "PER", "RQ", "LIN", "MAT52", "(PER+RQ)×LIN"])
 def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
     """With respect to θ and the inducing inputs, q(u) held fixed, in two dimensions."""
     of = task(name, d=2, seed=9)

@@ -17,6 +17,7 @@ from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 from learning_support import direct_vbks as direct
 from learning_support.direct_vbks import Q, Task
+from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -77,15 +78,14 @@ def sampled_elbo(task: Task, q: Q, samples: int, seed: int = 0) -> tuple[float, 
     return float(found.mean()) - price, spread / math.sqrt(len(found)), spread
 
 
-WAYS = pytest.mark.parametrize(
+WAYS = for_each(
     ("whitened", "hyperparameters"),
     [(True, "full"), (False, "full"), (True, "point"), (False, "point")],
-    ids=["whitened-full", "plain-full", "whitened-point", "plain-point"],
 )
 
 
 @WAYS
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_the_bound_told_is_the_bound_of_the_q_told(
     name: str, whitened: bool, hyperparameters: str
 ) -> None:
@@ -158,8 +158,8 @@ def test_it_is_below_the_evidence_for_all_of_k12() -> None:
         assert fit.bound > exact - 15.0, fit.name
 
 
-@pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])
-@pytest.mark.parametrize("hyperparameters", ["full", "point"])
+@for_each("whitened", [True, False])
+@for_each("hyperparameters", ["full", "point"])
 def test_predictions_are_those_of_sampling(whitened: bool, hyperparameters: str) -> None:
     """Draw k, θ, v, f and a reading one after the other; moments of what is drawn."""
     model = learned(whitened, hyperparameters, NAMES, 40)
@@ -194,8 +194,8 @@ def draw(fit: KernelFit, Z: FloatArray, rng: np.random.Generator) -> tuple[Float
     return f, f + noise * rng.normal(size=len(Z))
 
 
-@pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])
-@pytest.mark.parametrize("name", ["PER×LIN×SE", "(PER+RQ)×LIN", "LIN"])
+@for_each("whitened", [True, False])
+@for_each("name", ["PER×LIN×SE", "(PER+RQ)×LIN", "LIN"])
 def test_no_narrow_q_of_theta_is_better(name: str, whitened: bool) -> None:
     """About the mean of q(θ) a tenth as wide, where q(u) hardly depends on θ: one value stands."""
     names = ("PER×LIN×SE", "(PER+RQ)×LIN", "LIN")
