@@ -186,14 +186,6 @@ def test_roads_are_lines(tmp_path: Path) -> None:
     assert features[3]["properties"]["value"] == pytest.approx(25.0)
 
 
-def test_scattered_points_are_points(tmp_path: Path) -> None:
-    free = FreeTopology("stations", "map", ["a", "b", "c"], [(0.0, 0.0), (7.3, 2.0), (1.1, 9.0)])
-    [path] = export_map(field_on(free, (0, 20.0)), tmp_path / "s.geojson", "geojson")
-    features = json.loads(path.read_text(encoding="utf-8"))["features"]
-    assert [f["geometry"]["type"] for f in features] == ["Point"] * 3
-    assert features[1]["geometry"]["coordinates"] == [7.3, 2.0]
-
-
 def test_an_ascii_grid_stands_where_its_cells_do(lake: FieldMap, tmp_path: Path) -> None:
     mean, std = export_map(lake, tmp_path / "lake.asc", "asc")
     assert [mean.name, std.name] == ["lake_mean.asc", "lake_std.asc"]
@@ -376,13 +368,6 @@ def test_places_that_are_no_grid() -> None:
             lattice_of(topology)
 
 
-def test_a_grid_of_uneven_decimals_is_one() -> None:
-    grid = make_grid(37, 21, 0.1, origin=(-1234.56, 789.01))
-    found = lattice_of(grid)
-    assert found.shape == (21, 37)
-    assert found.cell == pytest.approx((0.1, 0.1))
-
-
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated run on a small grid."""
@@ -487,12 +472,6 @@ def test_roads_are_no_raster(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="map 'town' is no grid: its places are pieces of roads"):
             export_map(field_on(town, (3, 25.0)), tmp_path / "town", kind)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_run_without_readings(tmp_path: Path) -> None:
-    run = bag_run(tmp_path / "silent", readings=0)
-    said = refused(run, "--to", "csv")
-    assert "no place has a reading; there is no map yet" in said
 
 
 def test_a_full_disk_leaves_what_was_there(lake: FieldMap, tmp_path: Path) -> None:

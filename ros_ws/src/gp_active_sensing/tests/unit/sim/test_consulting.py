@@ -77,12 +77,6 @@ def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
     assert with_expert["rmse"] < without["rmse"]
 
 
-def test_other_policies_ask_nobody(tmp_path: Path) -> None:
-    summary, events = run(asking(policy={"name": "ie"}), tmp_path / "run")
-    assert summary["expert"] == {}
-    assert of(events, "query") == []
-
-
 def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
     stations = {"kind": "stations", "stations": ["2", "9"], "noise_std": 0.1}
     _, events = run(asking(expert=stations), tmp_path / "run")
@@ -114,14 +108,6 @@ def test_late_answers_are_used_when_they_come(tmp_path: Path) -> None:
     assert counts["answered"] == 0
     assert counts["late"] == counts["used"] > 0
     assert all(answer["late"] for answer in of(events, "answer"))
-
-
-def test_with_a_time_out_of_zero_the_probe_goes_on(tmp_path: Path) -> None:
-    summary, _ = run(asking(expert={**MODEL, "delay": 4.0, "timeout": 0.0}), tmp_path / "run")
-    without, _ = run(asking(expert={"kind": "none"}), tmp_path / "none")
-    assert summary["expert"]["waited_seconds"] == 0.0
-    assert summary["expert"]["used"] > 0
-    assert without["seconds"] > 0
 
 
 def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:

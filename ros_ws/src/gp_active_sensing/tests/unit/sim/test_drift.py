@@ -70,21 +70,6 @@ def test_it_is_a_function_of_time_alone() -> None:
     assert not np.allclose(build_truth(DRIFTING, LINE, 4).at(45.0), there[1], atol=0.1)
 
 
-def test_a_short_time_changes_little_and_smoothly() -> None:
-    truth = build_truth(DRIFTING, make_line(40, 1.0), 0)
-    steps = [np.abs(truth.at(t + 0.06) - truth.at(t)).max() for t in (0.0, 100.0, 3000.0)]
-    assert max(steps) < 0.05  # a thousandth of the time-scale, 3 units of standard deviation
-    np.testing.assert_allclose(
-        truth.at(0.06) - truth.at(0.0), 2 * (truth.at(0.03) - truth.at(0.0)), atol=1e-4
-    )
-
-
-def test_values_cannot_be_changed_by_accident() -> None:
-    for config in (STILL, DRIFTING):
-        with pytest.raises(ValueError, match="read-only"):
-            build_truth(config, LINE, 0).at(3.0)[0] = 1.0
-
-
 def test_the_sensor_reads_the_field_of_its_stamp() -> None:
     truth = build_truth(DRIFTING, LINE, 0)
     sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
@@ -114,12 +99,6 @@ def test_records_compare_with_the_truth_of_their_time(tmp_path: Path) -> None:
     at_first = np.sqrt(np.mean(np.square(mean - world.truth.at(0.0))[left]))
     assert summary["rmspe"] == records[-1]["rmspe"] != pytest.approx(at_first, rel=0.01)
     assert "as it was at the end" in summary["errors_against"]
-
-
-def test_a_field_that_stands_still_has_no_time_in_its_records(tmp_path: Path) -> None:
-    summary = run_scenario(scenario(GRID), tmp_path / "run", clock=lambda: 0.0)
-    assert "end" not in summary.errors_against
-    assert all("truth_seconds" not in r for r in RunDirectory.open(tmp_path / "run").records())
 
 
 def test_a_resumed_run_sees_the_same_field(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -37,10 +36,6 @@ def players(
     return [cast("SimulatedRobot", player) for player in found.values()]
 
 
-def test_one_without_a_name_begins_where_the_scenario_says() -> None:
-    assert [player.at for player in players(())] == [4]
-
-
 def test_the_first_begins_there_and_the_others_where_the_seed_says() -> None:
     names = tuple("abcd")
     begun = [player.at for player in players(names)]
@@ -72,13 +67,6 @@ def test_wrong_names_and_starts_are_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=text):
             players(names, starts)
-
-
-def test_in_live_traffic_there_is_one_car() -> None:
-    scenario, world = tiny()
-    live = replace(world, traffic=cast("Any", object()))
-    with pytest.raises(ConfigError, match="in live traffic there is one car"):
-        build_players(scenario, live, ("a", "b"))
 
 
 def test_they_share_the_field_and_the_noise_of_a_place_and_visit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_loop, build_world, run_scenario
@@ -74,15 +72,3 @@ def test_a_policy_and_a_belief_with_different_drifts_do_not_begin(tmp_path: Path
     with pytest.raises(ConfigError, match=r"belief\.drift: is kind injection"):
         run_scenario(what, tmp_path / "run")
     assert not (tmp_path / "run" / "journal.jsonl").exists()
-
-
-def test_stamps_are_seconds_of_the_mission(tmp_path: Path) -> None:
-    """What ages is the time driven: a reading of the second stage is as old as the way there."""
-    run_scenario(mission("sw_gp_ucb"), tmp_path / "run")
-    run = RunDirectory.open(tmp_path / "run")
-    lines = [e for e in run.events() if e["event"] == "reading"]
-    stamps = np.array([event["stamp_ns"] for event in lines]) * 1e-9
-    assert (np.diff(stamps) > 0).all()
-    driven = [record["driven_seconds"] for record in run.records()]
-    np.testing.assert_allclose(stamps[-1], driven[-1], atol=1e-6)
-    assert json.loads(json.dumps(lines)) == lines

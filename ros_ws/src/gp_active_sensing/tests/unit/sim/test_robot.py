@@ -8,7 +8,7 @@ import pytest
 
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import World, build_world, load_scenario
-from gp_active_sensing.sim.robot import EPOCH_NS, Observation, SimulatedRobot
+from gp_active_sensing.sim.robot import Observation, SimulatedRobot
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from tests.unit.mission.worlds import chain, place
@@ -40,14 +40,6 @@ def test_it_drives_at_its_speed_and_reads_in_the_second_half() -> None:
     assert reading.value == world.truth.at(0.0)[goal]
     assert 150.0 <= moment.pose[0] < 160.0
     assert reading.stamp_ns <= moment.stamp_ns
-
-
-def test_time_goes_on_while_the_probe_waits() -> None:
-    player = SimulatedRobot(road_world())
-    moments = run(player, 3.0)
-    assert moments[-1].stamp_ns == EPOCH_NS + 3_000_000_000
-    assert {m.pose for m in moments} == {moments[0].pose}
-    assert {m.speed for m in moments} == {0.0}
 
 
 def test_a_new_waypoint_on_the_way_is_driven_to_from_the_end_of_the_segment() -> None:
@@ -86,21 +78,6 @@ def test_a_waypoint_sent_again_is_another_visit() -> None:
     run(player, 12.0)
     player.go_to(goal)
     assert [r.location for m in run(player, 1.0) for r in m.readings] == [goal]
-
-
-def test_dropouts_are_counted() -> None:
-    world = road_world(dropout=1.0)
-    player = SimulatedRobot(world)
-    player.go_to(place(world.topology, "a2"))
-    assert not any(m.readings for m in run(player, 12.0))
-    assert player.dropouts == 1
-
-
-def test_several_readings_a_visit() -> None:
-    world = road_world(readings=3)
-    player = SimulatedRobot(world, readings=3)
-    player.go_to(place(world.topology, "a2"))
-    assert sum(len(m.readings) for m in run(player, 12.0)) == 3
 
 
 def test_readings_do_not_depend_on_the_steps() -> None:

@@ -15,7 +15,6 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from tests.journals import write_events
 from tests.sumo import RING
 from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
@@ -54,18 +53,6 @@ def _config(path: Path) -> Any:
     import yaml
 
     return yaml.safe_load((path / "config.yaml").read_text("utf-8"))
-
-
-def test_planning_takes_real_time(tmp_path: Path) -> None:
-    ticks = iter(range(100_000))
-    summary = run_scenario(fleet(), tmp_path / "run", clock=lambda: float(next(ticks)))
-    assert summary.planning["median_seconds"] >= 1.0
-
-
-def test_twice_the_same(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        run_scenario(fleet(), tmp_path / name, clock=lambda: 0.0)
-    assert records_of(tmp_path / "a") == records_of(tmp_path / "b")
 
 
 def _gone(path: Path) -> list[str]:
@@ -145,38 +132,6 @@ def test_a_run_that_was_cut_off_is_begun_anew(tmp_path: Path) -> None:
     assert (cut / "journal.jsonl").read_bytes() == before
 
 
-def test_a_run_that_is_going_on_is_not_begun_anew(tmp_path: Path) -> None:
-    def interfere(record: Any) -> None:
-        before = (tmp_path / "run" / "journal.jsonl").read_bytes()
-        for resume in (True, False):
-            with pytest.raises(RunError, match="is in use by process"):
-                run_scenario(fleet(), tmp_path / "run", resume=resume)
-        assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
-
-    summary = run_scenario(fleet(), tmp_path / "run", on_stage=interfere)
-    assert (summary.status, len(records_of(tmp_path / "run"))) == ("finished", summary.stages)
-
-
-def test_a_mission_of_nodes_is_left_as_it_is(tmp_path: Path) -> None:
-    run_scenario(fleet(), tmp_path / "run")
-    events = RunDirectory.open(tmp_path / "run").events()
-    write_events(tmp_path / "run" / "journal.jsonl", [{**events[0], "driver": "ros"}, *events[1:]])
-    before = (tmp_path / "run" / "records.jsonl").read_bytes()
-    with pytest.raises(RunError, match="holds a mission of the nodes"):
-        run_scenario(fleet(), tmp_path / "run", resume=True)
-    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
-
-
-def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
-    def interrupt(record: Any) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_scenario(fleet(), tmp_path / "run", on_stage=interrupt)
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
-    assert summary["status"] == "interrupted"
-
-
 def test_a_mission_that_does_not_go_on_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +150,6 @@ def test_one_car_only_in_live_traffic() -> None:
         scenario_from_mapping(data)
     with pytest.raises(ConfigError, match=r"probes: must be 1 or more, got 0"):
         scenario(GRID, probes=0)
-
-
-def test_names_of_the_probes() -> None:
-    assert fleet().names == ("probe_1", "probe_2", "probe_3")
-    assert scenario(GRID).names == ()
 
 
 def test_regret_adds_up_in_the_order_in_which_stages_end(tmp_path: Path) -> None:
@@ -235,15 +185,3 @@ def test_the_time_for_a_reading_is_the_same_whatever_others_do() -> None:
             then[where] = event["stamp_ns"]
     assert len(waits) > 3
     assert waits == pytest.approx([10.0] * len(waits), abs=1e-6)
-
-
-def test_records_that_cannot_be_written_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(run: RunDirectory, record: Any) -> None:
-        msg = "no space left"
-        raise RunError(msg)
-
-    monkeypatch.setattr(RunDirectory, "append_record", refuse)
-    with pytest.raises(RunError, match="records could not be written to"):
-        run_scenario(fleet(), tmp_path / "run")

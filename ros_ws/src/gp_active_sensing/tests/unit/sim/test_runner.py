@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
+from gp_active_sensing.sim import Scenario, load_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 
 NAMES = ("a", "b", "c")
@@ -134,41 +132,6 @@ def test_it_is_the_same_every_time() -> None:
         assert first.now_ns == second.now_ns
         weights = [r.mission.loop.belief.weights.tolist() for r in (first, second)]
         assert weights[0] == weights[1]
-
-
-def test_several_need_less_time_for_as_many_readings() -> None:
-    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=12", "limit.expansions=50"])
-    seconds = []
-    for names in ((), NAMES):
-        runner = SimulationRunner(scenario, names, period=1.0)
-        assert runner.run(3000.0)
-        assert int(runner.mission.loop.belief.observed.sum()) == 12
-        assert runner.mission.rejected.total() == 0
-        seconds.append(runner.seconds)
-    assert seconds[1] < 0.6 * seconds[0]
-
-
-def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
-    """The runner is another driver of the same engine; only stamps differ."""
-    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
-    run_scenario(scenario, tmp_path / "run")
-    lines = (tmp_path / "run" / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    runner = SimulationRunner(scenario, period=1.0)
-    assert runner.run(3000.0)
-    assert [place for _, place in runner.sent] == [json.loads(x)["location"] for x in lines]
-
-
-def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
-    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=6", "limit.expansions=50"])
-    parameters = {"run_dir": str(tmp_path / "run")}
-    runner = SimulationRunner(scenario, NAMES, period=1.0, parameters=parameters)
-    assert runner.run(3000.0)
-    runner.close()
-    lines = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
-    decided = [event["probe"] for event in events if event["event"] == "decision"]
-    assert set(decided) == set(NAMES)
-    assert {event["probe"] for event in events if event["event"] == "reading"} == set(NAMES)
 
 
 # -- fields that change, and ways that are planned across anything --------------------------------

@@ -45,10 +45,6 @@ def test_round_trip_keeps_every_value() -> None:
     assert scenario_from_mapping(plain) == built
 
 
-def test_defaults_of_the_policy_are_written_out() -> None:
-    assert scenario().to_mapping()["policy"]["discretisation"] == "cells"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
@@ -85,21 +81,6 @@ def test_readme_shows_every_scenario() -> None:
         if stem != "line":
             assert f"\n## {stem.replace('_', ' ').capitalize()}\n" in readme
             assert f"](../../../../docs/images/{stem}.png)" in readme
-
-
-def test_what_the_new_scenarios_are_for() -> None:
-    lake, warehouse = load_scenario("lake"), load_scenario("warehouse")
-    assert lake.map.outline is not None
-    assert lake.map.obstacles
-    sensor = warehouse.sensor
-    assert sensor.bias
-    assert sensor.dropout
-    assert sensor.outlier * sensor.outlier_size
-    assert sensor.readings > 1
-    errors = math.sqrt(sensor.noise_std**2 + sensor.outlier * sensor.outlier_size**2)
-    assert warehouse.belief.noise_std == (pytest.approx(errors, abs=0.05),)
-    assert load_scenario("terrain").field.kind == "raster"
-    assert build_world(load_scenario("bloom")).truth.changes
 
 
 def test_all_problems_at_once_with_their_paths() -> None:
@@ -167,13 +148,6 @@ def test_not_a_scenario() -> None:
 def test_a_missing_scenario_lists_the_shipped_ones() -> None:
     with pytest.raises(ResourceError, match=r"(?s)Did you mean 'town.*line\.yaml.*town\.yaml"):
         load_scenario("twon")
-
-
-def test_a_file_that_is_not_yaml(tmp_path: Path) -> None:
-    path = tmp_path / "broken.yaml"
-    path.write_text("map: [unclosed")
-    with pytest.raises(ConfigError, match=r"broken\.yaml: is not valid YAML"):
-        load_scenario(path)
 
 
 def test_overrides_come_last_and_are_checked() -> None:

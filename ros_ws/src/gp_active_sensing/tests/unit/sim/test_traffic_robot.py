@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.mission.matching import MapMatcher
-from gp_active_sensing.sim import World, build_world, load_scenario
+from gp_active_sensing.sim import World, build_world
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation
 from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from tests.sumo import flow, parked_at, ring, write_cars
@@ -114,13 +114,6 @@ def test_a_waypoint_sent_again_gives_the_speed_again(world: World) -> None:
     assert again == values
 
 
-def test_only_the_goal_is_read_when_told_so(world: World) -> None:
-    player = TrafficRobot(world, on_the_way=False)
-    moments = drive_around(player, world, ["cd"])
-    names = [world.topology.names[r.location or 0] for m in moments for r in m.readings]
-    assert names == ["cd"]
-
-
 def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -> None:
     cars = write_cars(tmp_path / "cars.xml", parked_at("bc"))
     world = build_world(ring(routes=[cars], begin=60.0, patience=100.0))
@@ -131,11 +124,6 @@ def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -
     go(player, world, "cd")
     assert [r for m in until_there(player, 900.0) for r in m.readings]
     player.close()
-
-
-def test_it_needs_a_world_with_traffic() -> None:
-    with pytest.raises(ValueError, match="expected a world with live traffic"):
-        TrafficRobot(build_world(load_scenario("lake")))
 
 
 def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(

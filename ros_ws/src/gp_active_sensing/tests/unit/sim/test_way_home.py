@@ -18,7 +18,7 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
 from tests.journals import write_events
-from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import killed_and_resumed
 
 CORNER = 11
@@ -202,18 +202,6 @@ def test_a_random_start_is_one_that_it_can_come_back_to() -> None:
         assert world.start is not None
         assert sum(divmod(world.start, 4)) <= 4
         assert build_loop(what, world.topology).remaining == world.budget
-
-
-def test_from_nowhere_the_first_place_is_one_that_it_can_come_back_from(tmp_path: Path) -> None:
-    what = scenario(
-        LINE,
-        map={"moves": "adjacent"},
-        probe={"start": None, "end": 3},
-        budget={"readings": None, "metres": 4.0},
-    )
-    summary = run_scenario(what, tmp_path / "run")
-    assert way(journal(tmp_path / "run"), 3)[-1] == 3
-    assert summary.metres <= 4.0
 
 
 # -- the report ------------------------------------------------------------------------------------

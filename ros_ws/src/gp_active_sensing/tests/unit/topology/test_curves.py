@@ -84,37 +84,6 @@ def test_it_is_the_best_of_all_headings_by_dubins() -> None:
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
-def test_no_drive_of_many_small_steps_is_shorter() -> None:
-    """A search over (x, y, heading) by breadth, in steps of an arc, a straight or the other arc."""
-    step, angle = 0.2, 0.2  # of a radius of 1
-    seen = {(0, 0, 0): 0.0}
-    poses = np.array([[0.0, 0.0, 0.0]])
-    reached: dict[tuple[int, int], float] = {}
-    for depth in range(1, 46):
-        following = []
-        for turn in (-angle, 0.0, angle):
-            x, y, h = poses.T
-            if turn:
-                s = math.copysign(1.0, turn)
-                dx, dy = s * (np.sin(h + turn) - np.sin(h)), s * (np.cos(h) - np.cos(h + turn))
-            else:
-                dx, dy = step * np.cos(h), step * np.sin(h)
-            following.append(np.column_stack([x + dx, y + dy, h + turn]))
-        fresh = []
-        for pose in np.concatenate(following).tolist():
-            key = (round(pose[0] / 0.1), round(pose[1] / 0.1), round(pose[2] / angle) % 31)
-            if key not in seen and abs(pose[0]) < 3.0 and abs(pose[1]) < 3.0:
-                seen[key] = step * depth
-                fresh.append(pose)
-                cell = (round(pose[0] / 0.5), round(pose[1] / 0.5))
-                exact = turn_to((0.0, 0.0), 0.0, [pose[:2]], 1.0).metres[0]
-                assert exact <= step * depth + 1e-9, pose
-                reached[cell] = min(reached.get(cell, math.inf), step * depth - exact)
-        poses = np.array(fresh)
-    assert len(reached) > 100
-    assert np.quantile(list(reached.values()), 0.9) < 2.0 * step, "and it is about as short"
-
-
 def test_the_curve_is_as_long_ends_there_and_turns_no_tighter() -> None:
     for radius in (0.0, 2.0, 30.0):
         rng = np.random.default_rng(7)

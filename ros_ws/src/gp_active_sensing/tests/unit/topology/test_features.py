@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import (
     MapConfig,
@@ -152,28 +148,6 @@ def test_parts_are_said(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> 
     distance = np.linalg.norm(roads.features - roads.features[-1], axis=1)[:-1]
     inside = np.linalg.norm(roads.features[0] - roads.features[1:-1], axis=1)
     assert distance.min() > inside.min()
-
-
-def test_a_user_is_told_how_good_they_are() -> None:
-    done = CliRunner().invoke(cli, ["maps", "inspect", "town", "--relational"])
-    assert done.exit_code == 0, done.output
-    assert re.search(r"relational +705 places in \d+ dimensions from the paths of all", done.stdout)
-    assert re.search(r"road_distance +705 places .* correlation of distances 0\.99", done.stdout)
-    done = CliRunner().invoke(cli, ["maps", "inspect", "town", "--relational", "--json"])
-    found = json.loads(done.stdout)["embeddings"]
-    assert set(found) == {"relational", "road_distance"}
-    assert found["road_distance"]["correlation"] > 0.99
-
-
-def test_one_segment() -> None:
-    one = load_roads_of_one()
-    assert Roads(one, features=("relational",)).features.tolist() == [[0.0]]
-
-
-def load_roads_of_one() -> RoadMap:
-    from gp_active_sensing.topology import Segment
-
-    return RoadMap("one", "map", (Segment("s", "a", "b", ((0.0, 0.0), (9.0, 0.0)), 9.0),))
 
 
 def test_from_configuration() -> None:

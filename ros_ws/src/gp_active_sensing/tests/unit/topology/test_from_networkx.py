@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,32 +95,6 @@ def test_a_graph_of_osmnx_is_the_road_map_of_its_extract(tmp_path: Path) -> None
     np.testing.assert_allclose(saved.positions, roads.positions, atol=1e-6)
 
 
-def test_streets_are_driven(tmp_path: Path) -> None:
-    """Every street that is driven into begins where the one before ended; one-ways are obeyed."""
-    for real in (False, True):
-        graph = of_osmnx(tmp_path) if real else osmnx_like()
-        roads = gas.from_networkx(graph, speed=8.0)
-        loop = gas.SensingLoop(
-            roads,
-            gas.belief_on(gas.BeliefConfig(), roads),
-            gas.build_policy({"name": "tour"}),
-            budget=gas.Budget(readings=4),
-        )
-        ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
-        way = [0]
-        while (plan := loop.ask(way[-1])).waypoint is not None:
-            way += plan.path
-            assert way[-1] == plan.waypoint
-            loop.tell(
-                [gas.Reading(stamp_ns=len(way), location=plan.waypoint, value=30.0 + len(way))]
-            )
-            assert len(way) < 50
-        assert int(loop.belief.observed.sum()) == 4
-        for before, after in pairwise(way):
-            assert ends[roads.names[before]][1] == ends[roads.names[after]][0]
-        assert np.isfinite(loop.belief.predict()[0]).all()
-
-
 def test_nodes_are_places() -> None:
     graph: nx.Graph[str] = nx.Graph(name="harbour")
     graph.add_node("pier", x=0.0, y=0.0, depth=3.0, salt=31.0)
@@ -156,16 +129,6 @@ def test_directions_and_parallel_edges_count() -> None:
         [(2, 10.0)],
         [(0, pytest.approx(math.hypot(10.0, 10.0)))],
     ]
-
-
-def test_longitudes_are_projected() -> None:
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_node("a", lon=10.0, lat=54.0)
-    graph.add_node("b", lon=10.0, lat=54.01)
-    graph.add_edge("a", "b")
-    places = gas.from_networkx(graph)
-    assert places.datum == pytest.approx((10.0, 54.005))
-    assert places.moves[0][0].metres == pytest.approx(1113.0, rel=1e-3)
 
 
 def test_lengths_alone_are_embedded() -> None:

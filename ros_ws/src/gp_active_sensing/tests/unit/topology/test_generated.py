@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -54,17 +52,6 @@ def test_a_sobol_sequence_is_balanced() -> None:
     assert (counts == 1).all()
 
 
-def test_one_dimension_lies_on_a_line() -> None:
-    points = make_points(10, (0.0,), (1.0,), design="uniform")
-    assert points.features.shape == (10, 1)
-    assert (points.positions[:, 1] == 0.0).all()
-
-
-def test_one_point_is_a_map() -> None:
-    for design in DESIGNS:
-        assert make_points(1, (0.0,), (1.0,), design=design).n == 1
-
-
 def build(**keys: Any) -> Topology:
     mapping = {"kind": "points", "count": 5, "low": [0, 0], "high": [1, 2], **keys}
     return build_topology(from_mapping(MapConfig, mapping, path="map"))
@@ -91,14 +78,6 @@ def test_wrong_keys_are_said() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             build(**keys)
-
-
-def test_the_map_loads_no_statistics_unless_it_needs_them() -> None:
-    code = (
-        "import sys; from gp_active_sensing.topology.generated import make_points; "
-        "make_points(3, (0,), (1,), design='uniform'); assert 'scipy.stats' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def observed(topology: Topology, *places: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import Roads, load_roads
+from gp_active_sensing.topology import load_roads
 from gp_active_sensing.topology.loaders import loaders, map_text
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import HEADER, segment, street, write
@@ -53,21 +52,10 @@ def test_reads_segments_and_their_properties(tmp_path: Path) -> None:
     )
 
 
-def test_header_may_be_missing(tmp_path: Path) -> None:
-    road_map = load_roads(write(tmp_path / "my_streets.json", street(), header=None))
-    assert (road_map.name, road_map.frame) == ("my_streets", "map")
-
-
 def test_two_way_segments_get_a_twin(tmp_path: Path) -> None:
     features = [segment("ab", "a", "b", LINE, oneway=False, lanes=2, successors=["-ab"])]
     first, second = load_roads(write(tmp_path / "one.geojson", features)).segments
     assert second == Segment("-ab", "b", "a", first.line[::-1], 100.0, 2.0)
-
-
-def test_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
-    path = write(tmp_path / "bom.geojson", street())
-    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
-    assert len(load_roads(path).segments) == 6
 
 
 def test_junctions_may_be_listed(tmp_path: Path) -> None:
@@ -203,12 +191,6 @@ def test_plain_lines_are_one_problem(tmp_path: Path) -> None:
         load_roads(write(tmp_path / "plain.geojson", lines))
 
 
-def test_only_junctions(tmp_path: Path) -> None:
-    point = {"type": "Feature", "properties": {"id": "a"}, "geometry": {"type": "Point"}}
-    with pytest.raises(MapError, match="has no segments"):
-        load_roads(write(tmp_path / "points.geojson", [point]))
-
-
 def test_headers_that_do_not_fit(tmp_path: Path) -> None:
     for change, message in (
         ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),
@@ -220,14 +202,6 @@ def test_headers_that_do_not_fit(tmp_path: Path) -> None:
     ):
         with pytest.raises(MapError, match=message):
             load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
-
-
-def test_a_header_that_is_no_object(tmp_path: Path) -> None:
-    path = tmp_path / "map.geojson"
-    data = {"type": "FeatureCollection", "features": street(), "gp_active_sensing": 1}
-    path.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(MapError, match="gp_active_sensing: expected an object, got int"):
-        load_roads(path)
 
 
 def test_degrees_declared_as_metres_are_refused(tmp_path: Path) -> None:
@@ -261,45 +235,6 @@ def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> Non
         "left out: 'length', since every segment has a feature of that name (1)",
         "left out: 'surface', which is no number (1)",
     )
-
-
-def test_heights_of_a_line_are_left_out_and_said(tmp_path: Path) -> None:
-    for height in (0.0, 12.5):
-        line = [(*point, height) for point in LINE]
-        road_map = load_roads(write(tmp_path / "map.geojson", [segment("ab", "a", "b", line)]))
-        assert road_map.segments[0].line == tuple(LINE)
-        said = "left out: the heights of a line's points (1)"
-        assert road_map.notes == ((said,) if height else ())
-
-
-def test_twins_share_the_other_numbers(tmp_path: Path) -> None:
-    feature = segment("ab", "a", "b", LINE, slope=0.02, oneway=False)
-    _, twin = load_roads(write(tmp_path / "map.geojson", [feature])).segments
-    assert twin.extra == {"slope": 0.02}
-
-
-def test_a_feature_that_is_no_finite_number(tmp_path: Path) -> None:
-    for value in (math.nan, math.inf):
-        feature = segment("ab", "a", "b", LINE, slope=value)
-        with pytest.raises(
-            MapError, match=r"feature 0 \(id 'ab'\): slope: expected a finite number"
-        ):
-            load_roads(write(tmp_path / "map.geojson", [feature]))
-
-
-def test_self_loops_and_parallel_segments_are_roads(tmp_path: Path) -> None:
-    features = [
-        segment("round", "a", "a", [(0, 0), (50, 50), (100, 0), (0, 0)]),
-        segment("north", "a", "b", [(0, 0), (50, 20), (100, 0)]),
-        segment("south", "a", "b", [(0, 0), (50, -20), (100, 0)]),
-    ]
-    road_map = load_roads(write(tmp_path / "map.geojson", features))
-    assert [(s.id, s.start, s.end) for s in road_map.segments] == [
-        ("round", "a", "a"),
-        ("north", "a", "b"),
-        ("south", "a", "b"),
-    ]
-    assert Roads(road_map).neighbours(0).tolist() == [0, 1, 2]
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import shapely
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import (
     FreeTopology,
     GraphTopology,
@@ -39,13 +38,6 @@ def test_cells_outside_are_no_places_and_those_on_the_edge_are() -> None:
     clockwise = make_grid(5, 5, 1.0, outline=TRIANGLE[::-1])
     closed = make_grid(5, 5, 1.0, outline=[*TRIANGLE, TRIANGLE[0]])
     assert clockwise.names == closed.names == grid.names
-
-
-def test_no_outline_is_the_whole_rectangle_as_before() -> None:
-    whole = make_grid(4, 3, 2.0)
-    around = make_grid(4, 3, 2.0, outline=[(-1, -1), (7, 5)])
-    assert whole.names == around.names
-    assert all((whole.neighbours(i) == around.neighbours(i)).all() for i in range(whole.n))
 
 
 def test_two_corners_are_a_rectangle_in_any_order() -> None:
@@ -107,12 +99,6 @@ def test_an_obstacle_across_divides_it_and_the_start_says_so(
     assert "only 8 of 14 other places can be reached" in caplog.text
 
 
-def test_any_place_next_within_an_outline() -> None:
-    grid = make_grid(5, 5, 1.0, moves="free", outline=TRIANGLE)
-    assert isinstance(grid, FreeTopology)
-    assert grid.n == 15
-
-
 def test_outlines_that_are_none() -> None:
     for outline, obstacles, message in (
         ([], [], r"^outline: expected 2 corners of a rectangle or the corners of a polygon, got 0"),
@@ -137,51 +123,12 @@ def test_outlines_that_are_none() -> None:
             make_grid(3, 3, 1.0, outline=outline, obstacles=obstacles)
 
 
-def test_all_wrong_shapes_are_said_at_once() -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_grid(3, 3, 1.0, outline=[(0, 0)], obstacles=[[(0, 0)], [(0, 0), (0, 0), (0, 0)]])
-    assert [p.split(":")[0] for p in caught.value.problems] == [
-        "obstacles[0]",
-        "obstacles[1]",
-        "outline",
-    ]
-
-
 def test_from_plain_data_and_back() -> None:
     data = {"kind": "grid", "columns": 5, "rows": 5, "outline": [[0, 0], [4, 0], [0, 4]]}
     config = from_mapping(MapConfig, data)
     assert from_mapping(MapConfig, to_mapping(config)) == config
     assert build_topology(config).n == 15
     assert build_topology(from_mapping(MapConfig, {**data, "outline": None})).n == 25
-
-
-def test_bad_configurations() -> None:
-    for kind, outline, message in (
-        ("line", [[0, 0], [1, 1]], "outline: has no meaning for kind 'line'"),
-        ("grid", [[0, 0, 0]], r"outline\[0\]: expected 2 entries"),
-        ("grid", [["a", 0]], r"outline\[0\]\[0\]: expected a number \[m\]"),
-        ("grid", "lake", "outline: expected a list of corners, or a file"),
-    ):
-        sizes = {"count": 3} if kind == "line" else {"columns": 2, "rows": 2}
-        data = {"kind": kind, "outline": outline, **sizes}
-        with pytest.raises(ConfigError, match=message):
-            from_mapping(MapConfig, data, path="map")
-
-
-def test_the_shipped_lake_is_one_piece_around_its_island() -> None:
-    lake = build_topology(load_scenario("lake").map)
-    assert isinstance(lake, GraphTopology)
-    assert lake.components.weak == 1
-    from_island = np.hypot(*(lake.positions - np.array([980.0, 610.0])).T)
-    assert from_island.min() > 90.0
-    assert 300 < lake.n < 34 * 21
-
-
-def test_a_polygon_of_shapely_is_its_corners() -> None:
-    by_corners = make_grid(5, 5, 1.0, outline=U, neighbours=8)
-    by_shape = make_grid(5, 5, 1.0, outline=shapely.Polygon(U), neighbours=8)
-    assert by_shape.names == by_corners.names
-    assert all((by_shape.neighbours(i) == by_corners.neighbours(i)).all() for i in range(19))
 
 
 def test_holes_are_outside_and_their_edges_inside() -> None:
@@ -201,29 +148,6 @@ def test_several_ponds_are_one_outline_and_several_parts() -> None:
     assert cells(grid) == {(c, r) for c in (0, 1, 4, 5) for r in (0, 1)}
     assert grid.names[0] == "c0r0"
     assert grid.components.weak == 2
-
-
-def test_obstacles_of_shapely() -> None:
-    islands = shapely.MultiPolygon([shapely.box(1, 1, 2, 2), shapely.box(4, 1, 5, 2)])
-    grid = make_grid(7, 4, 1.0, obstacles=[islands, [(6.0, 3.0), (6.5, 3.5)]])
-    covered = {(c, r) for c in (1, 2, 4, 5) for r in (1, 2)} | {(6, 3)}
-    assert cells(grid) == {(c, r) for c in range(7) for r in range(4)} - covered
-
-
-def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
-    grid = make_grid(spacing=2.0, outline=shapely.Point(10.0, 20.0).buffer(5.0))
-    low, high = grid.positions.min(axis=0), grid.positions.max(axis=0)
-    assert (low >= [5.0, 15.0]).all()
-    assert (high <= [15.0, 25.0]).all()
-    inside = [
-        (5.0 + 2 * c, 15.0 + 2 * r)
-        for c in range(6)
-        for r in range(6)
-        if np.hypot(5.0 + 2 * c - 10.0, 15.0 + 2 * r - 20.0) <= 4.9
-    ]
-    assert {tuple(p) for p in grid.positions.tolist()} >= set(inside)
-    with pytest.raises(ConfigError, match="columns, rows: are required without an outline"):
-        make_grid(spacing=2.0)
 
 
 def test_shapes_that_are_no_outlines() -> None:
@@ -258,14 +182,6 @@ def test_a_geofence_cuts_the_outline() -> None:
     assert 0 < grid.n < make_grid(spacing=0.5, outline=shore).n
     by_corners = make_grid(spacing=0.5, outline=U, geofence=corners, neighbours=8)
     assert by_corners.names == grid.names
-
-
-def test_a_geofence_alone_is_an_outline() -> None:
-    fence = shapely.Point(10.0, 20.0).buffer(5.0)
-    fenced, outlined = make_grid(geofence=fence), make_grid(outline=fence)
-    np.testing.assert_array_equal(fenced.positions, outlined.positions)
-    inside = make_grid(5, 5, 1.0, geofence=shapely.box(1, 1, 2, 3))
-    assert cells(inside) == {(c, r) for c in (1, 2) for r in (1, 2, 3)}
 
 
 def test_geofences_that_are_refused() -> None:

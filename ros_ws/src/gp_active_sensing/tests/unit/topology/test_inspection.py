@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -55,15 +54,3 @@ def test_what_may_surprise_is_said(tmp_path: Path) -> None:
     assert "1 of 2 segments have no speed limit" in text
     assert "tells none apart: length, slope" in text
     assert "cannot be a feature: lanes, speed_limit, trees" in text
-
-
-def test_one_segment(tmp_path: Path) -> None:
-    figures = look(tmp_path, segment("ab", "a", "b", [(0, 0), (100, 0)], speed_limit_mps=9.0))
-    assert figures.warnings == ("there is one segment only: nothing is left to choose",)
-
-
-def test_plain_data(tmp_path: Path) -> None:
-    data = json.loads(json.dumps(look(tmp_path, *street()).to_mapping(), allow_nan=False))
-    assert (data["units"], data["crs"], data["datum"]) == ("metre", "local", None)
-    assert data["one_way_share"] == pytest.approx(1 / 3)
-    assert data["warnings"] == []

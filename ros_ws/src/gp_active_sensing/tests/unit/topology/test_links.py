@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
 
-from gp_active_sensing.topology import Roads, load_roads, make_grid, make_line
 from gp_active_sensing.topology import links as module
+from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.topology.links import (
     Links,
     embed,
@@ -18,7 +18,6 @@ from gp_active_sensing.topology.links import (
     shortest_paths,
 )
 from gp_active_sensing.topology.segments import Segment
-from tests.unit.topology.road_maps import street, write
 
 
 def pairs(links: Links) -> dict[tuple[int, int], float]:
@@ -118,18 +117,6 @@ def test_a_junction_counts_more_than_a_listed_successor_and_the_nearest_one_most
     side_by_side = [road("a", "J", "K", 10.0), road("b", "J", "K", 30.0)]
     for anchor in (0.2, 0.8):  # the nearer junction is the first, the second
         assert pairs(segment_links(side_by_side, [[], []], anchor)) == pytest.approx({(0, 1): 8.0})
-
-
-def test_segments_that_nothing_joins() -> None:
-    links = segment_links([road("a", "0", "1", 10.0), road("b", "2", "3", 30.0)], [[], []])
-    assert (len(links.metres), links.parts.tolist()) == (0, [0, 1])
-
-
-def test_a_road_map_has_them(tmp_path) -> None:
-    roads = Roads(load_roads(write(tmp_path / "street.geojson", street())))
-    assert roads.links.n == roads.n
-    assert roads.links.parts.tolist() == [0] * roads.n
-    assert roads.links.mass == pytest.approx([s.length for s in roads.segments])
 
 
 NONE = np.zeros((4, 0))
@@ -263,11 +250,3 @@ def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
     assert "embedding taken from" in caplog.text
     assert str(first) == str(again)
     np.testing.assert_array_equal(first.points, again.points)
-
-
-def test_it_says_how_good_it_is() -> None:
-    text = str(embed(chain(5), np.ones(4)))
-    assert text == (
-        "5 places in 1 dimensions from the paths of all pairs: 100.0 % explained, stress 0.000, "
-        "correlation of distances 1.000"
-    )

@@ -67,11 +67,6 @@ def test_a_kind_that_the_file_is_not() -> None:
             MapConfig(kind=kind, file=file)
 
 
-def test_a_shipped_map_of_another_kind() -> None:
-    with pytest.raises(ConfigError, match=r"'house\.yaml' is a map of kind 'grid', not 'points'"):
-        build_topology(MapConfig(kind="points", file="house"))
-
-
 def test_a_file_that_is_no_map_names_every_format(tmp_path: Path) -> None:
     (tmp_path / "map.docx").write_text("")
     with pytest.raises(MapError) as error:

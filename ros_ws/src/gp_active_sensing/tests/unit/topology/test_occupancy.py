@@ -217,21 +217,6 @@ def test_lines_are_as_free_as_a_fine_walk_along_them_says() -> None:
         assert compared > 300
 
 
-def test_free_moves() -> None:
-    places = make_occupancy_map(grid_of("...#..."), 1.0, anchor=(0.5, 0.5), moves="free")
-    assert places.free
-
-
-def test_a_large_grid() -> None:
-    rng = np.random.default_rng(1)
-    values = np.zeros((2000, 2000), dtype=np.int8)
-    for row, column in rng.integers(0, 1990, (4000, 2)):
-        values[row : row + 8, column : column + 8] = 100
-    grid = OccupancyGrid(values, 0.05, origin=(-50.0, -50.0))
-    places = make_occupancy_map(grid, 1.0, inflation=0.2, neighbours=8)
-    assert places.n > 5000
-
-
 CASES: list[tuple[npt.NDArray[np.generic], dict[str, float], str]] = [
     (np.zeros(4, dtype=np.int8), {}, "expected rows and columns of cells, got shape"),
     (np.zeros((0, 3), dtype=np.int8), {}, r"got shape \(0, 3\)"),
@@ -301,11 +286,6 @@ def test_a_spacing_that_nobody_states_gives_about_400_places() -> None:
         assert 250 <= found.topology.n <= 600, found.config.spacing
 
 
-def test_a_spacing_that_nobody_states_is_no_finer_than_the_cells() -> None:
-    found = LivePlaces.of(MapConfig("grid", topic="map"), room(12, 12, 0.6), "map")
-    assert found.config.spacing == 0.6, "a third of a metre would be about 400 places"
-
-
 def test_a_map_whose_spacing_nobody_states_is_made_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -339,17 +319,6 @@ def test_a_map_whose_spacing_nobody_states_is_made_once(
     assert build_topology(config).names == found.topology.names
     assert measured == [(200, 260)]
     assert len(made) == len(set(made))
-
-
-def test_what_is_blocked_is_kept_only_for_what_was_asked_last() -> None:
-    grid = room(20, 20, 0.1)
-    bare, wide = grid.blocked(), grid.blocked(inflation=0.3)
-    assert wide.sum() > bare.sum()
-    assert grid.blocked(inflation=0.3) is wide
-    np.testing.assert_array_equal(grid.blocked(), bare)
-    assert grid.blocked(occupied=100).sum() == bare.sum()
-    with pytest.raises(ValueError, match="read-only"):
-        wide[0, 0] = False
 
 
 def test_walls_count_when_a_spacing_is_chosen() -> None:

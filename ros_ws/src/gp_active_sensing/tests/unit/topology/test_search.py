@@ -210,11 +210,6 @@ def test_a_way_is_one_line(tmp_path) -> None:
     assert length == pytest.approx(sum(roads.segments[p].length for p in path))
 
 
-def test_a_way_on_a_grid_goes_from_middle_to_middle() -> None:
-    grid = make_grid(3, 2, 2.0)
-    assert route_geometry(grid, (1, 2, 5), start=0).tolist() == [[0, 0], [2, 0], [4, 0], [4, 2]]
-
-
 def test_the_whole_way_leads_on_to_what_would_follow() -> None:
     line = make_line(8, 1.0)
     observed = np.zeros(8, dtype=np.bool_)
@@ -258,12 +253,3 @@ def test_ways_from_a_place_are_the_cheapest_and_roads_go_round() -> None:
                         tuple(driven(topology, at, route.path))
                     )
                 assert reads[goal] == unread[list(route.path)].sum()
-
-
-def test_ways_from_nowhere_are_the_entries() -> None:
-    free = make_line(5, 2.0, moves="free", speed=4.0)
-    assert free.ways_from(None).route(3) == ((3,), (0.0, 0.0))
-    assert free.ways_from(1).route(4) == ((4,), (6.0, 1.5))
-    assert free.ways_from(1).route(1) == ((1,), (0.0, 0.0))
-    graph = random_graph(1)
-    assert graph.ways_from(None).route(7) == graph.route(None, 7, np.zeros(25, dtype=np.bool_))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.topology import MapConfig, RoadMap, build_topology, load_roads
-from gp_active_sensing.topology.inspection import survey
+from gp_active_sensing.topology import RoadMap, load_roads
 from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import length_of
 
@@ -51,14 +50,6 @@ def test_a_network_and_its_table_are_the_same_map(shared_data: Path, tmp_path: P
         ]
 
 
-def test_monaco_hangs_together_in_parts(shared_data: Path) -> None:
-    path = str(shared_data / "sumo" / "monaco.net.xml.gz")
-    figures = survey(load_roads(Path(path)))
-    assert (figures.segments, figures.junctions, figures.parts) == (2405, 1161, 2)
-    config = MapConfig(kind="roads", file=path, largest_component=True)
-    assert build_topology(config).n == figures.largest == 2113
-
-
 def test_san_jose_in_degrees(shared_data: Path) -> None:
     pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     folder = shared_data / "pems_sanjose"
@@ -77,20 +68,6 @@ def test_lines_in_metres_and_in_degrees_agree(shared_data: Path, tmp_path: Path)
     degrees = load_roads(_without(shared_data / "roads" / "tampines_segments.csv", tmp_path))
     assert degrees.crs == "EPSG:4326"
     _same_shape(metric, degrees)
-
-
-def test_edges_without_lines_lie_between_their_nodes(shared_data: Path, tmp_path: Path) -> None:
-    source = shared_data / "roads"
-    path = _without(source / "tampines_segments.csv", tmp_path, "wkt_m", "wkt_lonlat")
-    (tmp_path / "tampines_nodes.csv").write_bytes((source / "tampines_nodes.csv").read_bytes())
-    straight = load_roads(path)
-    curved = load_roads(source / "tampines_segments.csv")
-    ends = [(s.line[0], s.line[-1]) for s in curved.segments if s.start != s.end]
-    found = [(s.line[0], s.line[-1]) for s in straight.segments]
-    assert len(found) <= len(ends)
-    for (a, b), (c, d) in zip(ends, found, strict=False):
-        assert math.dist(a, c) < 0.2
-        assert math.dist(b, d) < 0.2
 
 
 def _without(source: Path, folder: Path, *columns: str) -> Path:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gp_active_sensing as gas
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import Topology
@@ -144,14 +144,6 @@ def test_own_names_stand_beside_usual_ones(tmp_path: Path) -> None:
     assert stations(tmp_path, text, columns_of=degrees).datum == pytest.approx((10.01, 54.0))
 
 
-def test_which_of_two_heights_counts_may_be_said(tmp_path: Path) -> None:
-    text = "x,y,depth,z\n0,0,1,-1\n5,5,2,-2.5\n"
-    assert "name it as height or depth in columns_of" in refused(tmp_path, text)
-    places = stations(tmp_path, text, columns_of={"depth": "Depth"})
-    np.testing.assert_array_equal(places.points[:, 2], [-1, -2])
-    assert places.attributes.names == ()
-
-
 def test_no_kind_is_needed_where_columns_are_named(tmp_path: Path) -> None:
     config = from_mapping(MapConfig, {"file": "stations.csv", "columns_of": OWN})
     assert config.kind == "points"
@@ -178,21 +170,6 @@ def test_columns_that_are_refused(tmp_path: Path) -> None:
         ({"y": False}, "columns_of.y: expected text, got bool False (quote it in YAML)"),
     ):
         assert said in refused(tmp_path, GAUGES, columns_of=own)
-
-
-def test_columns_are_named_of_a_table_of_places_only(tmp_path: Path) -> None:
-    drawn = {"kind": "points", "count": 3, "low": [0], "high": [1], "columns_of": {"x": "E"}}
-    with pytest.raises(ConfigError, match="columns_of: has no meaning for kind 'points'; remove"):
-        from_mapping(MapConfig, drawn)
-    for file, kind in (("town.geojson", "roads"), ("lake.kml", "grid")):
-        with pytest.raises(ConfigError, match=f"columns_of: has no meaning for kind .*'{kind}'"):
-            from_mapping(MapConfig, {"file": file, "columns_of": {"x": "E"}})
-
-
-def test_the_names_of_columns_are_kept_with_a_run(tmp_path: Path) -> None:
-    write(tmp_path, GAUGES)
-    config = from_mapping(MapConfig, {"file": "stations.csv", "columns_of": OWN})
-    assert from_mapping(MapConfig, to_mapping(config)) == config
 
 
 def test_keys_that_have_no_meaning(tmp_path: Path) -> None:
@@ -231,13 +208,6 @@ def test_a_list_of_ways_holds_for_both_directions(tmp_path: Path) -> None:
     }
     assert places.links is not None
     assert not places.free
-
-
-def test_one_way(tmp_path: Path) -> None:
-    table = "From,To,Distance,OneWay\nnorth,south,120,yes\nsouth,east,90,no\n"
-    places = joined(tmp_path, table)
-    assert ("south", "north") not in costs(places)
-    assert ("east", "south") in costs(places)
 
 
 def test_a_climb_takes_its_time_where_the_table_says_none(tmp_path: Path) -> None:

@@ -35,32 +35,6 @@ def graph_of(roads: Roads) -> nx.DiGraph[int]:
     return graph
 
 
-def test_the_town_is_what_its_readme_says(town: Roads) -> None:
-    readme = find_resource("maps", "town").with_name("README.md").read_text(encoding="utf-8")
-    junctions = {s.start for s in town.segments} | {s.end for s in town.segments}
-    kilometres = sum(s.length for s in town.segments) / 1000
-    assert f"{town.n} directed segments between {len(junctions)} junctions" in readme
-    assert f"{kilometres:.0f} km" in readme
-    assert town.n == 705
-    assert (town.name, town.frame) == ("town", "map")
-    assert find_resource("maps", "town").stat().st_size < 600_000
-
-
-def test_every_segment_can_be_reached_from_every_other(town: Roads) -> None:
-    assert nx.is_strongly_connected(graph_of(town))
-    parts = town.components
-    assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (1, town.n, (), ())
-
-
-def test_u_turns_at_dead_ends_only(town: Roads) -> None:
-    turns = 0
-    for a, segment in enumerate(town.segments):
-        back = [b for b in town.neighbours(a) if town.segments[b].end == segment.start]
-        turns += bool(back)
-        assert not back or town.neighbours(a).size == 1
-    assert 0 < turns < town.n / 5
-
-
 def test_speeds_belong_to_the_segments(town: Roads) -> None:
     with find_resource("maps", "town_speeds").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

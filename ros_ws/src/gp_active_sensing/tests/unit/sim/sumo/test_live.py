@@ -21,11 +21,10 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.sumo import session
-from gp_active_sensing.sim.sumo.config import TrafficConfig
 from gp_active_sensing.sim.sumo.live import LiveTraffic, RecordedTruth
 from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
-from tests.unit.sim.scenarios import LINE, mapping
+from tests.unit.sim.scenarios import mapping
 from tests.unit.sim.test_resume import without_times
 
 ALL_ROUND = "ab bc cd da ab bc cd da ab bc cd da"
@@ -75,16 +74,6 @@ def test_another_seed_gives_other_traffic(run: Any, tmp_path: Path) -> None:
     assert first[0] != second[0]
 
 
-def test_readings_are_what_the_car_measured(run: Any) -> None:
-    _, out = run
-    events = RunDirectory.open(out).events()
-    readings = [(e["location"], e["stamp_ns"], e["value"]) for e in events if "value" in e]
-    assert readings
-    assert all(5.0 < value < 73.0 for _, _, value in readings), "km/h"
-    stamps = [stamp for _, stamp, _ in readings]
-    assert stamps == sorted(stamps)
-
-
 def test_errors_are_against_the_speeds_of_that_time(run: Any) -> None:
     _, out = run
     directory = RunDirectory.open(out)
@@ -116,17 +105,6 @@ def test_killed_anywhere_it_goes_on_to_the_same_end(run: Any, tmp_path: Path) ->
         (target / "summary.json").unlink()
         run_scenario(what, target, resume=True)
         assert final(target) == final(out), f"cut at byte {size}"
-
-
-def test_planning_takes_time_where_it_is_told_to(sumo: None, tmp_path: Path) -> None:
-    stamps = []
-    for name, seconds in (("quick", 0.0), ("slow", 40.0)):
-        run_scenario(ring(readings=2, planning_time=seconds), tmp_path / name)
-        events = RunDirectory.open(tmp_path / name).events()
-        stamps.append([e["stamp_ns"] * 1e-9 for e in events if e["event"] == "decision"])
-    quick, slow = stamps
-    assert slow[0] == pytest.approx(quick[0] + 40.0, abs=1.0)
-    assert slow[1] > quick[1] + 70.0
 
 
 def test_the_truth_is_that_of_the_end_of_a_drive(sumo: None, tmp_path: Path) -> None:
@@ -324,13 +302,6 @@ def test_files_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_unknown_options_are_refused(sumo: None) -> None:
-    traffic = build_world(ring(options=["--no-such-option"])).traffic
-    assert traffic is not None
-    with pytest.raises(RunError, match="No option with the name 'no-such-option' exists"):
-        traffic.start()
-
-
 def test_a_sumocfg_instead_of_files(sumo: None, tmp_path: Path) -> None:
     write_cars(tmp_path / "cars.xml", flow(ALL_ROUND))
     shutil.copy(RING, tmp_path / "my.net.xml")
@@ -362,11 +333,6 @@ def test_configurations_that_make_no_sense() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             build_world(scenario_from_mapping(mapping(ring().to_mapping(), **change)))
-
-
-def test_other_scenarios_know_no_traffic() -> None:
-    assert scenario_from_mapping(LINE).traffic == TrafficConfig()
-    assert build_world(scenario_from_mapping(LINE)).traffic is None
 
 
 def test_without_sumo_one_line_names_the_extra(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from gp_active_sensing.messages.conversions import geodetic_to_local
 from gp_active_sensing.mission.stream_config import PoseConfig
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.areas import read_areas
-from gp_active_sensing.topology.map_kinds import kind_of_map
 from gp_active_sensing.topology.weights import weights_of
 
 pytest.importorskip("pyproj")
@@ -124,16 +122,6 @@ def test_a_lake_with_an_island(tmp_path: Path) -> None:
     np.testing.assert_allclose(low, -high, atol=0.2)  # as much is left over on either side
 
 
-def test_the_spacing_follows_from_the_area(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = write(tmp_path, kml(mark(SHORE, "Lake")))
-    with caplog.at_level(logging.INFO):
-        places = grid(path)
-    assert 300 < places.n < 500
-    assert "spacing 8 m, for about" in caplog.text
-
-
 def test_what_lies_within_is_a_hole_and_what_lies_within_that_is_not(tmp_path: Path) -> None:
     path = write(tmp_path, kml(mark(POND, "pond"), mark(ISLAND, "Isla"), mark(SHORE, "lake")))
     areas = read_areas(path)
@@ -161,17 +149,6 @@ def test_regions_of_interest_have_a_weight(tmp_path: Path) -> None:
     data = collection(feature(SHORE), feature(bay, name="bay", weight=5))
     same = grid(write(tmp_path, data, "lake.geojson"), spacing=10)
     np.testing.assert_array_equal(same.weights, places.weights)
-
-
-def test_several_lakes_are_several_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = write(tmp_path, kml(mark(SHORE, "one"), mark(ring(200, 0, 250, 50), "two")))
-    places = grid(path, spacing=10)
-    assert places.components.weak == 2
-    assert "no move joins its 2 parts" in caplog.text
-    largest = grid(path, spacing=10, largest_component=True)
-    assert largest.components.weak == 1
-    assert largest.n < places.n
-    assert set(largest.names) < set(places.names)
 
 
 def test_a_path_whose_ends_meet_is_an_area(tmp_path: Path) -> None:
@@ -320,15 +297,6 @@ def test_geojson_in_metres_and_in_degrees(tmp_path: Path) -> None:
     assert degrees.datum == pytest.approx((LON, LAT), abs=1e-5)
     bare = {"type": "MultiPolygon", "coordinates": [[SHORE], [ring(200, 0, 250, 50)]]}
     assert read_areas(write(tmp_path, bare, "bare.json")).outline.geom_type == "MultiPolygon"
-
-
-def test_the_kind_follows_from_what_a_file_holds(tmp_path: Path) -> None:
-    assert kind_of_map(str(write(tmp_path, collection(feature(SHORE)), "lake.geojson"))) == "grid"
-    assert kind_of_map("town") == "roads"
-    assert kind_of_map("town.geojson") == "roads"
-    assert kind_of_map("house") == "grid"
-    assert kind_of_map("lake.plan") == "grid"
-    assert kind_of_map("nowhere.geojson") == "roads"
 
 
 def test_outline_fence_obstacles_and_areas_from_files(tmp_path: Path) -> None:
@@ -508,15 +476,3 @@ def test_refusals_of_the_grid(tmp_path: Path) -> None:
     far = str(write(tmp_path, kml(mark(ring(900, 0, 950, 50), "x")), "far.kml"))
     with pytest.raises(ConfigError, match="geofence: has nothing in common with the outline"):
         grid(path, geofence=far)
-
-
-def test_shapes_of_shapely() -> None:
-    lakes = shapely.MultiPolygon([shapely.box(0, 0, 5, 5), shapely.box(20, 0, 25, 5)])
-    rock = shapely.Point(2, 2).buffer(1.2)
-    places = gas.make_grid(outline=lakes, obstacles=[rock], spacing=(1.0, 0.5))
-    assert isinstance(places, GraphTopology)
-    assert places.components.weak == 2
-    assert not shapely.intersects_xy(rock, *places.positions.T).any()
-    knot = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
-    with pytest.raises(ConfigError, match=r"not a simple polygon: its edges cross .* at \(1, 1\)"):
-        gas.make_grid(outline=knot)

@@ -17,7 +17,7 @@ from gp_active_sensing.topology.loaders import drafts, files
 from gp_active_sensing.topology.loaders.files import elements, tag_of
 from tests.pages import REPOSITORY
 from tests.unit.topology.loaders.nets import net, write_net
-from tests.unit.topology.road_maps import HEADER, segment, write
+from tests.unit.topology.road_maps import segment, write
 
 LAUGHS = "".join(f'<!ENTITY lol{k} "{f"&lol{k - 1};" * 10 if k else "lol"}">' for k in range(10))
 BILLION = f'<?xml version="1.0"?><!DOCTYPE net [{LAUGHS}]><net><location x="&lol9;"/></net>'
@@ -114,11 +114,6 @@ def test_files_that_are_no_networks(tmp_path: Path) -> None:
             load_roads(path)
 
 
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match="cannot be read"):
-        load_roads(tmp_path / "missing.net.xml.gz")
-
-
 LINE = [(0, 0), (100, 0)]
 
 
@@ -156,21 +151,6 @@ def test_half_a_character(tmp_path: Path) -> None:
         feature = segment("ab", "a", "b", LINE)
         feature["properties"][key] = "a\ud800"
         refused(write(tmp_path / "a.geojson", [feature]), "half a character")
-
-
-def test_half_a_character_in_the_head(tmp_path: Path) -> None:
-    for key in ("name", "frame"):
-        path = write(
-            tmp_path / "a.geojson", [segment("ab", "a", "b", LINE)], {**HEADER, key: "\udfff"}
-        )
-        refused(path, "half a character")
-
-
-def test_half_a_character_in_the_name_of_a_number(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.geojson", [segment("ab", "a", "b", LINE, **{"\ud800": 1.0})])
-    road_map = load_roads(path)
-    assert not road_map.segments[0].extra
-    assert any("half a character" in note for note in road_map.notes)
 
 
 def star(count: int) -> list[dict[str, Any]]:
@@ -226,14 +206,6 @@ def test_a_file_of_nothing_but_tags(tmp_path: Path) -> None:
         path.write_bytes(gzip.compress(b"<net>" + tag * 300_000 + b"</net>"))
         with pytest.raises(MapError, match=r"tags in \d+ bytes: no map has more than one in 8"):
             list(elements(path, ["edge"], root="net"))
-
-
-def test_many_short_tags_that_are_sensible(tmp_path: Path) -> None:
-    for tag in (b'<nd ref="1"/>', b'<nd ref="1"></nd>'):
-        path = tmp_path / "a.osm"
-        count = files.MOST_TAGS // tag.count(b"<") + 100
-        path.write_bytes(b"<osm>" + tag * count + b"</osm>")
-        assert sum(1 for _ in elements(path, ["nd"], root="osm")) == count
 
 
 def test_the_page_says_the_limits() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import shapely
 
-import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import Roads, load_roads
 from tests.unit.topology.road_maps import street, write
@@ -187,14 +186,6 @@ def test_lengths_without_positions_make_a_map_of_its_road_distances() -> None:
     assert chosen.feature_names == ("length",)
 
 
-def test_positions_without_lengths() -> None:
-    graph: Any = nx.grid_2d_graph(3, 2)
-    nx.set_node_attributes(graph, {node: (10.0 * node[0], 10.0 * node[1]) for node in graph}, "pos")
-    roads = Roads.from_networkx(graph)
-    assert {segment.length for segment in roads.segments} == {10.0}
-    assert roads.segments[0].id == "(0, 0)_(1, 0)_0"
-
-
 def test_edges_without_length_are_joined() -> None:
     graph: Any = nx.DiGraph()
     for node, (x, y) in {"a": (0, 0), "b": (100, 0), "c": (100, 0), "d": (100, 60)}.items():
@@ -204,33 +195,6 @@ def test_edges_without_length_are_joined() -> None:
     graph.add_edge("c", "d", length=60.0)
     roads = Roads.from_networkx(graph)
     assert [(s.start, s.end) for s in roads.segments] == [("a", "b"), ("b", "d")]
-
-
-def test_the_largest_part() -> None:
-    graph = lattice(0, directed=False)
-    graph.add_node("far", x=900.0, y=0.0)
-    graph.add_node("off", x=990.0, y=0.0)
-    graph.add_edge("far", "off", length=90.0)
-    assert Roads.from_networkx(graph, crs="local", largest_component=True).n == roads_of(graph) - 2
-
-
-def roads_of(graph: Any) -> int:
-    return Roads.from_networkx(graph, crs="local").n
-
-
-def test_a_mission_on_a_graph() -> None:
-    roads = gas.Roads.from_networkx(lattice(1, directed=False), crs="local")
-    loop = gas.SensingLoop(
-        roads,
-        gas.belief_on(gas.BeliefConfig(), roads),
-        gas.build_policy({"name": "tour"}),
-        budget=gas.Budget(readings=4),
-    )
-    at = 0
-    while (plan := loop.ask(at)).waypoint is not None:
-        at = plan.waypoint
-        loop.tell([gas.Reading(stamp_ns=0, location=at, value=float(roads.positions[at].sum()))])
-    assert int(loop.belief.observed.sum()) == 4
 
 
 def line(**edge: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ import yaml
 
 import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.report.page import write_report
 from gp_active_sensing.topology.loaders.map_server import load, read_image
-from gp_active_sensing.util.resources import find_resource
 
 HOUSE: dict[str, Any] = {
     "image": "house.pgm",
@@ -229,25 +226,3 @@ def test_the_shipped_house(caplog: pytest.LogCaptureFixture) -> None:
     for room in ((0.0, 0.0), (-2.0, 6.0), (3.0, 6.0), (8.0, -1.2), (8.0, 2.6)):
         assert np.hypot(x - room[0], y - room[1]).min() < 0.7
     assert house.reachable(0, np.zeros(house.n, dtype=np.bool_), house.n).all()
-
-
-def test_a_mission_on_the_house(tmp_path: Path) -> None:
-    """A scenario beside the map, by its name alone; the run keeps what its report needs."""
-    for name in ("house.yaml", "house.pgm"):
-        shutil.copy(find_resource("maps", name), tmp_path / name)
-    (tmp_path / "rover.yaml").write_text(
-        """
-map: {file: house.yaml, spacing: 0.6, inflation: 0.25}
-field: {kind: gp, length_scale: 2, signal_std: 3}
-probe: {start: [0, 0], end: start}
-budget: {metres: 40}
-limit: {expansions: 50}
-""",
-        encoding="utf-8",
-    )
-    scenario = gas.load_scenario(str(tmp_path / "rover.yaml"))
-    summary = gas.run_scenario(scenario, tmp_path / "run").to_mapping()
-    assert summary["readings"] >= 15
-    assert summary["metres"] <= 40.0
-    page = write_report(tmp_path / "run")
-    assert page.stat().st_size > 10_000

@@ -186,11 +186,6 @@ def test_broken_extracts(tmp_path: Path) -> None:
         assert "quarter.osm" in str(caught.value)
 
 
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match="cannot be read: No such file"):
-        load_roads(tmp_path / "missing.osm.pbf")
-
-
 def test_streets_without_length_are_joined(tmp_path: Path) -> None:
     text = osm([(1, [1, 2], RESIDENTIAL), (2, [2, 3], RESIDENTIAL), (3, [3, 4], RESIDENTIAL)])
     lon, lat = NODES[2]

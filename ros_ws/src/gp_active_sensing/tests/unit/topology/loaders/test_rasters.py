@@ -154,16 +154,6 @@ def test_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert largest.columns(["silt"])[0].min() == 0.5
 
 
-def test_outline_and_obstacles_cut_the_map(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    west = built(file, spacing=[10, 20], outline=[[100, 50], [130, 130]])
-    assert west.positions[:, 0].max() == 125.0
-    cut = built(file, spacing=[10, 20], obstacles=[[[120, 50], [130, 70]]])
-    assert cut.n == 13
-    with pytest.raises(MapError, match="has data inside the outline; give a smaller spacing"):
-        built(file, spacing=[10, 20], outline=[[400, 50], [430, 130]])
-
-
 # -- where on Earth --------------------------------------------------------------------------------
 
 
@@ -370,17 +360,6 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
             built(write(tmp_path), **more)
 
 
-def test_rasters_that_cannot_be_used(tmp_path: Path) -> None:
-    for text, message in (
-        (BAY[: BAY.index("1.5")] + "-9999 " * 20, "none of its 5 × 4 cells has data"),
-        (BAY.replace("1.5 2.0", "1.5 x"), "line 8: expected a number, got 'x'"),
-        (BAY.replace("ncols 5", "ncols 50"), "ends after 20 of 200 values"),
-        (BAY.replace("dx 10", "dx 0"), "dx: expected a number above 0, got 0"),
-    ):
-        with pytest.raises(MapError, match=message):
-            built(write(tmp_path, text))
-
-
 def test_a_geotiff_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
     broken = write(tmp_path, "II*\0 and nothing else", "b.tif")
@@ -469,16 +448,6 @@ def test_no_key_is_ignored() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             build_topology(from_mapping(MapConfig, given))
-
-
-def test_columns_count_where_areas_say_the_ground() -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    whole = build_topology(from_mapping(MapConfig, {"file": "lake.plan", "spacing": 20}))
-    origin = whole.positions.min(axis=0).tolist()
-    cut = {"file": "lake.plan", "spacing": 20, "columns": 5, "origin": origin}
-    part = build_topology(from_mapping(MapConfig, cut))
-    assert 0 < part.n < whole.n
-    assert np.ptp(part.positions[:, 0]) <= 80.0 + 1e-6
 
 
 def test_inspect(tmp_path: Path) -> None:

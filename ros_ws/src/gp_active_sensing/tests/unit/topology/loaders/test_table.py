@@ -66,17 +66,6 @@ def test_two_way_edges_get_a_twin_and_guesses_are_said(tmp_path: Path) -> None:
     assert road_map.notes == ("guessed, as the file says: limit_guess_kmh, oneway_inferred",)
 
 
-def test_edges_without_ids_are_numbered(tmp_path: Path) -> None:
-    rows = ["a,b,LINESTRING (0 0; 9 0)", "b,a,LINESTRING (9 0; 0 0)"]
-    road_map = load(tmp_path, "from,to,wkt", *(f'"{r}"' if 0 else _quoted(r) for r in rows))
-    assert [s.id for s in road_map.segments] == ["e0", "e1"]
-
-
-def _quoted(row: str) -> str:
-    a, b, line = row.split(",")
-    return f'{a},{b},"{line.replace(";", ",")}"'
-
-
 def test_nodes_beside(tmp_path: Path) -> None:
     for nodes in ("town_nodes.csv", "town_edges_nodes.csv", "nodes.csv"):
         (tmp_path / nodes).write_text("node,x_m,y_m\na,0,0\nb,30,40\n", encoding="utf-8")
@@ -85,14 +74,6 @@ def test_nodes_beside(tmp_path: Path) -> None:
         assert road_map.segments[0].length == 50.0
         assert road_map.notes == (f"edges are straight between the nodes of {nodes}",)
         (tmp_path / nodes).unlink()
-
-
-def test_nodes_in_degrees(tmp_path: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    (tmp_path / "nodes.csv").write_text("node,lon,lat\na,13.40,52.5\nb,13.41,52.5\n", "utf-8")
-    road_map = load(tmp_path, "id,from,to,length_m", "1,a,b,679")
-    assert road_map.datum == (13.405, 52.5)
-    assert road_map.segments[0].line[0] == pytest.approx((-339.4, 0.0), abs=0.2)
 
 
 def test_lines_in_degrees(tmp_path: Path) -> None:
@@ -151,9 +132,3 @@ def test_broken_tables_of_nodes(tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
         with pytest.raises(MapError, match=message):
             load(tmp_path, "id,from,to", "1,a,b")
-
-
-def test_files_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / "town.csv").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(MapError, match="cannot be read"):
-        load_roads(tmp_path / "town.csv")
