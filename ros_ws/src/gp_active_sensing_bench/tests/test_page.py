@@ -81,6 +81,14 @@ def test_tables_and_charts_are_those_of_the_records(whole: Path) -> None:
                 assert cell is not None
                 shown = [f"{fixed(cell.mean, d)} ± {cell.error:.{d}f}" for d in range(6)]
                 assert any(s in text for s in shown), shown
+    marked = [
+        abs(cell.mean) > 2.0 * cell.error
+        for metric in ("rmspe", "plan_seconds")
+        for row in differences(records, metric, (2, 4, 6), "ie").rows
+        for cell in row.cells
+        if cell is not None
+    ]
+    assert text.count("<td><b>") == sum(marked) < len(marked)
     charts = data_of(whole / "report.html")["charts"]
     kinds = ("RMSPE [K]", "Planning time a stage [s]")
     assert [c["title"] for c in charts] == [f"{k}, {c}" for k in kinds for c in ("quiet", "noisy")]

@@ -26,7 +26,7 @@ from tests.unit.sim.scenarios import mapping as scenario_mapping
 
 def test_trials_are_configurations_policies_budgets_and_seeds() -> None:
     given = {"rough": {"field.length_scale": 1.0}, "loud": {"sensor": {"noise_std": 2.0}}}
-    experiment = small(configurations=given, seeds=[4, 7, 1])
+    experiment = small(configurations=given, seeds=[4, 7, 1], budgets=[4, 2])
     found = [(t.configuration, t.policy, t.budget, t.seed) for t in experiment.trials]
     assert found == [
         (c, p, b, s)

@@ -37,6 +37,11 @@ def test_it_is_the_sum_of_its_components(seed: int) -> None:
         for i, value in enumerate(values)
     ]
     np.testing.assert_allclose(found.below(values), direct, atol=2e-10)
+    mean, variance = found.moments()
+    expected = found.weights @ found.mean
+    np.testing.assert_allclose(mean, expected)
+    squares = found.weights @ (found.variance + found.mean**2)
+    np.testing.assert_allclose(variance, squares - expected**2, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.seeds
