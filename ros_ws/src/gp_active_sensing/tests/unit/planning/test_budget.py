@@ -320,6 +320,17 @@ def test_a_place_without_a_way_back_is_no_goal_where_one_is_needed() -> None:
     assert reach.reason == NOTHING_IN_REACH
 
 
+def test_either_way_home_makes_a_goal_affordable() -> None:
+    topology = two_ways()
+    for budget in (
+        Budget(metres=70.0, seconds=10.0, end=3),
+        Budget(metres=30.0, seconds=30.0, end=3),
+    ):
+        reach = reachable_goals(asked(belief_of(topology, [3]), topology, 3, remaining=budget))
+        assert 0 in reach.locations, budget
+        assert BudgetConstraint(topology, budget).allows(0, Cost(5.0, 1.0)), budget
+
+
 @pytest.mark.seeds
 def test_goals_are_what_the_constraint_allows(seed: int) -> None:
     rng = np.random.default_rng(seed)
