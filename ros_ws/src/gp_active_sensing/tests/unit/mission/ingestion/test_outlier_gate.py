@@ -262,6 +262,16 @@ def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, 
     assert int(rig.loop.belief.readings[3]) == told
 
 
+def test_a_reading_that_passes_between_them_ends_what_surprises_had_in_common() -> None:
+    rig = mission()
+    for t, value in ((5.0, 40.0), (5.6, 40.0), (6.2, 20.3), (6.8, 40.0), (7.4, 20.3)):
+        rig.pose(t, 30.0)
+        rig.reading(t, value)
+        rig.step(t)
+    assert rig.ingestion.rejected == {"gated": 3}
+    assert rig.ingestion.pipeline.used == 5
+
+
 def test_an_operator_takes_back_what_was_set_aside() -> None:
     rig = mission()
     rig.pose(5.0, 30.0)
