@@ -218,11 +218,13 @@ def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
 
 
 @for_each("mean", ["constant", "linear"])
-def test_the_parts_of_the_posterior_covariance_agree(mean: str) -> None:
+@for_each("scale_known", [True, False])
+def test_the_parts_of_the_posterior_covariance_agree(mean: str, scale_known: bool) -> None:
     """With a mean that is not known: joint, columns, marginals and roots are of one covariance."""
     X = np.random.default_rng(5).uniform(0, 10, size=(9, 2))
     belief = make(X, mean=mean, mean_std=7.0, length_scales=[1.0, 4.0])
-    everywhere, some = np.arange(9), np.array([0, 4, 8])
+    belief = Belief(belief.covariance, belief.mean, scale_known=scale_known)
+    everywhere, some, second = np.arange(9), np.array([0, 4, 8]), np.array([1])
 
     def agree() -> None:
         C = belief.joint(everywhere).covariance
@@ -237,6 +239,11 @@ def test_the_parts_of_the_posterior_covariance_agree(mean: str) -> None:
         formed += np.swapaxes(B, 1, 2) @ B - np.swapaxes(W, 1, 2) @ W
         np.testing.assert_allclose(formed, C, atol=1e-9)
         np.testing.assert_allclose(means, belief.marginals()[0], atol=1e-9)
+        part = belief.between(some, everywhere, second)
+        np.testing.assert_allclose(part, C[1:, some], atol=1e-9)
+        under = belief.marginals_under(some, second)
+        for mine, all_of_them in zip(under, belief.marginals(some), strict=True):
+            np.testing.assert_allclose(mine, all_of_them[1:], atol=1e-9)
 
     agree()
     # Places far apart are as good as independent, but for the mean that they share.
