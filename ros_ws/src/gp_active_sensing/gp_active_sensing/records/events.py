@@ -2,36 +2,6 @@
 
 What is written is enough to bring a mission to where it was without planning again, see
 `mission.restore.MissionRestorer.apply`; `records.event_lines` writes and reads the lines.
-
-=========  ========================================================================================
-start      how the run was started: versions, seed; what was worked out of its map, and what tells
-           its places from others (`topology.stored`)
-resumed    the same, in another process
-state      a mission of nodes is running or paused from here on, and why
-asked      a decision is being computed, of the readings so far; which other probes wait for one
-unused     an answer without a waypoint, or one that came too late: asked again when that helps
-decision   a plan, with the expansions spent and the state the policy left; ``again`` says that its
-           place was observed already, and is to be read once more; what was ``left`` of the budget
-moved      what the drive to the waypoint cost [m, s]
-reading    a reading told to the loop; an average says of how many (``count``) and since when
-           (``first_ns``), one that had been gated says why it counts after all (``taken_back``),
-           one of several of a stay, beside its place's point, or at an unsure position, what the
-           belief holds of that stay from then on (``stay``)
-query      where an expert is asked for values before the next decision
-answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before
-gated      a reading set aside, and how far off it is [standard deviations]; it may come back
-miss       a visit without any reading; ``again`` says whether the place is tried again
-blocked    a place cannot be reached; when it may be chosen again
-budget     what may be spent in all was changed
-map        the map has changed: its first places are those before, then come new ones
-roster     a probe takes part, or does not any more, and why
-status     where a probe is, how far it drove, what was not used so far
-clock      the clock went forward by ``step_ns`` more than the time that passed; it is not charged
-stopped    the process ended and the mission did not
-gap        so many events before it could not be written, or not be read any more (``damaged``)
-home       nothing more is chosen; the way to the end place, and why
-end        why the mission ended
-=========  ========================================================================================
 """
 
 from __future__ import annotations
@@ -143,7 +113,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStarted(Event):
-    """How the run was started: seed, versions, driver."""
+    """Start of the run: seed, versions, driver, the map as worked out (`topology.stored`)."""
 
     KIND = "start"
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -261,7 +231,7 @@ class DecisionTaken(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerUnused(Event):
-    """An answer without a waypoint, or one that came too late."""
+    """An answer without a waypoint, or one that came too late; asked again when that helps."""
 
     KIND = "unused"
     ALWAYS = ("probe", "reason", "expanded")
@@ -481,7 +451,7 @@ class MapChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RosterChanged(Event):
-    """A probe takes part (`why` is "") or does not any more."""
+    """A probe takes part (`why` is "") or not any more, for a reason."""
 
     KIND = "roster"
     ALWAYS = ("probe",)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import math
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar
 
 from gp_active_sensing.report.facts import headline
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
@@ -28,15 +29,57 @@ from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.board import as_text
 from gp_active_sensing.web.follow import Followed, RunFollower
-from gp_active_sensing.web.paced import Paced
 
-__all__ = ["TABLES", "LiveView"]
+__all__ = ["TABLES", "LiveView", "Paced"]
 
 TABLES = ("stages", "facts")
 """Tables that grow long and are seldom looked at: they are made for those who ask for them."""
 
+T = TypeVar("T")
+_NOTHING = object()
+"""Input of no computation."""
+
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 """How a state is said; the others are said as they are."""
+
+
+class Paced(Generic[T]):
+    """Cache of a costly result, computed again when its input changed and its time has come.
+
+    Computing takes at most a share of the time: a result that took one second is computed again 19
+    seconds later at the earliest.
+
+    Args:
+        clock: monotonic seconds.
+        share: largest share of the time.
+    """
+
+    def __init__(self, clock: Callable[[], float], share: float = 0.05) -> None:
+        self._clock, self._share = clock, share
+        self._value: T | None = None
+        self._of: Hashable = _NOTHING
+        self._wanted: Hashable = _NOTHING
+        self._next = -math.inf
+
+    def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
+        """Return the result, or an earlier one.
+
+        Args:
+            of: input of the computation.
+            work: computes it.
+            last: nothing comes any more, so it is computed whatever that costs.
+        """
+        self._wanted = of
+        if of != self._of and (last or self._clock() >= self._next):
+            began = self._clock()
+            self._value, self._of = work(), of
+            self._next = self._clock() + (self._clock() - began) * (1.0 / self._share - 1.0)
+        return self._value
+
+    @property
+    def due(self) -> bool:
+        """Whether the result is out of date, and its time has come."""
+        return self._wanted != self._of and self._clock() >= self._next
 
 
 class LiveView:

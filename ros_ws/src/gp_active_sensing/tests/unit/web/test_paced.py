@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.web.paced import Paced
+from gp_active_sensing.web.view import Paced
 
 
 class Work:

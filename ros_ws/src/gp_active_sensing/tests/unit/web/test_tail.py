@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.web import tail
-from gp_active_sensing.web.tail import LineTail, stamp_of
+from gp_active_sensing.web import follow as tail
+from gp_active_sensing.web.follow import LineTail, stamp_of
 
 
 def test_lines_come_once_and_whole(tmp_path: Path) -> None:
