@@ -21,70 +21,34 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import Scenario, World, build_world, load_scenario, run_scenario
-from gp_active_sensing.util.files import cannot, open_file, open_to_append
+from gp_active_sensing.sim import Scenario, load_scenario, run_scenario
+from gp_active_sensing.util.files import open_to_append
+from gp_active_sensing.web.follow import LineTail
 from gp_active_sensing.web.options import WatchOptions
 from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
-__all__ = [
-    "JsonLinesTail",
-    "main",
-]
+__all__ = ["main"]
 
 
-class JsonLinesTail:
-    """Reads what was added since the last time; a line that is not complete yet waits.
-
-    Args:
-        path: the file, which need not exist yet.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._offset = 0
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return the objects of the lines that were completed since the last call.
-
-        Raises:
-            RunError: it cannot be read, or a complete line is not a JSON object.
-        """
-        try:
-            with open_file(self.path) as stream:
-                stream.seek(self._offset)
-                data = stream.read()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise cannot(self.path, "read", error) from error
-        complete = data[: data.rfind(b"\n") + 1]
-        self._offset += len(complete)
-        found = []
-        for line in complete.splitlines():
+def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
+    """Yield the records that were added since the last time. Raises RunError."""
+    for _, lines in tail.blocks():
+        for line in lines:
             try:
-                item = json.loads(line)
+                yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                msg = f"{self.path}: expected a JSON object a line, got {line[:60]!r} ({error})"
+                msg = f"{tail.path}: expected a JSON object a line, got {line[:60]!r} ({error})"
                 raise RunError(msg) from error
-            found.append(item)
-        return found
 
 
 Say = Callable[[str], None]
 
 SPEED = 10.0
-"""Simulated seconds per second, of a mission of some minutes."""
-SHOW_SECONDS = 100.0
-"""How long a longer one shall take, about [s]."""
-PART = 0.15
-"""Of the way across the map, from one place to the next of a policy that may go anywhere."""
-
+"""Simulated seconds per second."""
 LOGS = "logs"
 """Folder of the run directory with everything the nodes said."""
 
@@ -174,25 +138,27 @@ def run_with_ros(
         on_line=output,
     )
     shown = _Shown(scenario, say)
-    tail = JsonLinesTail(run_dir / "records.jsonl")
+    tail = LineTail(run_dir / "records.jsonl")
     deadline = time.monotonic() + timeout
     late = False
 
     def tick() -> bool:
         nonlocal late
-        for record in tail.read():
+        for record in _new_records(tail):
             shown.stage(record)
         late = time.monotonic() > deadline
         return late
 
     try:
         code = group.run(tick)
-        for record in tail.read():
+        for record in _new_records(tail):
             shown.stage(record)
     finally:
         _keep_logs(logs, run_dir)
     if late:
-        say(f"The demo took longer than {timeout:g} s (--timeout) and was ended.")
+        say(
+            f"The demo took longer than {timeout:g} s (--timeout) and was ended. A mission of hours takes --speed."
+        )
         return 1
     if code == 1:
         say("A node failed. The last it said:")
@@ -220,42 +186,6 @@ def _live_page(run_dir: Path, say: Say) -> Iterator[None]:
         say(line)
     with served(server):
         yield
-
-
-def speed_for(scenario: Scenario) -> float:
-    """Return simulated seconds per second with which a mission ends within a few minutes.
-
-    How long it takes is guessed: from place to place, or a part of the map where a policy may go
-    anywhere and reads nothing on its way, and the stops.
-    """
-    world = build_world(scenario)
-    hop = _seconds_of_a_move(world)
-    far = revisits(scenario.build_policy()) and not scenario.sensor.on_the_way
-    if far:
-        positions = world.topology.positions
-        across = float(np.hypot(*(positions.max(axis=0) - positions.min(axis=0))))
-        own = scenario.probe.own_speed or scenario.map.speed
-        hop = max(hop, PART * across / own)
-    stages = scenario.budget.readings or world.topology.n
-    seconds = stages * (hop + scenario.sensor.seconds) / scenario.probes
-    return float(min(max(SPEED, round(seconds / SHOW_SECONDS)), 10.0 * SPEED))
-
-
-def _seconds_of_a_move(world: World) -> float:
-    """Return the median time from a place to one nearby [s]."""
-    topology = world.topology
-    own = None if isinstance(world.speed, str) else world.speed
-    some = np.unique(np.linspace(0, topology.n - 1, min(topology.n, 50)).astype(int)).tolist()
-    times = []
-    for place in some:
-        apart = np.hypot(*(topology.positions - topology.positions[place]).T)
-        nearest = int(np.argmin(np.where(np.arange(topology.n) == place, np.inf, apart)))
-        near = nearest if topology.free else next(iter(topology.neighbours(place).tolist()), None)
-        if near is None or near == place:
-            continue
-        route = topology.route(place, near, np.ones(topology.n, dtype=np.bool_))
-        times.append(route.cost.seconds if own is None else route.cost.metres / own)
-    return float(np.median(times)) if times else 1.0
 
 
 def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
@@ -311,9 +241,7 @@ def _report(run_dir: Path, say: Say) -> None:
 @click.option("--budget", type=click.IntRange(min=1), help="Places to observe.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run directory; must be new.")
 @click.option(
-    "--speed",
-    type=float,
-    help="Simulated seconds per second; by default 10, more for a mission of hours.",
+    "--speed", type=float, default=SPEED, help="Simulated seconds per second.", show_default=True
 )
 @click.option("--no-ros", is_flag=True, help="Run the engine without nodes.")
 @click.option(
@@ -323,7 +251,7 @@ def _command(
     scenario: str,
     budget: int | None,
     out: Path | None,
-    speed: float | None,
+    speed: float,
     no_ros: bool,
     timeout: float,
 ) -> int:
@@ -343,13 +271,12 @@ def _command(
         click.echo(f"Without ROS nodes: {why_not}")
         code = run_without_ros(loaded, run_dir, click.echo)
     else:
-        factor = speed_for(loaded) if speed is None else speed
         click.echo(
             "ROS 2 nodes simulator and active_sensing, in processes of their own, "
-            f"{factor:g} times real time:"
+            f"{speed:g} times real time:"
         )
         code = run_with_ros(
-            loaded, scenario, run_dir, speed_factor=factor, timeout=timeout, say=click.echo
+            loaded, scenario, run_dir, speed_factor=speed, timeout=timeout, say=click.echo
         )
     click.echo("")
     if not run_dir.is_dir():

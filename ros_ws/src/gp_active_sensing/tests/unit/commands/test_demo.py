@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.commands import demo
-from gp_active_sensing.sim import load_scenario
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -79,15 +78,6 @@ def test_an_interrupted_engine_ends_with_130(
     out = str(tmp_path / "run")
     assert run(monkeypatch, "--scenario", "line", "--no-ros", "--out", out) == 130
     assert "interrupted" in capsys.readouterr().err
-
-
-def test_a_mission_of_hours_is_shown_faster() -> None:
-    for name, expected in (("town", 10.0), ("hot_spot", 10.0)):
-        assert demo.speed_for(load_scenario(name)) == expected
-    plume = load_scenario("plume")
-    assert 30.0 < demo.speed_for(plume) <= 100.0
-    longer = load_scenario("plume", overrides=["sensor.seconds=86400"])
-    assert demo.speed_for(longer) == 100.0
 
 
 def test_several_probes_without_ros(

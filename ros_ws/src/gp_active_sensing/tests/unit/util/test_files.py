@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.commands.demo import JsonLinesTail
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model.model_file import model_mark, read_model
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -25,6 +24,7 @@ from gp_active_sensing.util.files import (
     unused,
     write_whole,
 )
+from gp_active_sensing.web.follow import LineTail
 from tests.unit.report.runs import bag_run
 
 
@@ -173,7 +173,7 @@ def test_what_is_no_file_is_refused_and_not_read(
     with pytest.raises(RunError, match=refused):
         keep_beside(run.path / "journal.jsonl", "replaced")
     with pytest.raises(RunError, match=refused):
-        JsonLinesTail(run.path / "journal.jsonl").read()
+        LineTail(run.path / "journal.jsonl").read()
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_a_mission_in_layers_under_way(watch: Open, tmp_path: Path) -> None:
     run = tmp_path / "run"
     few = [word for text in THERMOCLINE for word in ("--set", text)]
@@ -138,6 +139,7 @@ def test_a_mission_in_layers_under_way(watch: Open, tmp_path: Path) -> None:
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_who_looks_at_an_earlier_stage_is_left_there(watch: Open, tmp_path: Path) -> None:
     run = node_run(tmp_path / "run")
     with serving(run) as server:
@@ -215,6 +217,7 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
         assert "status of 409" in complaint
 
 
+@pytest.mark.long
 def test_robots_and_refusals_as_they_come(watch: Open, tmp_path: Path) -> None:
     run = node_run(tmp_path / "run")
     pixels = (
@@ -238,6 +241,7 @@ def test_robots_and_refusals_as_they_come(watch: Open, tmp_path: Path) -> None:
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_numbers_of_any_size_stay_inside_their_figure(watch: Open, tmp_path: Path) -> None:
     """Before the first reading of a field whose mean is not known, a million of its unit."""
     belief = {**GRID["belief"], "mean_std": 1e6}
@@ -259,6 +263,7 @@ def test_numbers_of_any_size_stay_inside_their_figure(watch: Open, tmp_path: Pat
         assert ends == [["0", "5e5", "1e6"], ["0", "1e12", "2e12"], ["−3e7", "−2e7", "−1e7", "0"]]
 
 
+@pytest.mark.long
 def test_how_good_the_map_is_while_the_mission_goes_on(watch: Open, tmp_path: Path) -> None:
     run = bag_run(tmp_path / "run", reading={"topic": "/oxygen", "unit": "mg/L"})
     with serving(run) as server:
@@ -281,6 +286,7 @@ def test_how_good_the_map_is_while_the_mission_goes_on(watch: Open, tmp_path: Pa
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_a_table_that_was_left_open_says_that_the_connection_is_lost(
     watch: Open, tmp_path: Path
 ) -> None:
@@ -295,6 +301,7 @@ def test_a_table_that_was_left_open_says_that_the_connection_is_lost(
         assert "The connection is lost" not in text(page, "mission")
 
 
+@pytest.mark.long
 def test_without_scripts_it_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
     with serving(node_run(tmp_path / "run")) as server:
         page = browser.page()
@@ -309,6 +316,7 @@ def test_without_scripts_it_says_what_to_do(browser: Browser, tmp_path: Path) ->
         page.close()
 
 
+@pytest.mark.long
 def test_a_map_that_grows_under_the_page(watch: Open, tmp_path: Path) -> None:
     run = tmp_path / "run"
     drive = drive_on(run, budget={"readings": 60})
@@ -388,6 +396,7 @@ r.cells[0].textContent === '{row}' && r.cells[1].textContent.includes('<img src=
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_no_token_no_look_where_the_page_is_private(browser: Browser, tmp_path: Path) -> None:
     with serving(node_run(tmp_path / "run"), private=True) as server:
         page = browser.page()
@@ -401,6 +410,7 @@ def test_no_token_no_look_where_the_page_is_private(browser: Browser, tmp_path: 
         page.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dark: bool) -> None:
@@ -418,6 +428,7 @@ def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dar
         assert page.complaints == []
 
 
+@pytest.mark.long
 def test_a_replay_that_only_reads(watch: Open, tmp_path: Path) -> None:
     run = bag_run(tmp_path / "run")
     with serving(run) as server:
