@@ -164,16 +164,6 @@ def test_the_page_says_where_the_probe_went_instead(tmp_path: Path, bag: Path) -
     assert "information of the planner's places" in page.replace("&#x27;", "'")
 
 
-def test_twice_the_same_files(tmp_path: Path, bag: Path) -> None:
-    for name in "ab":
-        replay_bag(bag, tmp_path / name, GIVEN)
-    first, second = (RunDirectory.open(tmp_path / name).records() for name in "ab")
-    for record in (*first, *second):
-        del record["plan_seconds"]
-    assert first == second
-    assert (tmp_path / "a/map.csv").read_text() == (tmp_path / "b/map.csv").read_text()
-
-
 def test_a_budget_ends_the_decisions(tmp_path: Path, bag: Path) -> None:
     from dataclasses import replace
 

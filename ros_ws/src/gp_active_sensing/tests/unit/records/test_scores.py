@@ -221,18 +221,6 @@ def test_records_summary_report_and_experiments_have_them(tmp_path: Path) -> Non
     assert f"50/90/95 % hold {held} % of the true values, " in text
 
 
-def test_older_records_have_their_coverage_found_again(tmp_path: Path) -> None:
-    run_scenario(scenario(), tmp_path / "run")
-    first = replay(load_run(tmp_path / "run")).steps
-    path = tmp_path / "run" / "records.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    kept = [{k: v for k, v in line.items() if k not in [*COVERAGES, "crc"]} for line in lines]
-    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
-    again = replay(load_run(tmp_path / "run")).steps
-    for one, two in zip(first, again, strict=True):
-        assert dict(one.scores) == pytest.approx(dict(two.scores))
-
-
 def test_fewer_than_five_places_say_nothing_of_each_other(tmp_path: Path) -> None:
     few = run_scenario(scenario(budget={"readings": 4}), tmp_path / "few")
     assert few.explained is None

@@ -59,10 +59,11 @@ def assert_same(found: Reconstruction, wanted: Reconstruction) -> None:
 
 @pytest.mark.parametrize("look", [1, 4, 10**6])
 @pytest.mark.parametrize("base", [GRID, LINE])
-def test_a_simulated_run(base: dict[str, Any], look: int, tmp_path: Path) -> None:
+def test_a_simulated_run(base: dict[str, Any], tmp_path: Path) -> None:
     run_scenario(scenario(base), tmp_path / "run")
     data = load_run(tmp_path / "run")
-    assert_same(followed(data, look=look), replay(data))
+    for look in (1, 4, 10**6):
+        assert_same(followed(data, look=look), replay(data))
 
 
 def test_several_probes_whose_records_come_late(tmp_path: Path) -> None:
@@ -71,20 +72,6 @@ def test_several_probes_whose_records_come_late(tmp_path: Path) -> None:
     found = followed(data, records_last=True)
     assert_same(found, replay(data))
     assert np.isfinite(found.mean).all()
-
-
-def test_a_truth_that_changes(tmp_path: Path) -> None:
-    field = {"kind": "gp", "length_scale": 20.0, "time_scale": 30.0, "signal_std": 5.0}
-    run_scenario(scenario(GRID, field=field), tmp_path / "run")
-    data = load_run(tmp_path / "run")
-    found = followed(data, look=10**6)
-    assert found.truth is not None
-    assert len(found.truth) == len(found.mean)
-
-
-def test_what_a_node_leaves(tmp_path: Path) -> None:
-    data = load_run(node_run(tmp_path / "run"))
-    assert_same(followed(data), replay(data))
 
 
 def test_readings_without_decisions(tmp_path: Path) -> None:

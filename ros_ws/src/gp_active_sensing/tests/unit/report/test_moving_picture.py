@@ -37,7 +37,7 @@ def drawn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "mission.gif"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_script_draws_a_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = drawn(tmp_path / "once", monkeypatch)
     frames = []

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -15,7 +14,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import page as page_module
 from gp_active_sensing.report import write_report
-from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.util.wording import tells
 from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
@@ -103,19 +102,6 @@ def test_the_page_and_the_console_name_the_same_candidate(tmp_path: Path) -> Non
     assert f"{kernel} with weight {kernels[kernel]:.2f}" in lines
     assert f"{scale:.4g} m with weight {weight:.2f}" in lines
     assert f"{scale:.4g} ({100 * weight:.0f} %)" in "".join(believed(run.records()[-1]))
-
-
-def test_a_page_without_a_truth_has_no_column_for_it(tmp_path: Path) -> None:
-    text = check(write_report(node_run(tmp_path / "run")))
-    assert "in 90 %" not in text
-
-
-def test_town(tmp_path: Path) -> None:
-    what = load_scenario("town", policy="random", overrides=["budget.readings=5"])
-    run_scenario(what, tmp_path / "run")
-    text = check(write_report(tmp_path / "run"))
-    assert "5 of 705" in text
-    assert data_of(tmp_path / "run" / "report.html")["unit"] == "km/h"
 
 
 def test_a_node_s_run_without_truth(tmp_path: Path) -> None:
@@ -220,9 +206,3 @@ def test_a_long_table_is_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     text = check(write_report(tmp_path / "run"))
     assert "Stages (3 of 6, evenly spread)" in text
     assert text.count("<tr>") == 4
-
-
-def test_records_are_plain_json(tmp_path: Path) -> None:
-    run_scenario(scenario(GRID), tmp_path / "run")
-    for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines():
-        assert json.loads(line)["stage"] >= 1

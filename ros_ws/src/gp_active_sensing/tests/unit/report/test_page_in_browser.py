@@ -18,7 +18,7 @@ from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, BrowserError, Page
 from tests.unit.report.layered import THERMOCLINE, layers_drawn
-from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
+from tests.unit.report.runs import HOSTILE, bag_run, data_of
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 from tests.waiting import wait_until
@@ -365,48 +365,6 @@ def test_a_map_with_heights(show: Open, column: Path, looks: dict[str, Any]) -> 
 
 
 @pytest.mark.long
-def test_a_place_below_others_is_asked_and_taken_home(
-    browser: Browser, show: Open, column: Path, tmp_path: Path
-) -> None:
-    """Each layer has places of its own for the mouse, and heights in what is taken home."""
-    page = show(column)
-    box = "document.querySelectorAll('canvas.map')[1]"
-    page.evaluate(f"{box}.scrollIntoView({{block: 'center'}})")
-    left, _, right, bottom = (float(v) for v in page.evaluate(f"{box}.dataset.box").split(","))
-    x, y = page.evaluate(f"(({{x, y}}) => [x, y])({box}.getBoundingClientRect())")
-    tip = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
-    for at, name in (((left + 8, bottom - 8), "c0r0z2"), ((right - 8, bottom - 8), "c2r0z3")):
-        page.mouse(x + at[0], y + at[1])
-        (shown,) = page.evaluate(tip)
-        assert shown.splitlines()[0] == name
-    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
-    for number, suffix in enumerate(("csv", "geojson")):
-        page.evaluate(f"document.querySelectorAll('#downloads button')[{number}].click()")
-        file = tmp_path / f"thermocline-stage8.{suffix}"
-        wait_until(lambda file=file: browser.wait(0.02) or file.exists(), f"{file.name}")  # type: ignore[misc]
-    places = map_of_run(column.parent).topology
-    with (tmp_path / "thermocline-stage8.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    found = [[float(row[key]) for key in "xyz"] for row in rows]
-    assert found == places.points.tolist()
-    data = json.loads((tmp_path / "thermocline-stage8.geojson").read_text())
-    heights = [feature["properties"]["z"] for feature in data["features"]]
-    assert heights == places.points[:, 2].tolist()
-
-
-@pytest.mark.long
-def test_a_road_map(show: Open, tmp_path: Path) -> None:
-    what = load_scenario("town", policy="ie", overrides=["budget.readings=4"])
-    run_scenario(what, tmp_path / "run")
-    page = show(write_report(tmp_path / "run"))
-    ink = page.evaluate(INK)
-    assert len(ink) == 3
-    assert all(colours > 50 for colours, _ in ink)
-    assert "km/h" in text(page, "readout")
-    assert page.evaluate("document.querySelectorAll('#why-rows .name.chosen').length") <= 1
-
-
-@pytest.mark.long
 def test_a_line(show: Open, tmp_path: Path) -> None:
     page = show(report(tmp_path / "run", LINE))
     assert page.evaluate("document.querySelectorAll('canvas').length") == 0
@@ -417,15 +375,6 @@ def test_a_line(show: Open, tmp_path: Path) -> None:
     page.key("ArrowLeft")
     assert page.evaluate(profile) != last
     assert page.evaluate("document.querySelectorAll('#why-rows .chosen').length") == 1
-
-
-@pytest.mark.long
-def test_a_node_s_run_without_truth(show: Open, tmp_path: Path) -> None:
-    page = show(write_report(node_run(tmp_path / "run")))
-    assert page.evaluate(TITLES)[:3] == ["Estimate", "Uncertainty", "Why here"]
-    assert all(colours > 5 for colours, _ in page.evaluate(INK))
-    assert text(page, "where") == "stage 2 of 2"
-    assert page.evaluate(PATHS) > 0
 
 
 @pytest.mark.long
@@ -469,16 +418,6 @@ def test_nothing_read_at_all(show: Open, tmp_path: Path) -> None:
     assert page.evaluate(PATHS) == 0
 
 
-@pytest.mark.long
-def test_a_truth_that_changes(show: Open, tmp_path: Path) -> None:
-    field = {"kind": "gp", "length_scale": 20.0, "time_scale": 30.0, "signal_std": 5.0}
-    page = show(report(tmp_path / "run", field=field))
-    assert page.evaluate(TITLES)[0] == "Truth at this time"
-    last = page.evaluate(INK)[0]
-    page.key("Home")
-    assert page.evaluate(INK)[0][1] != last[1]
-
-
 def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:
     lanes = {"there": [[0, 0], [100, 5]], "back": [[100, 5], [50, 40], [0, 0]]}
     features = [
@@ -518,15 +457,6 @@ def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:
     )
     page.mouse(x, y)
     assert page.evaluate(OVERFLOW) <= 0
-
-
-@pytest.mark.long
-def test_maps_kept_for_some_steps_only_say_so(
-    show: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.report.reconstruction.VALUES", 12 * 3)
-    page = show(report(tmp_path / "run"), "#stage=4")
-    assert "maps of stage 3" in text(page, "readout")
 
 
 @pytest.mark.long

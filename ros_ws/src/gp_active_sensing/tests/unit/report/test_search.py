@@ -87,7 +87,7 @@ def test_driven_is_the_way_of_all_probes(tmp_path: Path) -> None:
     assert ">probe</th>" in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("base", [GRID, LINE], ids=["grid", "line"])
 @pytest.mark.parametrize("probes", [1, 2])
 def test_the_page_is_drawn(

@@ -111,11 +111,6 @@ def test_commit_of_a_clean_and_of_a_changed_tree(tree: Path) -> None:
     assert commit(tree) == f"{head}+changes"
 
 
-def test_a_new_file_is_a_change(tree: Path) -> None:
-    (tree / "new.py").touch()
-    assert commit(tree).endswith("+changes")
-
-
 def test_an_installation_inside_somebody_else_s_tree_has_none(tree: Path) -> None:
     installed = tree / "venv" / "package"
     installed.mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +27,6 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.web.server import WatchServer
 from tests.browser import Browser, Page
 from tests.unit.mission.grids import LARGER, LARGEST, drive_on, steps, take
-from tests.unit.report.layered import THERMOCLINE, layers_drawn
 from tests.unit.report.runs import HOSTILE, bag_run, decided, node_run, plan, record, used
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, mapping
@@ -107,35 +105,6 @@ def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
         assert page.evaluate("document.getElementById('buttons').hidden")
         page.evaluate("document.getElementById('stages').open = true")
         page.until("document.querySelectorAll('#stages tr').length === 7", LIMIT)
-        assert page.complaints == []
-
-
-@pytest.mark.long
-def test_a_mission_in_layers_under_way(watch: Open, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    few = [word for text in THERMOCLINE for word in ("--set", text)]
-    command = [sys.executable, "-m", "gp_active_sensing.cli", "run", "thermocline", *few]
-    with serving(run) as server:
-        page = watch(server)
-        with subprocess.Popen([*command, "--out", str(run)], stdout=subprocess.DEVNULL) as process:
-            until_text(page, "state", "stage")
-            until_text(page, "heading", "thermocline · tour")
-            assert process.wait(LIMIT) == 0
-        until_text(page, "state", "Finished, stage 8")
-        assert text(page, "known").startswith("8 of 36 places are read.")
-        for width in (1200, 390):
-            page.look(width=width, height=844)
-            page.until(
-                "[...document.querySelectorAll('canvas.map')].every("
-                "(c) => c.width === Math.round(c.clientWidth * devicePixelRatio))",
-                LIMIT,
-            )
-            drawn = layers_drawn(page, run)
-            assert drawn == [{"places": True, "between": False, "labels": 4}] * 3
-            assert page.evaluate(OVERFLOW) <= 0
-        page.evaluate("document.getElementById('stages').open = true")
-        page.until("document.querySelectorAll('#stages tr').length === 9", LIMIT)
-        assert re.search(r"c\dr\dz[1-3]", text(page, "stages"))
         assert page.complaints == []
 
 
@@ -397,20 +366,6 @@ r.cells[0].textContent === '{row}' && r.cells[1].textContent.includes('<img src=
 
 
 @pytest.mark.long
-def test_no_token_no_look_where_the_page_is_private(browser: Browser, tmp_path: Path) -> None:
-    with serving(node_run(tmp_path / "run"), private=True) as server:
-        page = browser.page()
-        page.call("Network.clearBrowserCookies")
-        page.call("Page.navigate", url=server.address)
-        page.until("document.body && document.body.textContent.includes('private')", LIMIT)
-        assert "open the address with the token" in page.evaluate("document.body.textContent")
-        page.call("Page.navigate", url=server.entry)
-        page.until(READY, LIMIT)
-        until_text(page, "where", "stage 2 of 2")
-        page.close()
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dark: bool) -> None:
@@ -425,18 +380,4 @@ def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int, dar
             "[...document.querySelectorAll('#buttons button')].map((b) => b.offsetHeight)"
         )
         assert min(sizes) >= (44 if width < 480 else 38)
-        assert page.complaints == []
-
-
-@pytest.mark.long
-def test_a_replay_that_only_reads(watch: Open, tmp_path: Path) -> None:
-    run = bag_run(tmp_path / "run")
-    with serving(run) as server:
-        page = watch(server)
-        until_text(page, "where", "reading 30 of 30")
-        with RunDirectory.open(run) as more:
-            more.append_event(used(Reading(31 * 10**9, 5, 33.0)))
-        until_text(page, "where", "reading 31 of 31")
-        assert "31 used" in text(page, "counts")
-        assert page.evaluate("document.getElementById('stages').hidden")
         assert page.complaints == []

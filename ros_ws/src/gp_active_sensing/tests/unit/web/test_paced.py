@@ -30,13 +30,6 @@ def test_it_takes_its_share_of_the_time_and_no_more() -> None:
     assert work.done >= 0.8 * 0.1 * work.now / work.seconds
 
 
-def test_the_same_is_not_worked_out_again() -> None:
-    work = Work(0.0)
-    paced: Paced[int] = Paced(work.clock)
-    assert [paced.get(key, work.work) for key in "aabbb"] == [1, 1, 2, 2, 2]
-    assert not paced.due
-
-
 def test_what_waits_becomes_due_and_the_last_one_does_not_wait() -> None:
     work = Work(1.0)
     paced: Paced[int] = Paced(work.clock, share=0.1)

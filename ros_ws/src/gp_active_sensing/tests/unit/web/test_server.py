@@ -24,7 +24,6 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web import serve as serving_module
 from gp_active_sensing.web import server as server_module
@@ -92,28 +91,6 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     assert spent["places"]["text"] == "2 of 9, 7 left"
     assert spent["way"] == {"what": "way", "share": 0.5, "text": "50 m of 100 m, 50 m left"}
     assert mission["known"].startswith("2 of 12 places are read.")
-
-
-def test_where_a_robot_drove(tmp_path: Path) -> None:
-    run = node_run(tmp_path / "run")
-    with serving(run) as server, Viewer(server) as viewer:
-        for number in range(3):
-            where = Whereabouts(10.0 * number, (7 + number, 10.0 * number, 5.0))
-            with RunDirectory.open(run) as more:
-                status = {"": ProbeStatus(where, {})}
-                more.append_event(to_line(StatusNoted(probes=status, stamp_ns=7 + number)))
-            x = 10.0 * number
-            viewer.until(
-                lambda parts, x=x: (
-                    parts.get("robots", [{}])[-1:]
-                    == [{"name": "", "x": x, "y": 5.0, "quiet": False}]
-                )
-            )
-        (track,) = viewer.until(lambda parts: parts["tracks"])["tracks"]
-        assert unpack(track["x"]).ravel() == pytest.approx([11.0, 0.0, 10.0, 20.0], abs=1e-3)
-        assert track["upto"] == [0, 0, 4]
-        last = viewer.changes[-1]["parts"]
-        assert not any(name.startswith(("step.", "map.", "page.")) for name in last)
 
 
 def test_who_comes_back_gets_what_he_missed(tmp_path: Path) -> None:
@@ -274,14 +251,6 @@ def test_more_viewers_than_there_is_room_for_are_told(tmp_path: Path) -> None:
         wait_until(lambda: ask(server, "/hello")[0] == 200, "room for another viewer")
         with Viewer(server) as second:
             second.until(lambda parts: "mission" in parts)
-
-
-def test_the_table_of_the_stages(tmp_path: Path) -> None:
-    with serving(node_run(tmp_path / "run")) as server, Viewer(server) as viewer:
-        viewer.until(lambda parts: "mission" in parts)
-        status, text, _ = ask(server, "/stages")
-        assert status == 200
-        assert text.startswith("<details><summary>Stages")
 
 
 # -- what cannot be served ---------------------------------------------------------------------
