@@ -13,7 +13,7 @@ from gp_active_sensing.belief.prior import HyperParameters
 from gp_active_sensing.kernels import GraphKernel
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
-from gp_active_sensing.util.cache import Shape, cached_arrays
+from gp_active_sensing.util.cache import cached_arrays
 
 __all__ = ["EXACT", "TRUNCATED", "GraphCovariance", "Spectrum", "laplacian_spectrum"]
 
@@ -84,8 +84,7 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
         values, vectors = _eigen(links, exact)
         return {"values": values, "vectors": vectors, "size": np.array(_size(links))}
 
-    shapes: dict[str, Shape] = {"values": ("k",), "vectors": (links.n, "k"), "size": (2,)}
-    kept = cached_arrays("spectrum", VERSION, key, shapes, compute, keep=links.n >= KEPT)
+    kept = cached_arrays("spectrum", VERSION, key, compute, keep=links.n >= KEPT)
     spacing, extent = kept["size"].tolist()
     if kept["values"].size < links.n:
         logger.info(

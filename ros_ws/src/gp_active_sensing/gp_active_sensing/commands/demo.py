@@ -156,9 +156,7 @@ def run_with_ros(
     finally:
         _keep_logs(logs, run_dir)
     if late:
-        say(
-            f"The demo took longer than {timeout:g} s (--timeout) and was ended. A mission of hours takes --speed."
-        )
+        say(f"The demo took longer than {timeout:g} s and was ended (see --timeout and --speed).")
         return 1
     if code == 1:
         say("A node failed. The last it said:")

@@ -240,7 +240,7 @@ class _Player:
         """Return the result for the summary."""
         if not self._decide:
             return {"mode": "belief"}
-        return {"mode": "decisions", "information": self._stages.gained.to_mapping()}
+        return {"mode": "decisions", "information": dataclasses.asdict(self._stages.gained)}
 
     def _go_on(self) -> None:
         """Let the mission use what is in its inbox, and answer its requests."""

@@ -63,15 +63,6 @@ class Gained:
     stages: int = 0
     agreed: int = 0
 
-    def to_mapping(self) -> dict[str, float | int]:
-        """Return plain data."""
-        return {
-            "planned": self.planned,
-            "went": self.went,
-            "stages": self.stages,
-            "agreed": self.agreed,
-        }
-
 
 class ReplayStages:
     """Records each stage once it is over, as the node does, with what both places told.

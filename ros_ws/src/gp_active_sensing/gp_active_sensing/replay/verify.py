@@ -253,7 +253,7 @@ class ReproducibilityCheck:
         """Return the result for the summary."""
         return {
             "mode": "again",
-            "information": self.stages.gained.to_mapping(),
+            "information": asdict(self.stages.gained),
             "comparison": asdict(self.comparison),
         }
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gp_active_sensing.topology.segments import Segment
 from gp_active_sensing.types import FloatArray, IntArray
-from gp_active_sensing.util.cache import Shape, cached_arrays
+from gp_active_sensing.util.cache import cached_arrays
 from gp_active_sensing.util.ties import first_best
 
 if TYPE_CHECKING:
@@ -365,8 +365,7 @@ def embed(
         numbers = np.array([made.share, made.stress, made.correlation, made.landmarks])
         return {"points": made.points, "numbers": numbers}
 
-    shapes: dict[str, Shape] = {"points": (links.n, "dimensions"), "numbers": (4,)}
-    kept = cached_arrays("embedding", VERSION, key, shapes, compute, keep=links.n >= KEPT)
+    kept = cached_arrays("embedding", VERSION, key, compute, keep=links.n >= KEPT)
     explained, stress, correlation, landmarks = kept["numbers"].tolist()
     return Embedding(kept["points"], explained, stress, correlation, int(landmarks))
 

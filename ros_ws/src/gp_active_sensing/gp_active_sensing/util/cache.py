@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.util.files import making_whole, open_file
 
-__all__ = ["Shape", "cache_folder", "cached_arrays"]
+__all__ = ["cache_folder", "cached_arrays"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +25,6 @@ _CHECKSUM = 32
 """Bytes of the checksum, which are the last of a file."""
 
 Arrays = dict[str, npt.NDArray[np.float64]]
-Shape = tuple[int | str, ...]
-"""Of an array; a name stands for a length that is not known before, the same wherever it stands."""
 
 
 def cache_folder() -> Path:
@@ -47,22 +45,18 @@ def cached_arrays(
     kind: str,
     version: int,
     key: Mapping[str, object],
-    shapes: Mapping[str, Shape],
     compute: Callable[[], Arrays],
     *,
     keep: bool = True,
 ) -> Arrays:
     """Return what `compute` returns, from disk where it has been computed before.
 
-    A file that is damaged, or a folder that cannot be written, costs the time of computing only. A
-    file is believed when its checksum is right and its arrays have the shapes that are expected and
-    no numbers that are not finite.
+    A file with a wrong checksum, or a folder that cannot be written, costs the time of computing.
 
     Args:
         kind: first part of the file's name.
         version: of the computation; raise it when the same input gives another result.
         key: everything the result depends on: arrays, numbers, text.
-        shapes: of the arrays that `compute` returns, by name.
         compute: called when the cache has nothing.
         keep: False where computing takes no longer than reading.
     """
@@ -70,7 +64,7 @@ def cached_arrays(
         return compute()
     path = cache_folder() / f"{kind}-{version}-{_digest(key)}.npz"
     try:
-        found = _read(path, shapes)
+        found = _read(path)
         logger.info("%s taken from %s", kind, path)
         return found
     except FileNotFoundError:
@@ -82,7 +76,7 @@ def cached_arrays(
     return found
 
 
-def _read(path: Path, shapes: Mapping[str, Shape]) -> Arrays:
+def _read(path: Path) -> Arrays:
     """Return the arrays of a file. Raises whatever is wrong with it."""
     with open_file(path) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > MOST:
@@ -93,21 +87,7 @@ def _read(path: Path, shapes: Mapping[str, Shape]) -> Arrays:
         msg = "its checksum is not that of what it holds"
         raise ValueError(msg)
     with np.load(io.BytesIO(data[:-_CHECKSUM]), allow_pickle=False) as kept:
-        found = {name: np.asarray(kept[name], dtype=np.float64) for name in shapes}
-    lengths: dict[int | str, int] = {}
-    for name, shape in shapes.items():
-        array = found[name]
-        fits = len(shape) == array.ndim and all(
-            lengths.setdefault(wanted, got if isinstance(wanted, str) else wanted) == got
-            for wanted, got in zip(shape, array.shape, strict=True)
-        )
-        if not fits:
-            msg = f"{name}: expected shape {shape}, got {array.shape}"
-            raise ValueError(msg)
-        if not np.isfinite(array).all():
-            msg = f"{name}: has numbers that are not finite"
-            raise ValueError(msg)
-    return found
+        return {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
 
 
 def _checksum(path: Path, data: bytes) -> bytes:
