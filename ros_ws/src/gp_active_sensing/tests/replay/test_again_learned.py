@@ -27,7 +27,7 @@ def write(path: Path, seed: int = 0) -> Path:
 
 
 def recorded(model: Path, folder: Path) -> Path:
-    config: dict[str, Any] = {"belief": {"model": str(model), "kernels": 3, "scales": 3}}
+    config: dict[str, Any] = {"belief": {"model": str(model)}}
     return Recorder(1, config=config, seconds=30.0).run().bag(folder / "bag")
 
 
@@ -72,4 +72,4 @@ def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
     bag = recorded(model, tmp_path)
     replay_bag(bag, tmp_path / "learnt", ReplayOptions(), belief_only=True)
     record = records_of(tmp_path / "learnt")[-1]
-    assert len(record["kernels"]) == len(record["weights"]) == 7 * len(OWN_SHARES)
+    assert len(record["kernels"]) == len(record["weights"]) == 11 * len(OWN_SHARES)
