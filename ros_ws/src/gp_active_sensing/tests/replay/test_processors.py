@@ -22,7 +22,7 @@ said = [comparison, [event for event in events if event["event"] == "decision"]]
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_shipped_bag_on_two_processors(tmp_path: Path) -> None:
     runs = on_two_processors(SCRIPT, str(tmp_path))
     for comparison, _ in runs:

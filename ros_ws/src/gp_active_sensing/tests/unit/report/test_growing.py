@@ -57,7 +57,6 @@ def assert_same(found: Reconstruction, wanted: Reconstruction) -> None:
             assert dict(getattr(ours, name)) == pytest.approx(dict(getattr(theirs, name))), name
 
 
-@pytest.mark.parametrize("look", [1, 4, 10**6])
 @pytest.mark.parametrize("base", [GRID, LINE])
 def test_a_simulated_run(base: dict[str, Any], tmp_path: Path) -> None:
     run_scenario(scenario(base), tmp_path / "run")
