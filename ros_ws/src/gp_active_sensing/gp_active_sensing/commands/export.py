@@ -16,7 +16,7 @@ __all__ = ["export"]
     "format",
     required=True,
     metavar="FORMAT",
-    help="csv, geojson, asc (ESRI grid), pgm (map_server), geotiff or ros (OccupancyGrid).",
+    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff.",
 )
 @click.option(
     "--out",
@@ -43,7 +43,7 @@ def export(
     """Write the map of the run directory RUN for other programs.
 
     Estimate, standard deviation, number and average of the readings of every place. The run may be
-    a simulation, a mission or a replay, also one that is under way. asc, pgm and ros write two
+    a simulation, a mission or a replay, also one that is under way. asc and pgm write two
     files, FILE_mean and FILE_std; of a map in layers two of each layer, such as FILE_z-3m_mean.
     """
     from gp_active_sensing.export import export_map, format_of

@@ -1,19 +1,126 @@
 """The map as other programs read it: tables, GIS rasters and vectors, maps of a map server."""
 
-from gp_active_sensing.export.field_map import FieldMap
-from gp_active_sensing.export.formats import (
-    FORMATS,
-    check_format,
-    export_map,
-    format_of,
-    rendered,
-)
+from __future__ import annotations
 
-__all__ = [
-    "FORMATS",
-    "FieldMap",
-    "check_format",
-    "export_map",
-    "format_of",
-    "rendered",
-]
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gp_active_sensing.errors import RunError, suggest
+from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.lattice import layers_of
+from gp_active_sensing.export.occupancy import as_map_server, square_layers
+from gp_active_sensing.export.rasters import as_ascii_grids, as_geotiff, check_geotiff
+from gp_active_sensing.export.tables import as_csv, as_geojson, check_geojson
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.util.files import write_whole
+
+__all__ = ["FORMATS", "FieldMap", "Format", "check_format", "export_map", "format_of", "rendered"]
+
+Files = dict[str, str | bytes]
+"""What is written, by file name."""
+
+
+class Format(NamedTuple):
+    """How a map is written.
+
+    Args:
+        suffix: of its file, or of its files.
+        render: map and name without suffix -> what is written, by file name.
+        check: raises where a map cannot be written so.
+        several: it writes several files, whose names say before the suffix what each is.
+        besides: suffixes of further files.
+    """
+
+    suffix: str
+    render: Callable[[FieldMap, str], Files]
+    check: Callable[[Topology], object] = lambda topology: None
+    several: bool = False
+    besides: tuple[str, ...] = ()
+
+
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(".csv", lambda field, name: {f"{name}.csv": as_csv(field)}),
+    "geojson": Format(
+        ".geojson",
+        lambda field, name: {f"{name}.geojson": as_geojson(field)},
+        check_geojson,
+    ),
+    "asc": Format(
+        ".asc",
+        lambda field, name: {f"{name}_{k}.asc": v for k, v in as_ascii_grids(field).items()},
+        layers_of,
+        several=True,
+    ),
+    "pgm": Format(".yaml", as_map_server, square_layers, several=True, besides=(".pgm",)),
+    "geotiff": Format(
+        ".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}, check_geotiff
+    ),
+}
+"""Each format by its name."""
+
+
+def check_format(format: str, topology: Topology) -> None:
+    """Refuse a format that a map cannot be written in.
+
+    Raises:
+        RunError: no such format, or the map is none for it.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    format_of(format).check(topology)
+
+
+def rendered(field: FieldMap, name: str, format: str) -> Files:
+    """Return what is written, by file name.
+
+    Raises:
+        RunError: no such format, or the map cannot be written in it.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    return format_of(format).render(field, name)
+
+
+def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = False) -> list[Path]:
+    """Write a map and return the files.
+
+    Args:
+        field: the map.
+        out: file; a format of several files puts ``_mean`` and ``_std`` before its suffix, and
+            before that the layer, where the map has some.
+        format: one of `FORMATS`.
+        overwrite: files that are there are written again.
+
+    Raises:
+        RunError: no such format, a map that it cannot take, a file that is there or cannot be
+            written.
+        MissingDependencyError: what the format needs is not installed.
+    """
+    if out.is_dir():
+        msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
+        raise RunError(msg)
+    kind = format_of(format)
+    exact = not kind.several and bool(out.suffix)  # one file, as it was named
+    named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
+    name = out.stem if exact or named else out.name
+    contents = rendered(field, name, format)
+    if exact:
+        [content] = contents.values()
+        contents = {out.name: content}
+    there = [str(path) for each in contents if (path := out.parent / each).exists()]
+    if there and not overwrite:
+        msg = (
+            f"{', '.join(there)}: there already; name another file with --out, or give --overwrite"
+        )
+        raise RunError(msg)
+    return [write_whole(out.parent / each, content) for each, content in contents.items()]
+
+
+def format_of(name: str) -> Format:
+    """Return a format by its name. Raises RunError where there is none."""
+    if name == "ros":
+        msg = "format ros was removed: export pgm, and Nav2's map_server publishes it"
+        raise RunError(msg)
+    if name not in FORMATS:
+        msg = f"no format {name!r}; expected one of {', '.join(FORMATS)}.{suggest(name, FORMATS)}"
+        raise RunError(msg)
+    return FORMATS[name]

@@ -210,6 +210,6 @@ def _share_beside(lattices: Sequence[Lattice]) -> float:
 
 def _refused(topology: Topology, why: str) -> RunError:
     return RunError(
-        f"map {topology.name!r} is no grid: {why}. Rasters (asc, pgm, geotiff, ros) need cells of "
+        f"map {topology.name!r} is no grid: {why}. Rasters (asc, pgm, geotiff) need cells of "
         "one size in rows and columns; csv and geojson take any map"
     )

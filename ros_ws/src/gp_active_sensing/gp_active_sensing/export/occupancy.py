@@ -21,7 +21,6 @@ __all__ = [
     "UNKNOWN",
     "Limits",
     "as_map_server",
-    "as_messages",
     "levels_of",
     "limits_of",
     "square_lattice",
@@ -53,7 +52,6 @@ class _OccupancyGrid:
         limits: of its levels.
         levels: (rows, columns) from south to north.
         lattice: its cells.
-        height: of all its places [m]; 0 where they have none, or several.
     """
 
     name: str
@@ -61,7 +59,6 @@ class _OccupancyGrid:
     limits: Limits
     levels: npt.NDArray[np.int8]
     lattice: Lattice
-    height: float
 
     @property
     def scale(self) -> str:
@@ -149,16 +146,7 @@ def _grids(field: FieldMap) -> Iterator[_OccupancyGrid]:
                 limits[name],
                 levels_of(layer.lattice, values[layer.places], limits[name]),
                 layer.lattice,
-                _height(field.topology, layer),
             )
-
-
-def _height(topology: Topology, layer: Layer) -> float:
-    """Return the height of all places of a layer [m]; 0 where they have none, or several."""
-    if topology.heights is None:
-        return 0.0
-    heights = topology.heights[layer.places]
-    return 0.0 if np.ptp(heights) else float(heights[0])
 
 
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
@@ -195,50 +183,11 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     return files
 
 
-def as_messages(field: FieldMap) -> dict[str, str]:
-    """Return ``nav_msgs/msg/OccupancyGrid`` of mean and deviation as YAML, by the word for a name.
-
-    As ``ros2 topic pub`` takes it and ``ros2 topic echo`` writes it. Of each layer, where the map
-    has some.
-
-    Raises:
-        RunError: the map is no grid of squares.
-    """
-    return {grid.name: _message(grid, field.topology.frame) for grid in _grids(field)}
-
-
-def _message(grid: _OccupancyGrid, frame: str) -> str:
-    (rows, columns), (x, y), z = grid.lattice.shape, grid.lattice.corner, grid.height
-    head = {
-        "header": {"frame_id": frame},
-        "info": {
-            "resolution": _metres(grid.lattice.cell[0]),
-            "width": columns,
-            "height": rows,
-            "origin": {
-                "position": {"x": _metres(x), "y": _metres(y), "z": _metres(z)},
-                "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
-            },
-        },
-    }
-    text = _yaml(f"nav_msgs/msg/OccupancyGrid; {grid.scale}", head)
-    return text + f"data: [{', '.join(map(str, grid.levels.ravel().tolist()))}]\n"
-
-
 def _yaml(title: str, data: dict[str, Any]) -> str:
     """Return data as YAML below a comment. Raises ConfigError where it would be read otherwise."""
-    text = "\n".join([comment(title), *_rows(data)]) + "\n"
+    text = "\n".join([comment(title), *(f"{k}: {scalar(v)}" for k, v in data.items())]) + "\n"
     check_meaning(text, data, what=title)
     return text
-
-
-def _rows(data: dict[str, Any], indent: str = "") -> Iterator[str]:
-    for key, value in data.items():
-        if isinstance(value, dict):
-            yield f"{indent}{key}:"
-            yield from _rows(value, indent + "  ")
-        else:
-            yield f"{indent}{key}: {scalar(value)}"
 
 
 def _metres(value: float) -> float:

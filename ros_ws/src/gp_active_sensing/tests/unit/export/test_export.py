@@ -255,28 +255,16 @@ def scale_of(text: str) -> tuple[float, float]:
 
 
 def test_levels_stand_for_values(lake: FieldMap, tmp_path: Path) -> None:
-    for kind in ("pgm", "ros"):
-        files = [p for p in export_map(lake, tmp_path / "lake", kind) if p.suffix == ".yaml"]
-        for path, values in zip(files, (lake.mean, lake.std), strict=True):
-            if kind == "pgm":
-                levels, said = map_server(path)
-                origin, size = said["origin"], said["resolution"]
-            else:
-                message = yaml.safe_load(path.read_text(encoding="utf-8"))
-                info = message["info"]
-                levels = np.array(message["data"]).reshape(info["height"], info["width"])
-                size, position = info["resolution"], info["origin"]["position"]
-                origin = [position["x"], position["y"], 0.0]
-                assert message["header"]["frame_id"] == "map"
-            assert origin == [99.0, 49.0, 0.0]  # the corner, not the centre, of the first cell
-            low, step = scale_of(path.read_text(encoding="utf-8"))
-            for (x, y), value in zip(
-                lake.topology.positions.tolist(), values.tolist(), strict=True
-            ):
-                level = levels[int((y - origin[1]) / size), int((x - origin[0]) / size)]
-                assert low + step * level == pytest.approx(value, abs=0.51 * step)
-            assert (levels == -1).sum() == levels.size - lake.topology.n
-            assert levels.max() == 100
+    files = [p for p in export_map(lake, tmp_path / "lake", "pgm") if p.suffix == ".yaml"]
+    for path, values in zip(files, (lake.mean, lake.std), strict=True):
+        levels, said = map_server(path)
+        assert said["origin"] == [99.0, 49.0, 0.0]  # the corner, not the centre, of the first cell
+        low, step = scale_of(path.read_text(encoding="utf-8"))
+        for (x, y), value in zip(lake.topology.positions.tolist(), values.tolist(), strict=True):
+            level = levels[int((y - 49.0) / 2.0), int((x - 99.0) / 2.0)]
+            assert low + step * level == pytest.approx(value, abs=0.51 * step)
+        assert (levels == -1).sum() == levels.size - lake.topology.n
+        assert levels.max() == 100
 
 
 def test_no_quantity_unit_or_frame_writes_a_key(lake: FieldMap, tmp_path: Path) -> None:
@@ -284,15 +272,10 @@ def test_no_quantity_unit_or_frame_writes_a_key(lake: FieldMap, tmp_path: Path) 
     for hostile in HOSTILE:
         object.__setattr__(topology, "frame", hostile)
         field = dataclasses.replace(lake, topology=topology, quantity=hostile, unit=hostile)
-        for kind, keys in (
-            ("pgm", "image mode resolution origin negate occupied_thresh free_thresh"),
-            ("ros", "header info data"),
-        ):
-            for path in export_map(field, tmp_path / "lake", kind, overwrite=True):
-                if path.suffix == ".yaml":
-                    said = yaml.safe_load(path.read_bytes())
-                    assert list(said) == keys.split(), (kind, ascii(hostile))
-                    assert said.get("header", {}).get("frame_id", hostile) == hostile
+        keys = "image mode resolution origin negate occupied_thresh free_thresh"
+        for path in export_map(field, tmp_path / "lake", "pgm", overwrite=True):
+            if path.suffix == ".yaml":
+                assert list(yaml.safe_load(path.read_bytes())) == keys.split(), ascii(hostile)
 
 
 def test_a_map_of_map_server_has_the_keys_of_nav2_and_is_read_back(
@@ -340,9 +323,8 @@ def test_cells_that_are_no_squares(tmp_path: Path) -> None:
     raster, corner, cell = read_ascii_grid(mean)
     assert (corner, cell) == ((-1.5, -1.0), (3.0, 2.0))
     assert raster[::-1][1, 1] == pytest.approx(float(field.mean[5]), rel=1e-8)
-    for kind in ("pgm", "ros"):
-        with pytest.raises(RunError, match=r"cells of 3 × 2 m; an occupancy grid has squares only"):
-            export_map(field, tmp_path / "g", kind)
+    with pytest.raises(RunError, match=r"cells of 3 × 2 m; an occupancy grid has squares only"):
+        export_map(field, tmp_path / "g", "pgm")
 
 
 def test_places_that_are_no_grid() -> None:
@@ -389,7 +371,6 @@ FILES = {
     "asc": both("valley", ".asc"),
     "pgm": both("valley", ".yaml", ".pgm"),
     "geotiff": ["valley.tif"],
-    "ros": both("valley", "_grid.yaml"),
 }
 
 
@@ -459,6 +440,7 @@ def test_refusals(tmp_path: Path) -> None:
     said = refused(node, "--to", "geojsn")
     assert "no format 'geojsn'; expected one of csv, geojson, asc" in said
     assert "Did you mean 'geojson'?" in said
+    assert "format ros was removed: export pgm" in refused(node, "--to", "ros")
     assert "is a folder; expected the name of a file" in refused(
         node, "--to", "csv", "--out", tmp_path
     )
@@ -468,7 +450,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 def test_roads_are_no_raster(tmp_path: Path) -> None:
     town = build_topology(MapConfig(kind="roads", file="town.geojson"))
-    for kind in ("asc", "pgm", "ros", "geotiff"):
+    for kind in ("asc", "pgm", "geotiff"):
         with pytest.raises(RunError, match="map 'town' is no grid: its places are pieces of roads"):
             export_map(field_on(town, (3, 25.0)), tmp_path / "town", kind)
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
@@ -95,18 +94,6 @@ def test_a_level_stands_for_the_same_value_in_every_layer(column: FieldMap, tmp_
     assert len(scales) == 1
 
 
-def test_messages_lie_at_the_height_of_their_layer(column: FieldMap, tmp_path: Path) -> None:
-    for path in export_map(column, tmp_path / "lake", "ros"):
-        z = float(path.name.removeprefix("lake_z").partition("m_")[0])
-        message = yaml.safe_load(path.read_text(encoding="utf-8"))
-        assert message["info"]["origin"]["position"] == {"x": -20.0, "y": -20.0, "z": z}
-        assert len(message["data"]) == CELLS
-    one = export_map(column.at_height(-6.0), tmp_path / "one", "ros")[0]
-    assert one.name == "one_mean_grid.yaml"
-    message = yaml.safe_load(one.read_text(encoding="utf-8"))
-    assert message["info"]["origin"]["position"]["z"] == -6.0
-
-
 def test_one_layer_by_its_height_or_near_it(column: FieldMap) -> None:
     for asked, height in ((-6.0, -6.0), (-5.3, -6.0), (0.7, 0.0)):
         layer = layer_at(column.topology, asked)
@@ -148,7 +135,7 @@ def test_casts_are_no_layers() -> None:
         ([(x, 0, -1.0 * x - z) for x in range(4) for z in (0, 0.5)], "beside them at their height"),
         ([(x, 0, 0) for x in range(4)] * 2, "at one position and height"),
     ):
-        for kind in ("asc", "pgm", "ros", "geotiff"):
+        for kind in ("asc", "pgm", "geotiff"):
             with pytest.raises(RunError, match=f"map 'casts' is no grid: .*{why}.*csv and geojson"):
                 check_format(kind, scattered(points))
 
@@ -204,7 +191,7 @@ def test_the_command(run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = json.loads((tmp_path / "top.geojson").read_text(encoding="utf-8"))
     assert {f["geometry"]["type"] for f in found["features"]} == {"Polygon"}, "cells, not points"
     assert found["gp_active_sensing"]["name"] == "thermocline, z 0 m"
-    code, said = export("--to", "ros", "--layer", "3")
+    code, said = export("--to", "pgm", "--layer", "3")
     assert code == 1
     assert "has no layer at 3 m: its layers are at 0, -3, -6, -9, -12, -15 m" in said
     code, said = export("--to", "asc")
