@@ -126,15 +126,6 @@ def test_rows_of_a_killed_process_go(tmp_path: Path, *, begun: bool) -> None:
     assert not list((folder / NAME).glob("rows-*"))
 
 
-def test_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is taken from a process that may be at work."""
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with workplace(tmp_path, keep=True, resume=False) as place:
-        with pytest.raises(RunError, match="or a learning has just begun in it"):
-            workplace(tmp_path, keep=True, resume=False).__enter__()
-        assert place.rows.is_dir()
-
-
 def test_nothing_to_resume(tmp_path: Path) -> None:
     (tmp_path / "signature.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match="nothing to resume"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -133,31 +132,3 @@ def test_what_is_no_factor_and_what_is_not_used(
         assert done.exit_code == 1
         assert f"{given[0]} is for a table" in done.stderr
     assert not list(tmp_path.iterdir())
-
-
-@needs_gpytorch
-def test_what_is_left_out_is_said(speeds: Path) -> None:
-    with speeds.open("a", encoding="utf-8") as stream:
-        stream.write("\n,50\n-6,NA\n")
-    done = call(str(speeds), "--map", "town", "--subset", "60", "--starts", "1")
-    assert done.exit_code == 0, done.output
-    assert "note: 1 of " in done.stderr
-    assert "rows lack a number and are left out: speed in line" in done.stderr
-    assert "rows have no id and are left out" in done.stderr
-
-
-def test_without_the_extra(speeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gp_active_sensing_learning.model", None)
-    done = call(str(speeds), "--map", "town")
-    assert done.exit_code == 1
-    assert "in a checkout: make heavy" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_noise_that_is_none(speeds: Path) -> None:
-    done = call(str(speeds), "--map", "town", "--noise", "0")
-    assert done.exit_code == 2
-    assert "'--noise': expected a finite number above 0, got 0" in done.stderr
-    done = call(str(speeds), "--map", "town", "--noise", "1", "--kernels", "SE")
-    assert done.exit_code == 2
-    assert "--noise is for length-scales" in done.stderr

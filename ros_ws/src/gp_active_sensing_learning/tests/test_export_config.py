@@ -73,29 +73,11 @@ def test_a_place_part_that_was_learned(gain: float, way: str, expected: tuple[fl
     ).replace("0.0", "0")
 
 
-@for_each(("error", "reach"), [(0.01, 2.0), (0.6, math.exp(1.2)), (math.inf, 8.0)])
-def test_how_far_the_grid_reaches(error: float, reach: float) -> None:
-    found = factors(replace(FOUND, errors=(error, 0.1, 0.1, 0.1)), "grid")
-    assert (found[0], found[-1]) == pytest.approx((1.0 / reach, reach))
-
-
 def test_the_paper_s_candidates() -> None:
     assert factors(FOUND, "paper").tolist() == [1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
     assert belief_section(FOUND, BeliefConfig(), "point").length_scales == (123.0,)
     with pytest.raises(ConfigError, match="expected one of grid, paper, point, got 'all'"):
         factors(FOUND, "all")
-
-
-def test_one_length_scale_per_feature() -> None:
-    section = belief_section(replace(FOUND, length_scales=(1.0, 20.0)), BeliefConfig(), "paper")
-    assert section.length_scales is not None
-    assert section.length_scales[1] == (4.0, 80.0)
-
-
-def test_a_linear_mean() -> None:
-    config = BeliefConfig(mean="linear", mean_features=("lanes",), weights=None)
-    section = belief_section(replace(FOUND, mean=(50.0, -17.0)), config)
-    assert (section.mean_value, section.mean_std) == (50.0, 17.0)
 
 
 @for_each("way", ["grid", "paper", "point"])
@@ -105,10 +87,6 @@ def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
     text = section_text(section, {"learned from": "a table"})
     assert text.startswith("# learned from: a table\nbelief:\n")
     assert from_mapping(BeliefConfig, yaml.safe_load(text)["belief"]) == section
-
-
-def test_how_many_starts_agree() -> None:
-    assert FOUND.agreeing == 2
 
 
 def test_what_was_learned_takes_the_place_of_a_model() -> None:

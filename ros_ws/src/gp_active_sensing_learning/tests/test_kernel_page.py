@@ -120,12 +120,6 @@ def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
     assert f"Most probable is {names[0]}, with 50 %" in check(tmp_path / "page.html")
 
 
-def test_settings_of_another_program_do_no_harm(tmp_path: Path) -> None:
-    odd = {"vbks": "?", "versions": 3, "seconds": "long", "notes": 1, "screening": [1]}
-    model = dataclasses.replace(made_model(["SE"]), settings=odd)
-    assert "belief over one kernel" in check(write_kernel_page(model, tmp_path / "page.html"))
-
-
 def test_charts_are_drawn(show: Open, whole: Path) -> None:
     page = show(whole)
     assert page.evaluate(TITLES) == [
@@ -156,28 +150,6 @@ def test_charts_are_drawn(show: Open, whole: Path) -> None:
     assert page.evaluate("document.querySelectorAll('#field circle').length") == 2 * points
     assert page.evaluate("document.querySelectorAll('#history circle').length") == 2 * 3 * 4
     assert page.evaluate(OVERFLOW) <= 0
-
-
-def test_the_mouse_asks_a_cell_and_a_pair(show: Open, whole: Path) -> None:
-    page = show(whole)
-    box = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
-    for what in ("#field svg", "#matrix rect[data-pair='0,1']"):
-        page.evaluate(f'document.querySelector("{what}").scrollIntoView({{block: "center"}})')
-        x, y = page.evaluate(
-            "(({x, y, width, height}) => [x + 0.51 * width, y + height / 2])"
-            f'(document.querySelector("{what}").getBoundingClientRect())'
-        )
-        page.mouse(x, y)
-        (shown,) = page.evaluate(box)
-        lines = shown.splitlines()
-        if what == "#field svg":
-            assert lines[0].startswith("x ")
-            assert [line.split()[0] for line in lines[1:]] == ["mean", "standard"]
-        else:
-            names = data_of(whole)["belief"]["names"]
-            assert lines[0] == f"{names[0]} and {names[1]}"
-            assert lines[1].startswith("correlation ")
-        page.mouse(1.0, 1.0)
 
 
 @for_each("count", [1, 2, 12, 144])

@@ -232,6 +232,7 @@ def town() -> Topology:
 @needs_gpytorch
 @for_each("noise", [None, 0.6])
 @for_each("kind", ["plane", "roads"])
+@pytest.mark.long
 def test_what_is_each_place_s_own_is_found(
     grid: Topology, town: Topology, kind: str, noise: float | None
 ) -> None:
@@ -267,6 +268,7 @@ def test_what_is_each_place_s_own_is_found(
 @needs_gpytorch
 @for_each("own", [0.0, 1.4, 1.9])
 @for_each("again", [0, 50])
+@pytest.mark.long
 def test_intervals_of_the_true_value_hold_on_another_day(
     grid: Topology, own: float, again: int
 ) -> None:
@@ -300,14 +302,6 @@ def test_intervals_of_the_true_value_hold_on_another_day(
         assert np.mean(held) > np.mean(alone) + 0.05
 
 
-def test_a_noise_that_is_no_number_above_0(grid: Topology) -> None:
-    pytest.importorskip("gpytorch")
-    readings = PriorReadings(places_of(9), np.arange(9.0), "table")
-    for noise in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(ConfigError, match="noise: expected a finite number above 0, got"):
-            learn(SE, grid, readings, noise=noise)
-
-
 @needs_gpytorch
 def test_a_length_scale_for_each_feature() -> None:
     town = build_topology(MapConfig(kind="roads", file="town", features=("x", "y", "speed_limit")))
@@ -337,16 +331,6 @@ def test_a_subset_is_drawn_by_the_seed(grid: Topology) -> None:
     assert first == again
     assert first.places == other.places == 40
     assert len({whole.signal_std, first.signal_std, other.signal_std}) == 3
-
-
-@needs_gpytorch
-def test_the_scale_of_the_values_does_not_matter(grid: Topology) -> None:
-    readings = drawn(grid, 5, kernel="se", length_scale=25.0)
-    large = PriorReadings(readings.places, 1e5 + 1e3 * readings.values, "large")
-    one, other = (learn(SE, grid, r) for r in (readings, large))
-    assert other.signal_std == pytest.approx(1e3 * one.signal_std, rel=1e-3)
-    assert other.length_scales == pytest.approx(one.length_scales, rel=1e-3)
-    assert other.mean[0] == pytest.approx(1e5 + 1e3 * one.mean[0], rel=1e-6)
 
 
 @needs_gpytorch

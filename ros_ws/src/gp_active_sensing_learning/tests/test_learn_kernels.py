@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model import kernel_belief, read_model
+from gp_active_sensing.kernel_model import read_model
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing_learning.data.dataset import ReadOptions
@@ -58,12 +58,6 @@ def test_as_json(log: Path, tmp_path: Path) -> None:
     assert found["settings"]["vbks"]["seed"] == 3
     again = learned(log, tmp_path / "n.npz", "--json", "--seed", "3", kernels="SE,LIN")
     assert json.loads(again.stdout)["kernels"] == found["kernels"]
-
-
-def test_one_kernel_only(log: Path, tmp_path: Path) -> None:
-    done = learned(log, tmp_path / "m.npz", kernels="SE")
-    assert done.exit_code == 0, done.output
-    assert read_model(tmp_path / "m.npz").belief.probabilities.tolist() == [1.0]
 
 
 def test_stages_and_fewer_kernels(log: Path, tmp_path: Path) -> None:
@@ -155,16 +149,6 @@ def test_a_wide_table(tmp_path: Path) -> None:
             "--out", str(tmp_path / "page.html"), command="model",
         )  # fmt: skip
         assert compared.exit_code == 0, compared.output
-
-
-def test_pruned_with_the_samples_and_the_seed_of_the_learning(log: Path, tmp_path: Path) -> None:
-    given = ("--top", "2", "--seed", "7", "--set", "vbks.samples=50")
-    assert learned(log, tmp_path / "m.npz", *given).exit_code == 0
-    model = read_model(tmp_path / "m.npz")
-    bounds = [fit.bound for fit in model.fits]
-    expected = kernel_belief(bounds, samples=50, seed=7)
-    assert (model.belief.probabilities == expected.probabilities).all()
-    assert (model.belief.errors == expected.errors).all()
 
 
 def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:

@@ -33,21 +33,6 @@ def test_fewer_rows_than_inducing_points(tmp_path: Path) -> None:
     assert len(read_model(tmp_path / "m.npz").fits[0].inducing) == 12
 
 
-def test_wildly_different_scales(log: Path, tmp_path: Path) -> None:
-    """Other units change the belief by rounding only."""
-    X, y = drawn()
-    (tmp_path / "far").mkdir()
-    far = log_of(tmp_path / "far", X * [1e-7, 1e9] + [0.0, 3e10], 1e8 * y)
-    for path, name in ((log, "near.npz"), (far, "far.npz")):
-        done = learned(path, tmp_path / name)
-        assert done.exit_code == 0, done.output
-    near, scaled = read_model(tmp_path / "near.npz"), read_model(tmp_path / "far.npz")
-    assert scaled.names == near.names
-    assert [f.bound for f in scaled.fits] == pytest.approx([f.bound for f in near.fits], abs=0.5)
-    mean, _ = scaled.predict(X * [1e-7, 1e9] + [0.0, 3e10])
-    assert mean / 1e8 == pytest.approx(near.predict(X)[0], abs=0.05)
-
-
 @pytest.fixture
 def diverging(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of kernels whose bound is never finite."""
@@ -145,16 +130,6 @@ def test_settings_that_are_wrong(log: Path, arguments: tuple[str, ...], message:
     done = call(str(log), "--inputs", "x", "--value", "temp", *arguments)
     assert done.exit_code == 1, done.output
     assert message in done.stderr
-
-
-def test_no_gpu(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    done = learned(log, tmp_path / "m.npz", "--device", "cuda")
-    assert done.exit_code == 1
-    assert "sees no GPU; give cpu, or auto" in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
 
 
 def test_without_the_extra(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

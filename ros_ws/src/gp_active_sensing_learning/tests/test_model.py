@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
-from gp_active_sensing.util import tables as tables_module
 from gp_active_sensing_learning.kernel_lines import lengths_of, noise_of
 from gp_active_sensing_learning.predict import predict_table
 from tests.cases import for_each
@@ -126,21 +124,6 @@ def test_predict(file: Path, tmp_path: Path, model: KernelModel) -> None:
     assert numbers[:, 1] == pytest.approx(np.sqrt(variance))
     assert numbers[:, 2] == pytest.approx(np.sqrt(noisy))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ask.csv", "field.npz", "told.csv"]
-
-
-def test_predictions_come_piece_by_piece(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, _ = rows(seed=5, n=150)
-    source = table(tmp_path / "ask.csv", "x,y", [f"{x!r},{y!r}" for x, y in X.tolist()])
-    for name, cells in (("whole.csv", 200_000), ("pieces.csv", 0)):
-        monkeypatch.setattr(tables_module, "_CELLS", cells)
-        done = call("predict", str(file), str(source), "--out", str(tmp_path / name))
-        assert done.exit_code == 0, done.output
-    whole, pieces = (
-        np.array(read(tmp_path / name)[1], dtype=float) for name in ("whole.csv", "pieces.csv")
-    )
-    assert pieces == pytest.approx(whole, rel=1e-6)
 
 
 def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
@@ -319,38 +302,6 @@ def test_options_that_cannot_be_used(
     assert not page.exists()
 
 
-def test_positions_far_from_their_places_are_compared_too(tmp_path: Path) -> None:
-    """As far as they were in the log of the model, or as is said."""
-    town = build_topology(load_scenario("town").map)
-    lines = [f"{x},{y},{k % 7}" for k, (x, y) in enumerate(town.positions[:9].tolist())]
-    x, y = town.positions[town.positions[:, 0].argmin()].tolist()
-    source = table(tmp_path / "log.csv", "x,y,value", [*lines, f"{x - 200.0},{y},3"])
-    file, page = tmp_path / "m.npz", tmp_path / "page.html"
-    recipe = {"kind": "map", "snap": 300.0, "scale": 1.0, "transform": "identity", "times": {}}
-    write_model(file, make_model(["SE"], *rows(), settings={"recipe": recipe}))
-    for given, left_out in (((), False), (("--snap", "50"), True)):
-        done = call(
-            "report", str(file), "--data", str(source), "--map", "town", *given,
-            "--out", str(page),
-        )  # fmt: skip
-        assert done.exit_code == 0, done.output
-        assert ("1 of 10 rows are more than 50 m from any place" in done.stderr) == left_out
-
-
-@for_each("lines", [["3,4,7.5"], ["3,4,7.5", "30,4,7.5", "3,40,7.5"]])
-def test_few_rows_will_do_for_a_comparison(file: Path, tmp_path: Path, lines: list[str]) -> None:
-    source = table(tmp_path / "few.csv", "x,y,value", lines)
-    page = tmp_path / "few.html"
-    done = call("report", str(file), "--data", str(source), "--out", str(page))
-    assert done.exit_code == 0, done.output
-    text = page.read_text(encoding="utf-8")
-    assert not re.search(r"[\[:, ](nan|-?inf|NaN|-?Infinity)[,\]}\s<]", text)
-    nothing = table(tmp_path / "none.csv", "x,y,value", ["3,4,"])
-    done = call("report", str(file), "--data", str(nothing), "--out", str(page))
-    assert done.exit_code == 1
-    assert "column 'value' has no number" in done.stderr
-
-
 def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> None:
     scenario = load_scenario("town", overrides=["budget.readings=3", "policy={name: random}"])
     run_scenario(scenario, tmp_path / "today")
@@ -363,35 +314,6 @@ def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> No
     done = call("report", str(file), "--data", "twon", "--out", str(tmp_path / "page.html"))
     assert done.exit_code == 1
     assert "town" in done.stderr
-
-
-def test_a_bag_is_compared_too(tmp_path: Path) -> None:
-    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    recipe = {"kind": "bag", "scale": 1.0, "transform": "identity", "times": {}}
-    write_model(tmp_path / "m.npz", make_model(["SE"], *rows(), settings={"recipe": recipe}))
-    page = tmp_path / "page.html"
-    for more in ((), ("--reading-field", "temperature")):
-        done = call("report", str(tmp_path / "m.npz"), "--data", "town_sample", *more,
-                    "--out", str(page))  # fmt: skip
-        assert done.exit_code == 0, done.output
-    done = call("report", str(tmp_path / "m.npz"), "--pose-topic", "/pose", "--out", str(page))
-    assert done.exit_code == 2
-    assert "--pose-topic is for --data" in done.stderr
-
-
-def test_report_on_another_map(file: Path, tmp_path: Path) -> None:
-    town = build_topology(load_scenario("town").map)
-    lines = [f"{name},{k % 7}" for k, name in enumerate(town.names[:20])]
-    source = table(tmp_path / "log.csv", "id,value", lines)
-    page = tmp_path / "page.html"
-    done = call("report", str(file), "--data", str(source), "--map", "town", "--out", str(page))
-    assert done.exit_code == 0, done.output
-    done = call(
-        "report", str(file), "--data", str(source), "--map", "town", "--out", str(page),
-        "--set", "map.features=[relational]",
-    )  # fmt: skip
-    assert done.exit_code == 1
-    assert "give the map it was learned on" in done.stderr
 
 
 # -- files that are no models --------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.util import tables as tables_module
 from gp_active_sensing_learning.data import dataset as dataset_module
 from gp_active_sensing_learning.data import table as table_module
@@ -40,15 +40,6 @@ def read_table(path: Path, inputs: tuple[str, ...], value: str = "", **how: Any)
 
 
 # -- Rows ----------------------------------------------------------------------------------------
-
-
-def test_shapes_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"inputs: expected \(n, 2\).*got \(3, 1\)"):
-        Dataset(np.zeros((3, 1)), np.zeros(3), ("x", "y"), "value", "a test")
-    with pytest.raises(ValueError, match=r"outputs: expected \(3,\), got \(4,\)"):
-        Dataset(np.zeros((3, 1)), np.zeros(4), ("x",), "value", "a test")
-    with pytest.raises(ValueError, match="no names"):
-        Dataset(np.zeros((3, 0)), np.zeros(3), (), "value", "a test")
 
 
 def test_views_and_samples(some: Dataset) -> None:
@@ -140,21 +131,6 @@ def test_pieces_make_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(list(tmp_path.glob("rows-*"))) == 1
 
 
-@for_each("n", [1, 5])
-def test_rows_that_nothing_is_learned_from(n: int) -> None:
-    X = np.arange(2.0 * n).reshape(n, 2)
-    held_out = rows(X, np.full(n, 3.0))
-    assert held_out.checked(held_out=True) is held_out
-    with pytest.raises(ReadingError):
-        held_out.checked()
-    X = np.vstack([X, [[np.nan, 0.0]]])
-    found = rows(X, np.full(n + 1, 3.0)).checked(held_out=True)
-    assert len(found) == n
-    assert found.notes == (f"1 of {n + 1} rows lack a number and are left out",)
-    with pytest.raises(ReadingError, match="has no row with a number in every column"):
-        rows(np.array([[1.0, np.nan], [np.nan, 1.0]]), np.ones(2)).checked(held_out=True)
-
-
 def test_times_become_hours(tmp_path: Path) -> None:
     stamps = ["2004-03-01 00:30:00", "2004-03-01T01:00:00Z", "", "2004-03-01T03:15:00.5+01:00"]
     stamps += [f"2004-03-02T{k:02}:00" for k in range(8)]
@@ -206,21 +182,6 @@ def test_tables_that_cannot_be_used(tmp_path: Path, change: tuple[str, str], mes
         read_table(path, ("x", "y", "hours"), "temp")
 
 
-@for_each(
-    ("inputs", "value", "message"),
-    [
-        ((), "temp", "expected names of columns"),
-        (("x", "x"), "temp", "'x' is named twice"),
-        (("x", "temp"), "temp", "'temp' is named twice"),
-    ],
-)
-def test_columns_that_are_no_inputs(
-    tmp_path: Path, inputs: tuple[str, ...], value: str, message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        read_table(written(tmp_path, LOG), inputs, value)
-
-
 def test_other_things_wrong_with_a_table(tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match=r"which column has the values.*got hours, temp"):
         read_table(written(tmp_path, LOG), ("x", "y"))
@@ -252,6 +213,7 @@ def test_other_things_wrong_with_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_long_log_needs_little_memory(tmp_path: Path) -> None:
     """Three times as many rows, hardly more memory: what grows is on disk."""
     code = (

@@ -70,28 +70,6 @@ def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -
     )
 
 
-@for_each(
-    ("header", "message"),
-    [
-        ("x,y,value,value", "2 columns have the name 'value'; rename all but one"),
-        ("x,x,y,value", "2 columns have the name 'x'; rename all but one"),
-        ("id,id,n,value", "2 columns have the name 'id'; rename all but one"),
-        ("a,y,id,time", r"line 2, column 'time': expected a finite .* got '2024-03-01T00:00:00Z'"),
-    ],
-)
-def test_columns_of_which_it_is_not_clear_which(
-    tmp_path: Path, grid: Topology, header: str, message: str
-) -> None:
-    lines = [f"1,1,{name},2024-03-01T0{k % 10}:00:00Z" for k, name in enumerate(grid.names)]
-    if header.endswith("value"):
-        lines = ["1,2,3,4"] * 12
-    path = table(tmp_path, "\n".join([header, *lines]))
-    with pytest.raises(ReadingError, match=message):
-        read_csv(path, grid, value="time" if "time" in header else "")
-    with pytest.raises(ConfigError, match=r"--snap is for positions.*in column 'id'; leave it out"):
-        read_csv(table(tmp_path, f"id,value\n{rows(grid)}"), grid, snap=5.0)
-
-
 def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
     text = "where,morning,evening\n" + "".join(
         f"{name},{k},{-k}\n" for k, name in enumerate(grid.names)
@@ -134,23 +112,6 @@ def test_tables_that_cannot_be_used(
     with pytest.raises(ReadingError, match=message) as caught:
         read_csv(table(tmp_path, text), grid)
     assert "speeds.csv" in str(caught.value)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path, grid: Topology) -> None:
-    with pytest.raises(ReadingError, match="cannot be read"):
-        read_csv(tmp_path / "nothing.csv", grid)
-    (tmp_path / "bytes.csv").write_bytes(b"id,value\n\xff\xfe,1\n")
-    with pytest.raises(ReadingError, match="cannot be read"):
-        read_csv(tmp_path / "bytes.csv", grid)
-
-
-def test_a_scenario_s_own_field() -> None:
-    scenario = load_scenario("town", overrides=["sensor.noise_std=0", "sensor.dropout=0"])
-    topology = build_topology(scenario.map)
-    found = read_scenario(scenario, topology)
-    assert len(found.places) == topology.n
-    assert found.source == "scenario 'town'"
-    assert 20.0 < found.values.mean() < 60.0
 
 
 def test_a_run(tmp_path: Path) -> None:

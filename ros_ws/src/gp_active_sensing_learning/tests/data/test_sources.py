@@ -137,27 +137,6 @@ def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
         )
 
 
-def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) -> None:
-    """Misspelt places are named; a line without a time is not a line of empty cells."""
-    town = wide[1]
-    names = [town.names[k] for k in (50, 60, 70)]
-    header = ",".join(["hours", *names, f"{town.names[80]}_", "rain", ""])
-    log = table(tmp_path, header, [f"{'' if t in (2, 5) else t},1,{t},,4,5," for t in range(9)])
-    found = load_rows(RowRequest(log, map_file="town", inputs=("x", "hours")))
-    assert len(found) == 14
-    assert found.notes[:3] == (
-        "a wide table: 9 times of 3 places",
-        "2 of 9 lines have no hours and are left out",
-        "7 of 21 cells are empty and are left out",
-    )
-    assert "3 columns are no places of map 'town' and are left out: " in found.notes[3]
-    assert f"{town.names[80]}_, rain, (no name)." in found.notes[3]
-    assert f"{town.names[80]}_: Did you mean '" in found.notes[3]
-    timeless = table(tmp_path, header, [f",1,{t},3,4,5," for t in range(9)])
-    with pytest.raises(ReadingError, match="column 'hours' has no number in any of its 9 rows"):
-        load_rows(RowRequest(timeless, map_file="town", inputs=("x", "hours")))
-
-
 def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
     log, town = wide
     with pytest.raises(ConfigError, match=r"have x, y, hours, not 'hour'\. Did you mean 'hours'"):
@@ -301,16 +280,6 @@ def test_differences_are_refused(said: dict[str, Any], message: str) -> None:
     assert (found.transform, found.scale, found.value) == ("log", 3.6, "value")
 
 
-def test_rows_of_another_kind_are_refused() -> None:
-    X, y = rows()
-    found = Dataset(X, y, ("x", "y"), "value", "a test", recipe={"kind": "map"})
-    with pytest.raises(ConfigError, match="learned from columns of a table, a test gives places"):
-        as_before(found, model())
-    bag = Dataset(X, y, ("x", "y"), "temperature", "a test", recipe={"kind": "bag"})
-    with pytest.raises(ConfigError, match="has value, this says temperature"):
-        as_before(bag, model("bag"))
-
-
 def test_stamps_go_on_only_where_there_were_stamps() -> None:
     X, y = rows()
     recipe = {"kind": "table", "times": {"y": "2024-03-01T00:00:00+00:00"}}
@@ -338,28 +307,3 @@ def test_how_rows_are_read_that_a_model_is_held_against(tmp_path: Path) -> None:
     assert (of_scenario.inputs, of_scenario.value, of_scenario.scale) == ((), "", 1.0)
     wide = asked_of(model("wide"), log, {"scenario": "town"})
     assert (wide.inputs, wide.value) == (("x", "y"), "")
-
-
-def test_how_far_positions_are_from_their_places_is_kept(tmp_path: Path) -> None:
-    """What a model was learned from is found again: the same rows, not those within 50 m."""
-    town = build_topology(load_scenario("town").map)
-    lines = [f"{x},{y},{1 + k % 7}" for k, (x, y) in enumerate(town.positions[:20].tolist())]
-    west = float(town.positions[:, 0].min()) - 300.0
-    lines += [f"{west},{town.positions[town.positions[:, 0].argmin(), 1]},{k}" for k in (2, 3)]
-    log = tmp_path / "log.csv"
-    log.write_text("\n".join(["x,y,value", *lines]), encoding="utf-8")
-    given: dict[str, Any] = {"map_file": "town"}
-    first = load_rows(RowRequest(str(log), snap=400.0, **given))
-    earlier = model(**{**first.recipe, "kind": "map"})
-    older = model("map", transform="identity")
-    assert (len(first), first.recipe["snap"]) == (22, 400.0)
-    for known, count in ((earlier, 22), (older, 20)):
-        again = load_rows(asked_as_before(RowRequest(str(log), **given), known, scale_given=False))
-        assert len(as_before(again, known)) == count
-        assert len(load_rows(asked_of(known, str(log), given))) == count
-        said = asked_of(known, str(log), {**given, "snap": 1.0})
-        assert len(load_rows(said)) == 20
-    run = as_before(
-        load_rows(asked_as_before(RowRequest("town"), earlier, scale_given=False)), earlier
-    )
-    assert run.recipe["snap"] == 400.0

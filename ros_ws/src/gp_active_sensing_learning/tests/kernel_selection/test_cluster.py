@@ -39,6 +39,7 @@ def test_a_cluster_gives_what_one_process_gives(address: str) -> None:
     assert told[-1].finished == told[-1].total == len(KERNELS)
 
 
+@pytest.mark.long
 def test_checkpoints_of_a_cluster_stay_here(address: str, tmp_path: Path) -> None:
     """A worker may have another disk; what was done is not done again."""
     folder = tmp_path / "c"

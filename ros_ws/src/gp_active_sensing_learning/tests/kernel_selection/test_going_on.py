@@ -132,6 +132,7 @@ def test_a_checkpoint_of_something_else_is_refused(what: str, tmp_path: Path) ->
         select_kernels(given, kernels, config, checkpoint=tmp_path, resume=True)
 
 
+@pytest.mark.long
 def test_with_other_processes_it_goes_on(whole: KernelModel, tmp_path: Path) -> None:
     """Kernels are grouped by how many processes there are; the checkpoint keeps the groups."""
     pytest.importorskip("joblib")
@@ -171,6 +172,7 @@ def test_a_damaged_checkpoint_is_an_error(damage: str, tmp_path: Path) -> None:
 SETTLED = dataclasses.replace(SMALL, stages=(1.0,), batch=200, iterations=120, theta_samples=64)
 
 
+@pytest.mark.long
 def test_going_on_with_more_rows_ends_where_a_fresh_run_does() -> None:
     """Twice the rows: bounds and predictions of a fresh run with all steps, from fewer steps."""
     kernels = KERNELS[:2]
@@ -212,20 +214,6 @@ def test_going_on_with_a_model_of_other_inputs_is_refused() -> None:
         select_kernels(rows(40, ("x", "y")), KERNELS[:1], config, earlier=first)
 
 
-def test_going_on_with_another_number_of_inducing_inputs(caplog: pytest.LogCaptureFixture) -> None:
-    config = dataclasses.replace(SMALL, iterations=40, stages=(1.0,), restarts=1)
-    first = select_kernels(rows(60), KERNELS[:1], config)
-    with caplog.at_level("WARNING"):
-        select_kernels(rows(60), KERNELS[:1], config, earlier=first)
-        assert not caplog.text
-        more = select_kernels(
-            rows(60), KERNELS[:1], dataclasses.replace(config, inducing=12), earlier=first
-        )
-    assert "has 6 inducing inputs, now there are 12: they begin again" in caplog.text
-    assert more.fits[0].inducing.shape == (12, 1)
-    assert np.isfinite(more.fits[0].bound)
-
-
 def test_stopped_while_the_last_pass_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,26 +231,3 @@ def test_stopped_while_the_last_pass_is_under_way(
         with pytest.raises(Stopped):
             select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path)
     same(select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path, resume=True), wanted)
-
-
-def test_a_bound_that_was_once_not_finite_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gp_active_sensing.kernel_model import read_model, write_model
-    from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
-
-    right, calls = Optimiser.bound, []
-
-    def once(self: Optimiser, state: Any, total: Any) -> Any:
-        calls.append(1)
-        found = right(self, state, total)
-        if len(calls) == 3:
-            found = found.clone()
-            found[0] = -float("inf")
-        return found
-
-    monkeypatch.setattr(Optimiser, "bound", once)
-    model = select_kernels(rows(), KERNELS, SMALL)
-    assert not model.dropped
-    write_model(tmp_path / "m.npz", model)
-    assert read_model(tmp_path / "m.npz").names == model.names

@@ -11,7 +11,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
-from gp_active_sensing.kernels.grammar import Expression, parse
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
 from learning_support.small import KERNELS, SMALL, rows, same
 from tests.cases import for_each
@@ -49,13 +49,8 @@ def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
         same(alone, together[str(expression)], tolerance=1e-5)
 
 
-def test_groups_that_fit_the_memory(together: dict[str, KernelFit]) -> None:
-    found = learned(KERNELS, dataclasses.replace(SMALL, memory=1e-9))
-    for name, fit in together.items():
-        same(fit, found[name], tolerance=1e-5)
-
-
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> None:
     pytest.importorskip("joblib")
     found = learned(KERNELS, jobs=2)
@@ -111,50 +106,9 @@ def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
     assert (variance > 0.0).all()
 
 
-def test_a_kernel_that_recovers_is_kept(
-    together: dict[str, KernelFit], broken_rq: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not a number once, in the middle: the others as they were, and RQ not lost."""
-    from gp_active_sensing_learning.kernel_selection import covariances
-
-    broken = covariances._correlation
-    broken_rq[0] = 10**9
-    seen = [0]
-
-    def once(base: str, square: Any, alpha: Any) -> Any:
-        found = broken(base, square, alpha)
-        if base == "RQ":
-            seen[0] += 1
-            if seen[0] == 40:
-                return found * float("nan")
-        return found
-
-    monkeypatch.setattr(covariances, "_correlation", once)
-    found = learned(KERNELS)
-    assert set(found) == set(together)
-    assert np.isfinite(found["RQ"].bound)
-    for name, fit in together.items():
-        if name != "RQ":
-            same(fit, found[name])
-
-
 def test_all_kernels_dropped_is_an_error(broken_rq: list[int]) -> None:
     with pytest.raises(ConfigError, match="no kernel could be learned from made rows"):
         select_kernels(rows(), [parse("RQ")], SMALL)
-
-
-def test_single_precision_is_near_double() -> None:
-    """Of a point; a full q(θ) needs more digits than there are."""
-    kernels: list[Expression] = [parse("SE"), parse("LIN+SE")]
-    point = dataclasses.replace(SMALL, batch=64, iterations=80, restarts=1, hyperparameters="point")
-    double = learned(kernels, point)
-    model = select_kernels(rows(), kernels, dataclasses.replace(point, dtype="float32"))
-    for fit in model.fits:
-        assert fit.bound == pytest.approx(double[fit.name].bound, abs=0.05)
-        assert fit.theta_mean.dtype == fit.root.dtype == np.float64
-    mean, variance = model.predict(rows().inputs)
-    assert np.isfinite(mean).all()
-    assert (variance > 0.0).all()
 
 
 def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ def rows() -> Dataset:
 
 
 @for_each("hyperparameters", ["full", "point"])
+@pytest.mark.long
 def test_kernels_converge_before_the_limit(hyperparameters: str) -> None:
     default = VbksConfig()
     assert SMALL.iterations * default.evaluate_every == default.iterations * SMALL.evaluate_every

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from typing import Any
 
@@ -104,19 +103,7 @@ def test_one_that_has_converged_keeps_its_place() -> None:
     assert left(made) == [(0, 9.0)]
 
 
-def test_one_that_was_given_up_does_not_hold_a_place() -> None:
-    import torch
-
-    from gp_active_sensing_learning.kernel_selection.restarts import FAULTS
-
-    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=2))
-    made.state.best = torch.tensor([5.0, 4.0], dtype=torch.float64)
-    made.state.faults[0] = FAULTS
-    assert made.set_aside(torch.tensor([-math.inf, 4.0]), first=False)
-    assert not made.race(0.6)
-    assert left(made) == [(0, 4.0)]
-
-
+@pytest.mark.long
 def test_the_race_loses_next_to_nothing() -> None:
     """The largest bound of eight that race, and of eight that are all optimised to the end."""
     kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]

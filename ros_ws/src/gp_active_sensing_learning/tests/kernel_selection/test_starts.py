@@ -44,9 +44,3 @@ def test_the_best_is_short_where_the_field_is_wiggly() -> None:
     kernel = Composite(parse("SE"), 1)
     lengths = [start_of(kernel, n, 0)[kernel.where("length_scale")[0]] for n in chosen("SE", 3)]
     assert max(lengths) < np.log(0.7)
-
-
-def test_fewer_come_first_and_seeds_differ() -> None:
-    assert chosen("SE", 5)[:2] == chosen("SE", 2)
-    assert chosen("RQ", 3) == chosen("RQ", 3)
-    assert any(chosen("RQ", 3, seed) != chosen("RQ", 3) for seed in (1, 2, 3))

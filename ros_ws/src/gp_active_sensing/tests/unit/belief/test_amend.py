@@ -198,14 +198,3 @@ def test_a_reading_that_cannot_be_used_changes_nothing() -> None:
         with pytest.raises(ReadingError):
             belief.amend(3, (7.0, None, 0.0, None), value, variance)
     np.testing.assert_array_equal(belief.predict()[0], mean)
-
-
-def test_a_copy_is_not_amended() -> None:
-    belief = fresh("known")
-    belief.observe(3, 7.0)
-    belief.amend(3, (7.0, None, 0.0, None), 8.0, 0.1, off=0.1)
-    copy = belief.copy()
-    mean = copy.predict()[0]
-    belief.amend(3, (8.0, 0.1, 0.0, 0.1), 5.0, 0.2, off=0.3)
-    np.testing.assert_array_equal(copy.predict()[0], mean)
-    assert belief.predict()[0][3] < 6.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,22 +121,3 @@ def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() ->
     plain, useless_columns, without, useful_column = np.sqrt(np.square(errors).mean(axis=1))
     assert useless_columns < 1.02 * plain
     assert useful_column < 0.75 * without
-
-
-def test_the_scale_of_the_readings_does_not_matter() -> None:
-    rng = np.random.default_rng(4)
-    attributes = columns_of(rng, 3)
-    field = attributes.columns[:, 0] + rng.standard_normal(len(GRID))
-    one, other = (
-        build_belief(BeliefConfig(), GRID, ("x", "y"), attributes=attributes) for _ in range(2)
-    )
-    for place in range(0, 120, 6):
-        one.observe(place, float(field[place]))
-        other.observe(place, float(1000.0 * field[place]))
-    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
-    sizes = [h.attribute_std for h in one.hyperparameters]
-    np.testing.assert_allclose(
-        [h.attribute_std for h in other.hyperparameters], 1000.0 * np.array(sizes), rtol=1e-6
-    )
-    with pytest.raises(ValueError, match="attribute_std must be a finite number"):
-        replace(one.hyperparameters[0], attribute_std=-1.0)

@@ -140,19 +140,6 @@ def test_forgotten_places_are_not_observed(drift: DriftConfig) -> None:
         belief.averages(np.array([2]))
 
 
-def test_from_its_age_on_a_place_is_forgotten_and_not_by_a_copy() -> None:
-    belief = make(dataclasses.replace(KINDS["rate"], forget_after=2.0))
-    belief.observe(0, 0.5, seconds=1.0)
-    copy = belief.copy()
-    copy.observe(0, 0.5, seconds=2.5)
-    belief.advance(2.75)
-    assert belief.observed[0]
-    belief.advance(3.0)
-    assert not belief.observed[0]
-    copy.advance(3.0)
-    assert copy.observed[0]
-
-
 @for_each("drift", KINDS.values())
 def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> None:
     belief, prior = make(drift), make(drift)
@@ -162,15 +149,6 @@ def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> 
     assert belief.readings[3] == 1
     assert belief.predict(np.array([3]))[0][0] > prior.predict(np.array([3]))[0][0] + 1.0
     assert belief.copy().predict()[0][3] == belief.predict()[0][3]
-
-
-def test_an_expert_where_the_field_stands() -> None:
-    belief = build_belief(BeliefConfig(length_scales=(2.0,), **KNOWN), LINE)
-    belief.observe(3, 2.0, expert=True)
-    assert not belief.observed.any()
-    belief.observe(3, 1.0)
-    assert np.flatnonzero(belief.observed).tolist() == [3]
-    assert belief.averages(np.array([3]))[0, 0] == pytest.approx(1.5)
 
 
 def test_averages_are_of_what_a_reading_is_worth_now() -> None:
@@ -208,23 +186,6 @@ def test_copies_are_independent(drift: DriftConfig) -> None:
     belief.advance(8.0)
     for a, b in zip(copy.predict(), belief.predict(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-@for_each("drift", KINDS.values())
-def test_the_grid_follows_readings_while_the_field_changes(drift: DriftConfig) -> None:
-    """Length-scales from the map; readings as of the present, so that they show a smooth field."""
-    belief = make(drift, length_scales=None, noise_std=(0.02,))
-    before = belief.hyperparameters
-    changed = 0
-    for i in range(40):
-        belief.observe(i % 8, float(np.sin(0.2 * (i % 8))), seconds=0.001 * i)
-        changed += bool(belief.adapt())
-    assert changed
-    assert belief.hyperparameters != before
-    mean, variance = belief.predict()
-    assert np.isfinite(mean).all()
-    assert (variance > 0).all()
-    np.testing.assert_allclose(mean, np.sin(0.2 * np.arange(8)), atol=0.3)
 
 
 @for_each("name", sorted(set(KINDS) - {"rate"}))

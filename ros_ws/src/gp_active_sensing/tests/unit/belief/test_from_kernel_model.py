@@ -129,6 +129,7 @@ def test_the_mean_may_be_given_and_is_known_where_outputs_were_not_shifted(
 
 
 @for_each("own", [0.0, 0.5, 0.95])
+@pytest.mark.long
 def test_intervals_of_the_true_value_hold_whatever_the_learned_noise_is(own: float) -> None:
     """Noise of the sensor, each place's own, or both; and a place read again tells which."""
     map_ = make_grid(12, 10, 9.0)
@@ -266,74 +267,6 @@ def test_what_was_learned_is_always_among_the_candidates(model: KernelModel, sca
         assert any(np.array_equal(theta, fit.theta_mean) for theta in group.thetas)
     with pytest.raises(ValueError, match="an odd number of factors"):
         candidates_of(model, inputs, kernels=5, scales=scales + 1, extent=9.0)
-
-
-def test_a_daily_cycle_that_is_known_stays_one() -> None:
-    """Of a period with a small standard deviation there is one candidate: itself."""
-    X = np.linspace(0.0, 96.0, 60)[:, None]
-    composite = Composite(parse("PER×SE"), 1)
-    period = composite.where("period")
-    theta = np.zeros(composite.size)
-    theta[period] = math.log(24.0 / X.std())
-    model = make_model(
-        ["PER×SE"],
-        X,
-        np.sin(X[:, 0] * math.pi / 12),
-        input_names=["hours"],
-        thetas={"PER×SE": theta},
-        theta_std=0.001,
-    )
-    (group,) = candidates_of(model, model.scaling.inputs(X), kernels=1, scales=5, extent=96.0)
-    periods = np.exp(group.thetas[:, period]) * model.scaling.input_scale
-    np.testing.assert_allclose(periods, 24.0)
-    lengths = [h.length_scales[0] for h in group.hyperparameters]
-    assert lengths[-1] / lengths[0] == pytest.approx(4.0)
-
-
-def test_kernels_are_taken_by_their_probability(model: KernelModel, grid: Topology) -> None:
-    """Whatever order they have in the model."""
-    belief = model.belief
-    back = dataclasses.replace(
-        model,
-        fits=model.fits[::-1],
-        belief=dataclasses.replace(
-            belief,
-            mean=belief.mean[::-1],
-            root=np.linalg.cholesky((belief.root @ belief.root.T)[::-1, ::-1]),
-            probabilities=belief.probabilities[::-1],
-            errors=belief.errors[::-1],
-            softmax=belief.softmax[::-1],
-        ),
-    )
-    made = [
-        belief_of(m, BeliefConfig(model="m"), grid.features, grid.feature_names)
-        for m in (model, back)
-    ]
-    assert made[0].hyperparameters == made[1].hyperparameters
-    assert made[0].weights == pytest.approx(made[1].weights)
-
-
-@for_each(
-    "drift",
-    [
-        {"kind": "injection", "doubling": 50.0},
-        {"kind": "injection", "rate": 0.05},
-        {"kind": "weights", "time_scale": 50.0},
-        {"kind": "kernel", "time_scale": 50.0},
-        {"kind": "window", "window": 100.0},
-        {"kind": "restart", "window": 100.0},
-    ],
-)
-def test_readings_age_under_it(model: KernelModel, grid: Topology, drift: dict[str, Any]) -> None:
-    config = from_mapping(BeliefConfig, {"model": "m", "drift": drift})
-    belief = belief_of(model, config, grid.features, grid.feature_names)
-    for place in (0, 7, 12, 29):
-        belief.observe(place, 20.0 + place / 5.0, seconds=float(place))
-    soon = belief.predict()[1]
-    belief.advance(1000.0)
-    later = belief.predict()[1]
-    assert np.isfinite(later).all()
-    assert later[7] > 1.2 * soon[7]
 
 
 PLACES = np.random.default_rng(0).normal(size=(14, 2))

@@ -39,18 +39,6 @@ def test_a_place_that_is_read_often_is_known_down_to_the_sensor() -> None:
     assert own.predict(beside)[0] < 0.8 * own.predict(np.array([27]))[0], "a part of it is its own"
 
 
-def test_repeated_readings_tell_it_from_the_sensor_s_noise() -> None:
-    rng = np.random.default_rng(17)
-    belief = believed(place_std=(0.0, 1.5), noise_std=(0.5, (0.5**2 + 1.5**2) ** 0.5))
-    field = 1.5 * rng.standard_normal(64)
-    for place in rng.choice(64, 20, replace=False).tolist():
-        for _ in range(3):
-            belief.observe(place, float(field[place] + 0.5 * rng.standard_normal()))
-    candidates = [(h.place_std, h.noise_std) for h in belief.hyperparameters]
-    found = dict(zip(candidates, belief.weights, strict=True))
-    assert found[1.5, 0.5] > 0.99
-
-
 def test_without_a_unit_it_has_no_size() -> None:
     with pytest.raises(ConfigError, match="place_std: has no unit to be in while signal_std"):
         BeliefConfig(place_std=(1.0,))

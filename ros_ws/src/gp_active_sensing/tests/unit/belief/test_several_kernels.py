@@ -7,11 +7,10 @@ import logging
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.greedy import freeze, thaw
-from gp_active_sensing.topology import MapConfig, build_topology
 from tests.cases import for_each
 
 GRID = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), -1).reshape(-1, 2)
@@ -41,22 +40,6 @@ def test_it_is_the_mixture_of_one_kernel_each(own: tuple[float, ...] | None) -> 
     mean = np.concatenate([belief.marginals()[0] for belief in single])
     weights = np.exp(evidence - evidence.max())
     assert both.predict()[0] == pytest.approx(weights / weights.sum() @ mean, abs=1e-10)
-
-
-def test_the_kernel_of_the_field_is_found() -> None:
-    rng = np.random.default_rng(3)
-    apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
-    for true, K in (("matern12", np.exp(-apart / 4.0)), ("se", np.exp(-0.5 * apart**2 / 16.0))):
-        field = 2.0 * np.linalg.cholesky(K + 1e-9 * np.eye(81)) @ rng.standard_normal(81)
-        belief = build_belief(BeliefConfig(kernel=BOTH, **KNOWN), GRID)
-        for place in range(81):
-            belief.observe(place, float(field[place] + 0.3 * rng.standard_normal()))
-        held = sum(
-            weight
-            for weight, h in zip(belief.weights, belief.hyperparameters, strict=True)
-            if h.kernel == true
-        )
-        assert held > 0.9
 
 
 def test_the_length_scales_of_a_kernel_follow_where_it_is_believed_in(
@@ -91,19 +74,6 @@ def test_what_a_policy_keeps_goes_to_the_same_kernel() -> None:
     kept = thaw(frozen, belief)
     assert kept.sum() == pytest.approx(1.0)
     assert belief.hyperparameters[int(kept.argmax())].kernel == "matern12"
-
-
-def test_graph_and_straight_kernels_go_together_on_roads() -> None:
-    town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town"}))
-    config = BeliefConfig(kernel=("graph_matern12", "graph_matern32", "matern12"))
-    belief = belief_on(config, town)
-    rng = np.random.default_rng(0)
-    for place in rng.choice(town.n, 30, replace=False).tolist():
-        belief.observe(place, float(rng.normal(30.0, 5.0)))
-    mean, variance = belief.predict()
-    assert np.isfinite(mean).all()
-    assert (variance > 0.0).all()
-    assert {h.kernel for h in belief.hyperparameters} == set(config.kernel_names)
 
 
 @for_each(

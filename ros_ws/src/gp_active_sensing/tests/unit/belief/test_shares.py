@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.config import NONE_SHARES, SHARES
@@ -35,6 +36,7 @@ def test_the_shares_of_a_field_are_found(number: int) -> None:
     assert found[number] > 0.5
 
 
+@pytest.mark.long
 def test_the_posterior_of_the_shares_is_what_it_says() -> None:
     """Of draws from the prior, the probability given to the truth is on average its own mean."""
     given, expected = [], []

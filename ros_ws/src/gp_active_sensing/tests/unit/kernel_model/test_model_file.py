@@ -28,7 +28,6 @@ from gp_active_sensing.kernel_model import (
 )
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
-from gp_active_sensing.kernels.grammar import MOST
 from gp_active_sensing_learning.kernel_selection import VbksConfig
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows
@@ -246,21 +245,6 @@ def test_doubt_beyond_all_bounds_is_refused(path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             model_from(changed(path.read_bytes(), put(key, value)))
-
-
-def test_the_longest_names_are_written_and_read(tmp_path: Path) -> None:
-    """What can be learned can be written: one limit for both."""
-    X, y = rows(n=20)
-    half = MOST // 2
-    for name in (
-        "+".join(["MAT52"] * MOST),
-        "×".join(["MAT52"] * MOST),
-        "×".join(["(MAT12+MAT32)"] * half),
-        "×".join(["(MAT12+MAT32×(MAT12+MAT52))"] * (MOST // 4)),
-    ):
-        model = make_model([name], X, y)
-        assert len(model.names[0]) > 120
-        assert read_model(write_model(tmp_path / "m.npz", model)).names == model.names
 
 
 def test_kernels_are_written_and_read_most_probable_first(model: KernelModel, path: Path) -> None:

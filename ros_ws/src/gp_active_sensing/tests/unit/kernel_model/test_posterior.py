@@ -52,6 +52,7 @@ def test_a_constant_added_to_all_bounds_changes_nothing() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_large_set_with_bounds_far_apart() -> None:
     rng = np.random.default_rng(0)
     bounds = 3000.0 * rng.standard_normal(144) - 50_000.0

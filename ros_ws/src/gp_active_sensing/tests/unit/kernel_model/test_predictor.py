@@ -59,6 +59,7 @@ def test_an_unwhitened_fit_says_the_same() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_moments_against_brute_sampling(model: KernelModel) -> None:
     """Kernel, θ, u and f are drawn one after the other, as the model says they come about."""
     X = np.array([[20.0, 30.0], [55.0, 60.0], [120.0, 10.0]])
@@ -97,17 +98,6 @@ def test_the_average_is_that_of_the_kernels(model: KernelModel) -> None:
     assert variance == pytest.approx(q @ (variances + means**2) - mean**2)
     some, _ = model.predict(X, kernels=[0, 2])
     assert some == pytest.approx((q[0] * means[0] + q[2] * means[2]) / (q[0] + q[2]))
-
-
-def test_rows_do_not_depend_on_those_beside_them(
-    model: KernelModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = np.random.default_rng(2).uniform(0.0, 100.0, (50, 2))
-    whole = model.predict(X)
-    monkeypatch.setattr("gp_active_sensing.kernel_model.model._BLOCK", 40)  # three rows at a time
-    pieces = model.predict(X)
-    assert whole[0] == pytest.approx(pieces[0], rel=1e-12)
-    assert whole[1] == pytest.approx(pieces[1], rel=1e-10)
 
 
 def test_samples_of_theta_are_balanced_and_of_the_seed(model: KernelModel) -> None:
@@ -155,18 +145,6 @@ def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
     assert alone.predict(np.zeros((1, 2)))[0] == pytest.approx(
         model.predict(np.zeros((1, 2)), kernels=[0])[0]
     )
-
-
-def test_pruning_has_seed_and_samples_of_the_model_unless_told(model: KernelModel) -> None:
-    def of(model: KernelModel, **options: int) -> np.ndarray:
-        return model.prune(2, **options).belief.probabilities
-
-    learned = {"vbks": {"seed": 7, "samples": 300}}
-    told = dataclasses.replace(model, settings=learned)
-    assert np.array_equal(of(told), of(model, seed=7, samples=300))
-    assert np.array_equal(of(told, seed=0, samples=2000), of(model))
-    assert not np.array_equal(of(told), of(model))
-    assert told.prune(2, samples=30).belief.errors[0] > 2.0 * told.prune(2).belief.errors[0]
 
 
 def test_kernels_are_pruned_by_their_probability_and_stay_ordered(model: KernelModel) -> None:

@@ -121,38 +121,6 @@ def test_the_covariance_is_that_of_the_equations(d: int) -> None:
         )
 
 
-def test_the_true_kernels_of_the_paper() -> None:
-    """[Teng2020, App. E]: the paper's own formulas, with the parameters it states."""
-    x, z = np.array([[-1.7]]), np.array([[2.4]])
-    composite = Composite(parse("(PER+RQ)×LIN"), 1)
-    kinds = [(p.kind, p.leaf) for p in composite.parameters]
-    stated = {("noise", -1): 1.0, ("scale", 0): 0.1, ("scale", 1): 0.1}
-    stated |= {("length_scale", 0): 2.0, ("period", 0): 2 * math.pi}
-    stated |= {("length_scale", 1): 3.0, ("alpha", 1): 1.0, ("length_scale", 2): 5.0}
-    theta = np.log([stated[kind] for kind in kinds])
-    r = 4.1
-    per = 0.1**2 * math.exp(-2 * math.sin(math.pi * r / (2 * math.pi)) ** 2 / 2**2)
-    rq = 0.1**2 / (1 + r**2 / (2 * 3**2))
-    lin = -1.7 * 2.4 / 5**2
-    assert composite.covariance(theta, x, z).item() == pytest.approx((per + rq) * lin, rel=1e-12)
-
-
-def test_scales_are_of_additive_terms() -> None:
-    counts = {
-        "SE": 1,
-        "SE×PER": 1,
-        "SE×PER×LIN": 1,
-        "SE+PER": 2,
-        "SE×PER+LIN": 2,
-        "SE+PER+LIN": 3,
-        "(SE+PER)×LIN": 2,
-        "(SE+PER)×(LIN+RQ)": 4,
-        "((SE+PER)×LIN+RQ)×SE": 3,
-    }
-    for name, count in counts.items():
-        assert len(Composite(parse(name), 2).where("scale")) == count, name
-
-
 def test_the_layout_of_theta() -> None:
     composite = Composite(parse("PER×RQ+LIN"), 2)
     assert [(p.kind, p.leaf, p.dimension) for p in composite.parameters] == [
