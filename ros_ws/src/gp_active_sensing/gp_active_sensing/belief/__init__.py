@@ -45,32 +45,14 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "belief": (
-            "Belief",
-            "Posterior",
-        ),
-        "build": (
-            "belief_on",
-            "build_belief",
-        ),
+        "belief": ("Belief", "Posterior"),
+        "build": ("belief_on", "build_belief"),
         "config": ("BeliefConfig",),
-        "prior": (
-            "FeatureCovariance",
-            "HyperParameters",
-            "LocationCovariance",
-            "PriorMean",
-        ),
+        "prior": ("FeatureCovariance", "HyperParameters", "LocationCovariance", "PriorMean"),
         "drift": ("DriftConfig",),
         "empirical": ("GivenCovariance",),
         "graph_covariance": ("GraphCovariance",),
-        "from_kernel_model": (
-            "KernelCovariance",
-            "belief_of",
-        ),
-        "run_copy": (
-            "as_begun",
-            "keep_model",
-            "with_mark",
-        ),
+        "from_kernel_model": ("KernelCovariance", "belief_of"),
+        "run_copy": ("as_begun", "keep_model", "with_mark"),
     },
 )

@@ -13,8 +13,12 @@ from gp_active_sensing.belief.dated_readings import DatedReadings, SlotCovarianc
 from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
 from gp_active_sensing.belief.place_covariance import Steepness
-from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
-from gp_active_sensing.belief.scale import integrate_scale, unit_scale
+from gp_active_sensing.belief.prior import (
+    LocationCovariance,
+    PriorMean,
+    integrate_scale,
+    unit_scale,
+)
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["Conditioning"]

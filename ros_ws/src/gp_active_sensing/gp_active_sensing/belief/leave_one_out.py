@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from gp_active_sensing.belief.conditioning import Conditioning
-from gp_active_sensing.belief.scale import integrate_scale
+from gp_active_sensing.belief.prior import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -236,11 +236,9 @@ class Explained:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Explained:
-        """Return what the record of a stage says; nothing where it is of an earlier version."""
-        share, places = record.get("explained"), record.get("explained_places")
-        if not isinstance(places, int):
-            return cls()
-        return cls(None if share is None else float(share), places)
+        """Return it from the record of a stage; not computed yet where there is no record."""
+        share = record.get("explained")
+        return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 
     def to_record(self) -> dict[str, Any]:
         """Return the keys of the record of a stage."""

@@ -19,27 +19,14 @@ places, whichever they are, leave a covariance C with
 .. math::
     \sum_p w_p C_{pp} \ge \sum_{i \le k} \frac{1}{1/m_i + p_i/w_{min}} + \sum_{i > k} m_i .
 
-*Proof.* With E the k columns of the identity that belong to the places read and P the precisions,
-:math:`C^{-1} = M^{-1} + E P E^T` (a singular M is a limit of regular ones). So
-:math:`W^{1/2} C W^{1/2}` is the inverse of X + Y with :math:`X = (W^{1/2} M W^{1/2})^{-1}` and
-:math:`Y = W^{-1/2} E P E^T W^{-1/2}`, whose eigenvalues are k numbers :math:`p/w`, the i-th largest
-at most :math:`p_i / w_{min}`, and zeros. The eigenvalues of X + Y majorise those of X, ascending,
-added to those of Y, descending [Bhatia1997, Sec. III.4]; the trace of the inverse is a
-symmetric convex function of them, hence no less at X + Y than at these sums; and it falls with Y.
-With :math:`p \to \infty` what is left is :math:`\sum_{i>k} m_i`: k readings take a matrix of rank k
-and not larger than M off M [Fan1949]. That is used where a place has weight zero.
+The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. With :math:`p \to \infty`, used
+where a place has weight zero, what is left is :math:`\sum_{i>k} m_i`.
 
 The sum over the candidates with the weights of today's belief bounds what any robot that had read
-as many places, with readings as good, could promise under that belief; what the candidates' means
-differ by only adds to its promise. Every term is positive, so candidates may be left out.
-
-An unknown mean of huge variance would drown the eigenvalues in rounding. A smaller variance of it
-makes M smaller, and so each of its eigenvalues and the bound; it is made as small as rounding
-needs. (To project the mean's q columns out and count k - q readings is the limit of an infinite
-variance, and above the bound of a finite one: no bound at all where the mean is nearly known.)
-
-On many places the map is taken apart: the bound of a part, of which any k readings take a matrix
-of rank k as well, is one of the error there, and the sum over the parts one of the whole.
+as many places, with readings as good, could promise under that belief. Every term is positive, so
+candidates may be left out. An unknown mean of huge variance would drown the eigenvalues in
+rounding; a smaller variance of it makes the bound smaller, so it is made as small as rounding
+needs. A large map is taken apart: the sum of the parts' bounds is one of the whole.
 """
 
 from __future__ import annotations

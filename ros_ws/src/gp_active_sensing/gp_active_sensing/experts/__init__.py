@@ -36,13 +36,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "base": (
-            "AnswersConfig",
-            "Expert",
-            "ExpertConfig",
-            "Field",
-            "SOURCE",
-        ),
+        "base": ("AnswersConfig", "Expert", "ExpertConfig", "Field", "SOURCE"),
         "simulated": (
             "ModelExpert",
             "RevisitExpert",

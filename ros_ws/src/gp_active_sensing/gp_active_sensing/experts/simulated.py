@@ -79,12 +79,12 @@ class SimulatedExpert(ABC):
         self,
         field: Field,
         n: int,
+        places: npt.ArrayLike | None = None,
         *,
         noise_std: float,
         delay: float = 0.0,
         seed: int = 0,
         faults: float = 0.0,
-        places: npt.ArrayLike | None = None,
     ) -> None:
         if not (math.isfinite(noise_std) and noise_std > 0.0):
             msg = f"noise_std of an expert: expected a number above 0, got {noise_std!r}"
@@ -196,36 +196,11 @@ class ModelExpert(SimulatedExpert):
 
 
 class StationsExpert(SimulatedExpert):
-    """Answers at the places of its stations, and nowhere else.
-
-    Args:
-        places: where they stand; everything else as for `SimulatedExpert`.
-
-    Raises:
-        ValueError: no station, or one that is not on the map.
-    """
-
-    def __init__(
-        self,
-        field: Field,
-        n: int,
-        places: npt.ArrayLike,
-        *,
-        noise_std: float,
-        delay: float = 0.0,
-        seed: int = 0,
-        faults: float = 0.0,
-    ) -> None:
-        super().__init__(
-            field, n, noise_std=noise_std, delay=delay, seed=seed, faults=faults, places=places
-        )
-        if self._places is None or not self._places.size:
-            msg = "stations: expected at least one place, got none"
-            raise ValueError(msg)
-        self._at = frozenset(self._places.tolist())
+    """Answers at the places of its stations, and nowhere else."""
 
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
-        return [Measured(seconds, place) for place in places if place in self._at]
+        stations = () if self._places is None else self._places
+        return [Measured(seconds, place) for place in places if place in stations]
 
 
 def short_tour(first: FloatArray, between: FloatArray) -> tuple[int, ...]:

@@ -34,17 +34,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "posterior": ("KernelPosterior", "kernel_belief"),
-        "model": (
-            "JITTER",
-            "History",
-            "KernelFit",
-            "KernelModel",
-            "Scaling",
-        ),
-        "model_file": (
-            "model_mark",
-            "read_model",
-            "write_model",
-        ),
+        "model": ("JITTER", "History", "KernelFit", "KernelModel", "Scaling"),
+        "model_file": ("model_mark", "read_model", "write_model"),
     },
 )
