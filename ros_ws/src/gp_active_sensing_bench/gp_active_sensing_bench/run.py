@@ -20,7 +20,7 @@ from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import drop_damage
-from gp_active_sensing.util.process import commit, versions
+from gp_active_sensing.util.process import versions
 from gp_active_sensing.util.workers import check_version, connect, on_cores
 from gp_active_sensing_bench.plan import Experiment, TrialSpec
 from gp_active_sensing_bench.records import (
@@ -30,6 +30,7 @@ from gp_active_sensing_bench.records import (
     Loaded,
     is_empty,
 )
+from gp_active_sensing_bench.source_tree import commit
 
 __all__ = [
     "STAGE_KEYS",

@@ -16,7 +16,6 @@ from bench_support.small import hide, lines, small, what_was_done, with_a_bad_tr
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario, run_scenario
-from gp_active_sensing.util.process import commit
 from gp_active_sensing_bench import (
     Outcome,
     Progress,
@@ -28,6 +27,7 @@ from gp_active_sensing_bench import (
 )
 from gp_active_sensing_bench.outputs import outcome_mapping
 from gp_active_sensing_bench.run import STAGE_KEYS, do_trial
+from gp_active_sensing_bench.source_tree import commit
 
 
 def test_a_record_says_everything(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import sys
-from pathlib import Path
 
 from gp_active_sensing._version import __version__
 
-__all__ = ["THREAD_VARIABLES", "commit", "hand_back", "one_blas_thread", "versions"]
+__all__ = ["THREAD_VARIABLES", "hand_back", "one_blas_thread", "versions"]
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -59,43 +57,3 @@ def versions(packages: tuple[str, ...] = ("numpy", "scipy")) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-@functools.cache
-def commit(folder: Path | None = None) -> str:
-    """Return the commit of the source tree that this package runs from; asked once a process.
-
-    Args:
-        folder: of the package; None = this one's.
-
-    Returns:
-        The hash, with "+changes" where anything in the tree differs from it; "" where there is no
-        such tree: an installed package, or no git.
-    """
-    folder = Path(__file__).resolve().parents[1] if folder is None else folder
-    if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
-        return ""  # an installation may lie inside a tree that is not its own
-    head = _git(folder, "rev-parse", "HEAD")
-    changed = _git(folder, "status", "--porcelain")
-    if not head or changed is None:
-        return ""
-    return f"{head}+changes" if changed else head
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints, None when it fails or is not there."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-            env=environment,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

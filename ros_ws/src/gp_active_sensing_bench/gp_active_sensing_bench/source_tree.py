@@ -1,0 +1,50 @@
+"""Find the commit of the source tree that the package runs from."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from pathlib import Path
+
+import gp_active_sensing
+
+__all__ = ["commit"]
+
+
+@functools.cache
+def commit(folder: Path | None = None) -> str:
+    """Return the commit of the source tree that this package runs from; asked once a process.
+
+    Args:
+        folder: of the package; None = that of gp_active_sensing.
+
+    Returns:
+        The hash, with "+changes" where anything in the tree differs from it; "" where there is no
+        such tree: an installed package, or no git.
+    """
+    folder = Path(gp_active_sensing.__file__).resolve().parent if folder is None else folder
+    if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
+        return ""  # an installation may lie inside a tree that is not its own
+    head = _git(folder, "rev-parse", "HEAD")
+    changed = _git(folder, "status", "--porcelain")
+    if not head or changed is None:
+        return ""
+    return f"{head}+changes" if changed else head
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git prints, None when it fails or is not there."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            env=environment,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,75 @@
+"""The commit of a source tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing_bench.source_tree import commit
+
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "test"), ("EMAIL", "test@example.org"))
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment = {**clean, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull}
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(name="tree")
+def fixture_tree(tmp_path: Path) -> Path:
+    """The folder of a package in a source tree."""
+    package = tmp_path / "tree" / "package"
+    package.mkdir(parents=True)
+    try:
+        git(tmp_path / "tree", "init", "--quiet")
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    (package / "__init__.py").touch()
+    git(package, "add", ".")
+    git(package, "commit", "--quiet", "-m", "first")
+    return package
+
+
+def test_commit_of_a_clean_and_of_a_changed_tree(tree: Path) -> None:
+    head = git(tree, "rev-parse", "HEAD")
+    assert commit(tree) == head
+    commit.cache_clear()
+    (tree / "__init__.py").write_text("x = 1\n")
+    assert commit(tree) == f"{head}+changes"
+
+
+def test_an_installation_inside_somebody_else_s_tree_has_none(tree: Path) -> None:
+    installed = tree / "venv" / "package"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").touch()
+    assert commit(installed) == ""
+
+
+def test_no_tree_and_no_git(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    assert commit(outside) == ""
+    monkeypatch.setenv("PATH", str(outside))
+    assert commit(tree) == ""
+
+
+def test_variables_of_a_git_hook_do_not_lead_elsewhere(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert len(commit(tree)) == 40
