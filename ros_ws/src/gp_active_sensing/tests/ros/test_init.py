@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pty
 import re
-import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 import yaml
@@ -218,12 +216,14 @@ class Still:
         return self.heard
 
 
-def drafted(system: Still, **more: str) -> tuple[MissionDraft, dict[str, Any]]:
+def drafted(
+    system: Still, *, asking: bool = False, **more: str
+) -> tuple[MissionDraft, dict[str, Any]]:
     words = dict.fromkeys(("datum", "probes", "map_topic", "frame", "waypoint", "field"), "")
     words |= {"reading_type": "", "pose_type": "", "run_dir": "auto", "map": "60x40"}
     words |= {"reading": "temperature", "pose": "odom", "budget": "20", **more}
     given = {**dict.fromkeys(("spacing", "radius", "speed", "delay")), **words}
-    draft = MissionDraft(given, system, asking=False)  # type: ignore[arg-type]
+    draft = MissionDraft(given, system, asking=asking)  # type: ignore[arg-type]
     draft.answer()
     (found,) = yaml.safe_load(draft.text("it")).values()
     return draft, found["ros__parameters"]
@@ -289,76 +289,28 @@ def test_without_a_running_system_it_says_so(
     assert init(tmp_path, "--map", "60x40", *BOAT, *fix, "--datum", "52.5,13.4").returncode == 0
 
 
-class Terminal:
-    """A person at a terminal."""
+def test_six_questions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = iter(
+        ["60 by 40", "60x40", "/temperature", "temperature", "/odom", "a lot", "20, 500 m", "runs"]
+    )
+    asked = []
 
-    def __init__(self, folder: Path, *words: str) -> None:
-        self.fd, inner = pty.openpty()
-        self.process = subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=folder,
-            stdin=inner,
-            stdout=inner,
-            stderr=inner,
-            start_new_session=True,
-        )
-        os.close(inner)
-        self.seen = ""
-        self._at = 0
+    def prompt(question: str, *, value_proc: Any, **_: Any) -> Any:
+        asked.append(question)
+        while True:
+            with contextlib.suppress(click.UsageError):
+                return value_proc(next(answers))
 
-    def read_until(self, text: str) -> None:
-        """Read until a text has come, after the one before."""
-        end = time.monotonic() + LIMIT
-        while (found := self.seen.find(text, self._at)) < 0:
-            assert time.monotonic() < end, f"no {text!r} in {self.seen}"
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    self.seen += os.read(self.fd, 10_000).decode(errors="replace")
-                except OSError:  # the command has ended, and its terminal with it
-                    pytest.fail(f"it ended without {text!r}: {self.seen}")
-        self._at = found + len(text)
-
-    def say(self, text: str) -> None:
-        os.write(self.fd, f"{text}\n".encode())
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(LIMIT)
-        os.close(self.fd)
-
-
-def test_six_questions(ros: Ros, tmp_path: Path) -> None:
-    Boat(ros)
-    with contextlib.closing(Terminal(tmp_path)) as terminal:
-        converse(terminal)
-    found = written(tmp_path)
-    assert found["budget"] == {"readings": 20, "metres": 500.0}
+    monkeypatch.setattr(click, "prompt", prompt)
+    blank = dict.fromkeys(("map", "reading", "pose", "budget", "run_dir"), "")
+    often = [0.1 * i for i in range(20)]
+    _, found = drafted(Still(odom=often, temperature=often), asking=True, **blank)
+    assert len(asked) == 6, asked
+    assert (found["budget.readings"], found["budget.metres"]) == (20, 500.0)
     assert found["run_dir"] == "runs"
-
-
-def converse(terminal: Terminal) -> None:
-    asked = [
-        ("Map", "60 by 40"),
-        ("no file '60 by 40'", ""),
-        ("Map", "60x40"),
-        ("Topic of the readings", "/ctd/temperature"),
-        ("Field of the value [temperature]", ""),
-        ("Topic of the pose, or tf", "/odom"),
-        ("Budget", "a lot"),
-        ("expected such as 40 (places), 2 km or 30 min, got 'a lot'", ""),
-        ("Budget", "20, 500 m"),
-        ("Folder of the records [auto]", "runs"),
-    ]
-    for question, said in asked:
-        terminal.read_until(question)
-        if question[0].isupper():
-            terminal.say(said)
-    terminal.read_until("Start it:")
-    terminal.read_until("mission.yaml\r\n")
-    assert terminal.process.wait(LIMIT) == 0, terminal.seen
-    for shown in ("425 places, 60 × 40 m", "/ctd/levels (std_msgs/msg/Float64MultiArray)", "/fix"):
-        assert shown in terminal.seen
+    shown = capsys.readouterr().out
+    for text in ("425 places, 60 × 40 m", "/temperature (sensor_msgs/msg/Temperature)"):
+        assert text in shown
 
 
 ROOM = house((-1.0, -1.0, 7.0, 3.0))
