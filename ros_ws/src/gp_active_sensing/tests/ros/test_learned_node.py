@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
 
-from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
+from gp_active_sensing.belief.from_kernel_model import OWN_SHARES, SCALES
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.ros import qos
@@ -53,7 +53,7 @@ def test_a_node_with_a_model_and_again_without_the_file(ros: Ros, tmp_path: Path
     each = len(OWN_SHARES)
     assert labels == [
         f"kernel={kernel}"
-        for kernel in ("SE",) * 3 + ("LIN",) + ("PER+SE",) * 3
+        for kernel in ("SE",) * SCALES + ("LIN",) + ("PER+SE",) * SCALES
         for _ in range(each)
     ]
     assert weights.layout.dim[0].label.split()[1].startswith("length_scale=")
