@@ -29,7 +29,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.external import end, running_of
-from gp_active_sensing.planning.lawnmower import Laid, rows_that_fit
+from gp_active_sensing.planning.lawnmower import Laid, _Layer
 from gp_active_sensing.planning.routes.boustrophedon import Ground
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
@@ -259,10 +259,14 @@ def evenly_spaced(task: Task, field: Field, step: float) -> list[Laid]:
     ground = Ground(field.topology, open_)
     unread = open_ & ~loop.belief.observed
     found: dict[tuple[int, ...], tuple[float, Laid]] = {}
-    for laid in rows_that_fit(ground, at, loop.remaining, unread):
-        if laid.trip is not None and laid.trip.path not in found:
-            away = ground.mean_distance([at, *laid.trip.path])
-            found[laid.trip.path] = (round(away, 6), laid)
+    layer = _Layer(ground, at, loop.remaining, unread)
+    for family in ground.evenly(spacing=None, inset=None, direction=None, sparse=layer.sparse):
+        densest = layer.densest(family)
+        for rows in reversed(family[: 0 if densest is None else densest + 1]):
+            for laid in layer.corners(rows):
+                if layer.fits(laid) and laid.trip is not None and laid.trip.path not in found:
+                    away = ground.mean_distance([at, *laid.trip.path])
+                    found[laid.trip.path] = (round(away, 6), laid)
     ranked = sorted(found.values(), key=lambda one: one[0])
     return [laid for _, laid in ranked[:MOST_ROUTES]]
 
