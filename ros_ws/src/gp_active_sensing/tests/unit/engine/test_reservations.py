@@ -55,6 +55,7 @@ def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
     assert promises.kept_from("b", (2, 8), seen, ()) == 3  # 2, 7 and 8
     assert promises.kept_from("c", (2, 5), seen, ()) == 2  # 2, and 5 again
     assert promises.kept_from("c", (9,), seen, ()) == 1  # of a probe that nothing is known of
+    assert promises.kept_from("a", (2, 8), observed(5), ()) == 3  # 2, 7 and 8: not its own 1
 
 
 def test_a_copy_is_independent_and_a_decision_is_taken_over() -> None:

@@ -249,9 +249,13 @@ def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     drive.kill()
     journal = tmp_path / "run" / JOURNAL
     whole = journal.read_bytes()
-    moved = next(event for event in events_of(tmp_path / "run") if event["event"] == "moved")
+    events = events_of(tmp_path / "run")
+    moved = next(event for event in events if event["event"] == "moved")
+    first = next(event for event in events if event["event"] == "decision")
+    assert drive.decided[1:], "another decision came after it"
     for damage in (
         {"event": "decision", "stage": 3},
+        {k: v for k, v in first.items() if k not in ("n", "crc")},
         {"event": "moved", "stamp_ns": 5, "odometer": 1.0, "pose": None},
         {"event": "reading", "stamp_ns": 5, "location": 999, "value": 1.0},
         {"event": "reading", "stamp_ns": 5, "location": 0, "value": "nan"},
@@ -321,6 +325,30 @@ def test_only_places_that_were_set_aside_count_for_the_sensor_after_a_restart(
     drive.kill()
     drive.start()
     assert drive.built.mission.probe.sensor.silent == silent
+
+
+def test_what_a_probe_waits_for_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
+    def waits(drive: Drive) -> tuple[int, list[int]]:
+        probe = drive.built.mission.probe
+        return probe.sent_ns, list(probe.sensor.silent)
+
+    drive = Drive(tmp_path / "run", dropout=1.0, mission={"reading_timeout": 1.0})
+    drive.start()
+    for missed in (1, 4):  # a visit that is repeated, then a place that is set aside
+        while drive.built.mission.loop.counts["missed"] < missed:
+            drive.step()
+        before = waits(drive)
+        drive.kill()
+        drive.start()
+        assert waits(drive) == before
+    assert len(before[1]) == 1
+    drive.built.mission.pause("a look at the sensor")
+    assert drive.built.mission.resume() == ""
+    before = waits(drive)
+    drive.kill()
+    drive.start()
+    assert waits(drive) == before
+    assert before[1] == [], "silent places count from there on"
 
 
 def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
