@@ -16,6 +16,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit, Reading
+from tests.cases import for_each
 
 
 def make(policy: str = "ie", **options) -> SensingLoop:
@@ -27,7 +28,7 @@ def make(policy: str = "ie", **options) -> SensingLoop:
     return SensingLoop(topology, belief, build_policy({"name": policy}), **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reading", "reason"),
     [
         (Reading(0, 3, math.nan), "not_finite"),
@@ -179,7 +180,7 @@ def test_a_probe_off_the_map_and_a_belief_that_does_not_fit_are_errors() -> None
         SensingLoop(loop.topology, other, loop.policy)
 
 
-@pytest.mark.parametrize(("speed", "places"), [(0.5, 1), (1.0, 2), (4.0, 10)])
+@for_each(("speed", "places"), [(0.5, 1), (1.0, 2), (4.0, 10)])
 def test_seconds_are_counted_at_the_probe_s_own_speed(speed: float, places: int) -> None:
     """5 s on a grid of 2-m moves (the first place costs nothing: the probe stands there)."""
     loop, at, spent = make(budget=Budget(seconds=5.0), speed=speed), 0, 0.0
@@ -214,8 +215,8 @@ def drive(loop: SensingLoop, at: int) -> tuple[list[int], Cost, str]:
             return places, spent, plan.reason
 
 
-@pytest.mark.parametrize("policy", ["random", "bal"])
-@pytest.mark.parametrize(
+@for_each("policy", ["random", "bal"])
+@for_each(
     "budget",
     [Budget(metres=19.0), Budget(seconds=19.0), Budget(6, 30.0, 25.0), Budget(5), Budget(9, 8.0)],
 )

@@ -9,6 +9,7 @@ import pytest
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.types import Budget
+from tests.cases import for_each
 from tests.unit.mission.missions import Drive
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
@@ -44,7 +45,7 @@ class Clocks:
         return 1e-9 * self.watch.look()[1]
 
 
-@pytest.mark.parametrize("step", [0.7, 60.0, float(DAY), 1.7e9])
+@for_each("step", [0.7, 60.0, float(DAY), 1.7e9])
 def test_a_step_is_seen_once_and_by_how_much(step: float) -> None:
     clocks = Clocks()
     clocks.look(0.0)

@@ -78,9 +78,9 @@ def test_it_drives_any_mission(sections: dict[str, Any], tmp_path: Path) -> None
         assert summary.observed == 24
 
 
-@pytest.mark.parametrize("probes", [2, 3])
+@pytest.mark.parametrize("probes", [3])
 @pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize("budget", [{"readings": 11}, {"metres": 90.0}], ids=str)
+@pytest.mark.parametrize("budget", [{"metres": 90.0}], ids=str)
 def test_several_probes_share_the_map(probes: int, together: bool, budget: dict[str, Any]) -> None:
     built = scenario({"budget": budget, "probes": probes})
     runner = SimulationRunner(built, parameters={"mission": {"together": together}})

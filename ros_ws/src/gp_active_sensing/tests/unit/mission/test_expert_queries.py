@@ -19,6 +19,7 @@ from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, M
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
+from tests.cases import for_each
 from tests.unit.experts.asking import registered
 from tests.unit.mission.missions import SECOND, Drive, Killed
 from tests.unit.sim.scenarios import GRID, scenario
@@ -183,7 +184,7 @@ def test_the_last_answer_brings_the_decision() -> None:
     assert waiting.decided == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("more", "reason"),
     [
         ({"value": math.nan}, "not_finite"),

@@ -12,6 +12,7 @@ from gp_active_sensing.mission.inbox import BATCH, RawAnswer, RawReading
 from gp_active_sensing.mission.input_log import InputLog, taken_of
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.run_directory import json_ready
+from tests.cases import for_each
 from tests.unit.mission.worlds import Rig, grid
 
 
@@ -95,7 +96,7 @@ def test_messages_survive_json() -> None:
     assert answer.noise_variance == math.inf
 
 
-@pytest.mark.parametrize(
+@for_each(
     "entry",
     [
         [],

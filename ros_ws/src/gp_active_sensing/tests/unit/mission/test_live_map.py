@@ -21,6 +21,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import kept_map
 from gp_active_sensing.topology.live import mark_of
+from tests.cases import for_each
 from tests.unit.mission.grids import (
     LARGER,
     LARGEST,
@@ -280,7 +281,7 @@ def test_two_probes_share_the_map() -> None:
     assert mission.loop.topology.names[found.place] == "c7r0"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "said"),
     [
         ({"topic": "map", "file": "house.yaml"}, "file: has no meaning with a topic"),

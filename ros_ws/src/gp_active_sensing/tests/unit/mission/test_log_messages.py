@@ -14,6 +14,7 @@ from gp_active_sensing.mission.log_messages import (
 )
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import Budget, Plan
+from tests.cases import for_each
 from tests.unit.mission.test_blocked import under_way
 from tests.unit.mission.test_mission import drive_to
 from tests.unit.mission.worlds import Rig, grid
@@ -99,7 +100,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reason", "level"),
     [(DEACTIVATED, "INFO"), ("the sensor is silent", "WARNING"), (FINISHING, None)],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.mission.requests import DecisionRequest
+from tests.cases import for_each
 from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
 
 
@@ -227,7 +228,7 @@ def test_failed_planning_pauses_and_says_why() -> None:
     assert len(rig.sent) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "text"),
     [("pause", "idle, not running"), ("resume", "idle, not paused")],
 )

@@ -19,12 +19,13 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros.parameter_files import check_parameter_file
+from tests.cases import for_each
 from tests.unit.mission.grids import house
 from tests.unit.topology.road_maps import segment, write
 from tests.unit.util.hostile import HOSTILE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "low", "high"),
     [
         ("60x40", (0, 0), (60, 40)),
@@ -50,7 +51,7 @@ def test_spacing_and_frame_are_those_that_are_given() -> None:
     assert read_map("2000x1000").places.n < 1000
 
 
-@pytest.mark.parametrize("text", ["0x40", "5,5,5,9", "60x-40"])
+@for_each("text", ["0x40", "5,5,5,9", "60x-40"])
 def test_a_rectangle_without_an_area_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"map: a rectangle with an area .*60x40"):
         read_map(text)
@@ -71,7 +72,7 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
         read_map("town", spacing=5.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("40", {"readings": 40}),
@@ -85,7 +86,7 @@ def test_a_budget(text: str, found: dict[str, float]) -> None:
     assert read_budget(text) == found
 
 
-@pytest.mark.parametrize("text", ["", "many", "2 miles", "2.5", "0", "-3 km", "40, 50"])
+@for_each("text", ["", "many", "2 miles", "2.5", "0", "-3 km", "40, 50"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="budget: "):
         read_budget(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.mission.plan_ahead import (
     DeferredLogs,
@@ -14,6 +13,7 @@ from gp_active_sensing.mission.plan_ahead import (
 )
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
+from tests.cases import for_each
 from tests.unit.mission.worlds import foresee
 
 LIMIT = PlanLimit(expansions=200)
@@ -39,7 +39,7 @@ def under_way(policy: str = "bal", **overrides):
     return world, loop, plan
 
 
-@pytest.mark.parametrize("policy", ["bal", "ie"])
+@for_each("policy", ["bal", "ie"])
 def test_the_median_reading_gives_the_plan_of_asking_then(policy: str) -> None:
     _, loop, plan = under_way(policy)
     goal = plan.waypoint
@@ -144,7 +144,7 @@ def test_another_place_read_on_the_way_was_not_foreseen() -> None:
     assert take(loop, seen, value) is None
 
 
-@pytest.mark.parametrize("transform", ["log"])
+@for_each("transform", ["log"])
 def test_with_nothing_known_it_holds_from_the_first_reading(transform: str) -> None:
     """Before the first reading the predictive spread is beyond what a sensor can say."""
     scenario = load_scenario(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.requests import PlanAheadRequest
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid, job_of
 
 SAMPLES = 3
@@ -115,7 +114,7 @@ def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
 # -- computed ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", range(SAMPLES))
+@for_each("cell", range(SAMPLES))
 def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
     rig = under_way(cells=2)
     arrive(rig, 3.0, median(rig, cell), plan=False)
@@ -132,7 +131,7 @@ def asked_for(rig: Rig) -> PlanAheadRequest:
     return job
 
 
-@pytest.mark.parametrize("how", ["pause", "stop", "clock"])
+@for_each("how", ["pause", "stop", "clock"])
 def test_it_is_cancelled_when_the_mission_does_not_go_on(how: str) -> None:
     rig = under_way(cells=None)
     job = asked_for(rig)

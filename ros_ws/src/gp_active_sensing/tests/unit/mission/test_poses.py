@@ -5,6 +5,7 @@ import math
 import pytest
 
 from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
+from tests.cases import for_each
 
 S = 1_000_000_000
 
@@ -96,7 +97,7 @@ def test_old_stamps_that_do_not_follow_on_each_other_are_strays() -> None:
     assert made.newest == pose(1001.0)
 
 
-@pytest.mark.parametrize("newest", [995.0, 1000.0, 1005.0])
+@for_each("newest", [995.0, 1000.0, 1005.0])
 def test_old_poses_do_not_begin_a_track_again_whose_newest_is_of_now(newest: float) -> None:
     made = track(newest, history=10.0)
     assert [made.add(pose(t), 1000 * S) for t in (1.0, 1.1, 1.2, 1.3)] == [None] * 4

@@ -16,6 +16,7 @@ from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import BudgetChanged, JournalGap
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
+from tests.cases import for_each
 from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
 
@@ -110,7 +111,7 @@ def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, 
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("number", [0, 11])
+@for_each("number", [0, 11])
 def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
     tmp_path: Path, number: int
 ) -> None:
@@ -270,7 +271,7 @@ def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
             drive.start()
 
 
-@pytest.mark.parametrize("kind", ["decision", "moved", "miss"])
+@for_each("kind", ["decision", "moved", "miss"])
 def test_an_event_that_is_there_twice_is_refused(tmp_path: Path, kind: str) -> None:
     drive = Drive(tmp_path / "run", dropout=0.4)
     drive.start()
@@ -541,7 +542,7 @@ def test_of_too_many_events_that_cannot_be_written_the_oldest_are_counted(
     drive.kill()
 
 
-@pytest.mark.parametrize("days", [1, -1])
+@for_each("days", [1, -1])
 def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_twice(
     tmp_path: Path, days: int
 ) -> None:
@@ -587,7 +588,7 @@ def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Pa
     drive.kill()
 
 
-@pytest.mark.parametrize("line", ["{}", '{"stage": "x"}'])
+@for_each("line", ["{}", '{"stage": "x"}'])
 def test_a_damaged_record_is_made_again(tmp_path: Path, line: str) -> None:
     drive = Drive(tmp_path / "run")
     drive.start()
@@ -661,7 +662,7 @@ def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path)
     drive.kill()
 
 
-@pytest.mark.parametrize("after_a_gap", [False, True])
+@for_each("after_a_gap", [False, True])
 def test_a_reading_of_the_wrong_shape_is_one_more_missing_event_after_a_gap(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, after_a_gap: bool
 ) -> None:

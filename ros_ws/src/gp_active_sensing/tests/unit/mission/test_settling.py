@@ -8,6 +8,7 @@ import pytest
 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.visits import SettlingTimer
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 
@@ -54,7 +55,7 @@ def test_on_a_road_it_counts_from_its_beginning() -> None:
     assert rig.loop.belief.readings[road] == 25
 
 
-@pytest.mark.parametrize("settle", [0.0, 4.0])
+@for_each("settle", [0.0, 4.0])
 def test_the_wait_for_a_reading_begins_after_it(settle: float) -> None:
     rig = Rig(
         grid(3), taking={"delay": 2.5}, arrival_radius=2.0, settle=settle, reading_timeout=10.0
@@ -66,7 +67,7 @@ def test_the_wait_for_a_reading_begins_after_it(settle: float) -> None:
     assert rig.probe.arrival.timeout == 5.0 + settle + 1.5
 
 
-@pytest.mark.parametrize("window", [None, 0.0])
+@for_each("window", [None, 0.0])
 def test_readings_that_are_late_and_have_to_settle_are_waited_for(window: float | None) -> None:
     """Each place gives one: 3 s to settle and 4 s until the sensor says it, 2 s to wait."""
     rig = Rig(

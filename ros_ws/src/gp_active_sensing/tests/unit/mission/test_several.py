@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.names import numbered
+from tests.cases import for_each
 from tests.unit.mission.teams import Team
 
 
@@ -24,7 +25,7 @@ def begun(**parameters: object) -> Team:
 # -- names ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "names"),
     [
         ("3", ("probe_1", "probe_2", "probe_3")),
@@ -36,7 +37,7 @@ def test_a_number_or_names(text: str, names: tuple[str, ...]) -> None:
     assert numbered(text) == names
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1a", "a b", "/a", "a/", "a,,b", "é"])
+@for_each("text", ["0", "-1", "1a", "a b", "/a", "a/", "a,,b", "é"])
 def test_a_name_that_cannot_be_a_namespace_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"probes: .* cannot be a namespace"):
         numbered(text)
@@ -97,7 +98,7 @@ def test_one_more_may_join_while_the_mission_runs() -> None:
 # -- readings of others --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arrival", ["reading", "radius"])
+@for_each("arrival", ["reading", "radius"])
 def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
     arrival: str,
 ) -> None:
@@ -154,7 +155,7 @@ def test_one_that_left_comes_back_only_when_it_is_asked_to() -> None:
     assert len(set(team.pending)) == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "name", "text"),
     [
         ("join", "a", "a takes part already"),

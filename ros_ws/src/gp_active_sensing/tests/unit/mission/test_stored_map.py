@@ -19,6 +19,7 @@ from gp_active_sensing.topology.kept_maps import keep_map
 from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing_learning.data.request import RowRequest, load_readings
+from tests.cases import for_each
 from tests.journals import change_events
 from tests.unit.mission.grids import LARGER, LIVE, drive_on, house, steps
 from tests.unit.mission.missions import Drive
@@ -68,7 +69,7 @@ def same_places(names: tuple[str, ...], run: Path) -> None:
     assert load_readings(RowRequest(data=str(run))).topology.names == names
 
 
-@pytest.mark.parametrize("kind", ["map_server", "raster", "areas"])
+@for_each("kind", ["map_server", "raster", "areas"])
 def test_places_of_a_file_stay_when_a_version_works_them_out_otherwise(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.types import Reading
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND
 
 
@@ -66,7 +67,7 @@ def test_a_late_reading_stands_alone_and_ends_nothing() -> None:
     assert len(window) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("now", "here", "ends"), [(1.9, 1, False), (1.9, None, False), (2.0, 1, True), (1.1, 2, True)]
 )
 def test_time_and_the_place_of_the_probe_end_a_window(
@@ -77,7 +78,7 @@ def test_time_and_the_place_of_the_probe_end_a_window(
     assert bool(window.pass_time(round(now * SECOND), here)) is ends
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("variances", "expected"),
     [
         ((0.1, 0.3), 0.2),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.mission.ingestion.visits import ClosestPoint, PendingReading
 from gp_active_sensing.types import Reading
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
@@ -39,7 +39,7 @@ def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
     assert [one.received for one in waiting] == [2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("place", "distance", "t"), [(1, 5.0, 0.2), (None, 0.0, 0.2), (0, 4.5, 0.2), (0, 4.0, 1.1)]
 )
 def test_they_count_when_it_leaves_turns_away_or_stands(
@@ -89,8 +89,8 @@ def test_after_poses_have_begun_again_what_waits_goes_by_the_new_ones() -> None:
     assert len(drive(nearing, 2.0, 4.0, place=1)) == 2
 
 
-@pytest.mark.parametrize("delay", [0.0, 1.5])
-@pytest.mark.parametrize(
+@for_each("delay", [0.0, 1.5])
+@for_each(
     ("apart", "offset", "speed", "spacing"),
     [
         (0.05, 0.0, 4.0, 10.0),
@@ -154,7 +154,7 @@ def test_poses_that_begin_again_hold_readings_to_the_point() -> None:
     assert rig.loop.belief.observed[1]
 
 
-@pytest.mark.parametrize("window", [None, 0.0])
+@for_each("window", [None, 0.0])
 def test_a_probe_that_stands_beside_the_point_and_says_no_pose_is_at_the_place(
     window: float | None,
 ) -> None:

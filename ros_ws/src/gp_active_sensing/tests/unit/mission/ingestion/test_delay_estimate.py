@@ -34,6 +34,7 @@ from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.replay.delay import watches_of
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import FloatArray
+from tests.cases import for_each
 from tests.unit.mission.late import PERIOD, field, mission, turning
 from tests.unit.mission.worlds import SECOND
 
@@ -70,8 +71,8 @@ def watched(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [turning, stepping])
-@pytest.mark.parametrize("late", [0.6, 1.5, 3.1])
+@for_each("way", [turning, stepping])
+@for_each("late", [0.6, 1.5, 3.1])
 def test_a_delay_is_found_where_the_probe_turns_or_stops(way: Way, late: float) -> None:
     estimate = watched(way, late, 210.0).estimate
     assert estimate is not None
@@ -89,7 +90,7 @@ def test_without_a_delay_nothing_is_said(seed: int) -> None:
         assert watched(turning, 0.0, 210.0, seed, noise).estimate is None
 
 
-@pytest.mark.parametrize("ahead", [40, 86_400])
+@for_each("ahead", [40, 86_400])
 def test_one_reading_of_a_wrong_clock_does_not_keep_the_others_waiting(ahead: int) -> None:
     watch = DelayMonitor(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
     for second in range(400):
@@ -215,7 +216,7 @@ def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> D
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("error", "hz", "most"), [(0.0, 5, 0), (2.0, 1, 0), (3.0, 5, 1)])
+@for_each(("error", "hz", "most"), [(0.0, 5, 0), (2.0, 1, 0), (3.0, 5, 1)])
 def test_a_gps_whose_errors_last_is_no_delay(error: float, hz: int, most: int) -> None:
     """Of six fields and drives; where blocks need not agree it is said of 0, 4 and 5 of them."""
     said = [with_gps(seed, error, 0.0, hz, 330.0).said for seed in range(6)]
@@ -257,7 +258,7 @@ def test_with_the_delay_set_each_reading_is_where_it_was_taken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("late", "delay"), [(1.5, 0.0), (1.5, 1.5), (0.0, 0.0)])
+@for_each(("late", "delay"), [(1.5, 0.0), (1.5, 1.5), (0.0, 0.0)])
 def test_the_journal_tells_the_delay_too(late: float, delay: float) -> None:
     rig = mission(late, delay)
     events = json.loads(json.dumps(rig.events))
@@ -294,7 +295,7 @@ def test_the_delay_of_blocks_that_agree_is_theirs() -> None:
         assert evidence > 5.0
 
 
-@pytest.mark.parametrize("width", [0.5, 0.1, 0.02])
+@for_each("width", [0.5, 0.1, 0.02])
 def test_one_block_is_not_enough_however_sure_it_is(width: float) -> None:
     _, _, evidence = told(1.5, width=width)
     assert evidence < EVIDENCE

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.mission.poses import Pose
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
 
@@ -88,7 +89,7 @@ def test_a_full_inbox_drops_the_oldest_and_counts() -> None:
     assert rig.mission.inbox.received == {"poses": 1, "readings": 6}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "variance", "reason"),
     [
         (math.nan, None, "not_finite"),
@@ -114,7 +115,7 @@ def test_bad_numbers_are_counted_with_or_without_a_pose(
     assert rig.accepted == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("x", "frame", "reason"),
     [
         (0.0, "odom", "wrong_frame"),

@@ -16,6 +16,7 @@ from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.types import Reading
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
@@ -90,7 +91,7 @@ def test_what_one_candidate_allows_is_off_where_hardly_anyone_believes_in_it() -
     assert alone > 5
 
 
-@pytest.mark.parametrize(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
+@for_each(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
 def test_what_is_next_to_impossible_is_off(value: float, gated: bool) -> None:
     assert (OutlierGate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
 
@@ -139,8 +140,8 @@ def test_a_new_place_makes_it_look_at_the_belief_again() -> None:
     assert near is None
 
 
-@pytest.mark.parametrize("value", [1e99, -1e99, 1e-300, 0.0])
-@pytest.mark.parametrize("variance", [None, 1e-99, 1e99])
+@for_each("value", [1e99, -1e99, 1e-300, 0.0])
+@for_each("variance", [None, 1e-99, 1e99])
 def test_absurd_numbers_are_judged_without_an_error(value: float, variance: float | None) -> None:
     off = OutlierGate(known(), 6.0, 3).off(of(1.0, value, variance=variance))
     assert off is None or off > 6.0
@@ -160,7 +161,7 @@ def test_three_that_agree_for_a_second_were_the_field() -> None:
     assert len(gate) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("between", "variance", "agree"),
     [(0.84, None, True), (0.86, None, False), (16.9, 4.0, True), (17.1, 4.0, False)],
 )
@@ -244,7 +245,7 @@ def test_an_outlier_is_set_aside_said_counted_and_in_the_journal(
     assert (rig.accepted, rig.observed[-1]) == (4, "c3r0")
 
 
-@pytest.mark.parametrize(("window", "told"), [(0.0, 3), (10.0, 1)])
+@for_each(("window", "told"), [(0.0, 3), (10.0, 1)])
 def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, told: int) -> None:
     rig = mission()
     rig.ingestion.pipeline.window.length_ns = round(window * SECOND)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.unit.mission.worlds import Rig, grid
 
 DAY = 86_400.0
@@ -33,7 +34,7 @@ def driven(stranger: float | None, **taking: Any) -> Rig:
     return rig
 
 
-@pytest.mark.parametrize("ahead", [12.0, 61.0, DAY, 1e9])
+@for_each("ahead", [12.0, 61.0, DAY, 1e9])
 def test_a_stranger_from_the_future_changes_no_waypoint(ahead: float) -> None:
     alone, beside = driven(None), driven(ahead)
     assert alone.mission.state == beside.mission.state == "ended"
@@ -81,7 +82,7 @@ def test_two_sources_that_take_turns_are_counted_as_jumps(
     assert rig.ingestion.poses == 10, "nobody can say which one is right"
 
 
-@pytest.mark.parametrize(("way", "seconds"), [(9.0, 0.001), (140.0, 1.0), (3000.0, 30.0)])
+@for_each(("way", "seconds"), [(9.0, 0.001), (140.0, 1.0), (3000.0, 30.0)])
 def test_a_short_way_or_a_fast_vehicle_is_no_jump(way: float, seconds: float) -> None:
     rig = Rig(grid(400))
     rig.pose(1.0, 0.0)

@@ -15,6 +15,7 @@ from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.topology import Topology, make_grid
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig
 
 STEP, LAYER = 10.0, 2.0
@@ -44,7 +45,7 @@ def deviation(rig: Rig, name: str) -> float:
     return math.sqrt(float(rig.loop.belief.predict()[1][at]))
 
 
-@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+@for_each("window", [None, 0.0, 5.0])
 def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
     window: float | None,
 ) -> None:
@@ -75,7 +76,7 @@ def test_of_a_stay_those_near_the_point_count_upwards_too() -> None:
     assert stay["value"] == pytest.approx(20.0 - 8.0 * LAYER, abs=0.1)
 
 
-@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+@for_each("window", [None, 0.0, 5.0])
 def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     rig, other = (Rig(column(), taking={"window": window}) for _ in range(2))
     for i in range(15):
@@ -116,7 +117,7 @@ def test_of_a_covariance_that_is_none_upwards_the_rest_counts() -> None:
     assert "position_variance" not in up
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mount", "heading", "name"),
     [
         ((0.0, 0.0), 0.0, "c2r0z1"),
@@ -163,7 +164,7 @@ def test_between_two_poses_it_is_between() -> None:
     assert found.z_variance == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "what",
     [
         Pose(5, "map", 1.0, 2.0, 0.5, 0.0, 0.0, -3.0, 0.25),

@@ -11,6 +11,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose, mounted
 from gp_active_sensing.mission.stream_config import ReadingConfig
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
 
@@ -19,7 +20,7 @@ def positions(rig: Rig) -> list[tuple[float, float]]:
     return [(round(x, 9), round(y, 9)) for x, y in found]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("heading", "expected"),
     [
         (0.0, (22.0, 1.0)),
@@ -79,7 +80,7 @@ def test_the_course_over_ground_is_the_heading_of_a_receiver_that_moves() -> Non
     assert "position_variance" not in lines[1]
 
 
-@pytest.mark.parametrize("std", [0.05, 0.5, 3.0])
+@for_each("std", [0.05, 0.5, 3.0])
 def test_an_uncertain_heading_makes_the_place_uncertain(std: float) -> None:
     rng = np.random.default_rng(1)
     pose = Pose(0, "map", 0.0, 0.0, 0.3, turn_variance=std**2)

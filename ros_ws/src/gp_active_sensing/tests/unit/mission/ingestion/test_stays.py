@@ -20,6 +20,7 @@ from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import FloatArray, Reading
+from tests.cases import for_each
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place, placed
 
@@ -60,7 +61,7 @@ def test_each_further_one_takes_the_place_of_what_was_told() -> None:
     assert (third.reading.value, third.reading.stamp_ns) == (6.0, round(1.2 * SECOND))
 
 
-@pytest.mark.parametrize(("gap", "together"), [(0.1, True), (4.9, True), (5.0, False)])
+@for_each(("gap", "together"), [(0.1, True), (4.9, True), (5.0, False)])
 def test_a_stay_ends_when_its_place_is_left_for_long(gap: float, together: bool) -> None:
     ours = stays()
     take(ours, read(1.0, 4.0))
@@ -138,7 +139,7 @@ def test_an_error_that_all_readings_share_does_not_average_out() -> None:
     assert noise_of(1000, 0.0, 1.0 / 12.0) == pytest.approx(1.0 / 12.0, rel=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 1000])
+@for_each("count", [1, 2, 3, 10, 1000])
 def test_the_variance_is_never_below_that_of_the_average(count: int) -> None:
     rng = np.random.default_rng(count)
     for _ in range(100):
@@ -357,8 +358,8 @@ def stand(rig: Rig, count: int, start: int = 0) -> None:
         rig.step(t)
 
 
-@pytest.mark.parametrize("seconds", [10, 90])
-@pytest.mark.parametrize("kind", CHANGING)
+@for_each("seconds", [10, 90])
+@for_each("kind", CHANGING)
 def test_where_the_field_changes_a_long_stay_is_no_surer_of_the_point(
     kind: str, seconds: int
 ) -> None:
@@ -373,7 +374,7 @@ def test_where_the_field_changes_a_long_stay_is_no_surer_of_the_point(
     assert 0.65 * stds[0] < stds[1] < 1.1 * stds[0]
 
 
-@pytest.mark.parametrize("kind", CHANGING)
+@for_each("kind", CHANGING)
 def test_a_long_stay_in_a_changing_field_goes_on_after_a_restart(kind: str) -> None:
     one, other = (changing({"drift": CHANGING[kind]}) for _ in range(2))
     stand(one, 33)
@@ -389,7 +390,7 @@ def test_a_long_stay_in_a_changing_field_goes_on_after_a_restart(kind: str) -> N
     ]
 
 
-@pytest.mark.parametrize(("part", "off"), [(1.0, 0.0), (0.5, 35.4)])
+@for_each(("part", "off"), [(1.0, 0.0), (0.5, 35.4)])
 def test_a_bent_road_that_is_driven_whole_is_known_on_average(part: float, off: float) -> None:
     """Its middle is a corner, 35 m off the average of what was read all along it."""
     bend = Segment("a1", "A", "B", ((0.0, 0.0), (100.0, 0.0), (100.0, 100.0)), 200.0,
@@ -417,13 +418,13 @@ def spread_of(values: FloatArray) -> float:
     return spread.variance
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_it_is_the_variance_of_white_noise(seed: int) -> None:
     values = 20.0 + 0.3 * np.random.default_rng(seed).standard_normal(2001)
     assert spread_of(values) == pytest.approx(0.09, rel=0.15)
 
 
-@pytest.mark.parametrize("at", [5, 100, 995])
+@for_each("at", [5, 100, 995])
 def test_no_data_as_a_number_is_of_no_consequence(at: int) -> None:
     values = 20.0 + 0.3 * np.random.default_rng(1).standard_normal(1001)
     values[at] = -999.0

@@ -13,6 +13,7 @@ from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.report.steps import JournalTeller
+from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
@@ -26,8 +27,8 @@ def deviation(rig: Rig, at: int) -> float:
     return math.sqrt(float(rig.loop.belief.predict()[1][at]))
 
 
-@pytest.mark.parametrize("window", [None, 0.0, 5.0])
-@pytest.mark.parametrize("own", [None, 0.01])
+@for_each("window", [None, 0.0, 5.0])
+@for_each("own", [None, 0.01])
 def test_the_variance_is_the_expected_square_of_the_increment(
     window: float | None, own: float | None
 ) -> None:
@@ -62,7 +63,7 @@ def test_many_readings_of_one_stay_remove_none_of_it() -> None:
     assert found[-1] > 0.8 * lowest
 
 
-@pytest.mark.parametrize("window", [None, 0.0, 5.0])
+@for_each("window", [None, 0.0, 5.0])
 def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     rig, other = (Rig(grid(5), taking={"window": window}) for _ in range(2))
     belief = rig.loop.belief.copy()
@@ -98,8 +99,8 @@ def test_the_gate_is_as_much_wider() -> None:
     assert told(900.0).ingestion.rejected["gated"] == 0
 
 
-@pytest.mark.parametrize("value", [-5.5e303, 1e200, math.inf])
-@pytest.mark.parametrize("window", [None, 0.0])
+@for_each("value", [-5.5e303, 1e200, math.inf])
+@for_each("window", [None, 0.0])
 def test_a_value_out_of_range_at_an_uncertain_pose_is_counted(
     value: float, window: float | None
 ) -> None:
