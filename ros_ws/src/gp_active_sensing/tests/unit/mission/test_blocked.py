@@ -144,20 +144,6 @@ def test_a_localisation_that_falls_silent_blocks_nothing() -> None:
     assert rig.loop.blocked == set()
 
 
-def test_paused_nothing_is_blocked_and_the_time_begins_anew() -> None:
-    rig = Rig(grid(3), drive_timeout=10.0)
-    under_way(rig)
-    stand(rig, 2.0, 8.0, 0.0)
-    rig.mission.pause()
-    stand(rig, 9.0, 100.0, 0.0)
-    assert rig.loop.blocked == set()
-    rig.mission.resume()
-    stand(rig, 101.0, 110.0, 0.0)
-    assert rig.loop.blocked == set()
-    stand(rig, 111.0, 112.0, 0.0)
-    assert len(rig.loop.blocked) == 1
-
-
 # -- the controller says so ------------------------------------------------------------------------
 
 
@@ -247,45 +233,3 @@ def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
 
 
 # -- with an end place -----------------------------------------------------------------------------
-
-
-def test_a_probe_on_its_way_home_comes_back_for_a_place_that_is_free_again() -> None:
-    rig = Rig(
-        grid(3),
-        budget=Budget(metres=500.0),
-        back_to_start=True,
-        drive_timeout=10.0,
-        block_seconds=60.0,
-    )
-    under_way(rig)
-    assert rig.sent == [1]
-    drive_to(rig, 2.0, 1)
-    assert rig.sent == [1, 2]
-    stand(rig, 3.0, 14.0, 10.0)
-    assert rig.loop.blocked == {2}
-    assert rig.sent[-1] == 0
-    assert "on the way to the end place" in rig.mission.reason
-    drive_to(rig, 20.0, 0, read=False)
-    assert rig.mission.state == "running"
-    stand(rig, 21.0, 75.0, 0.0)
-    assert rig.sent[-1] == 2, "it is free again"
-    drive_to(rig, 80.0, 2)
-    assert rig.sent[-1] == 0
-    drive_to(rig, 90.0, 0, read=False)
-    assert rig.mission.state == "ended"
-    assert rig.observed == ["c0r0", "c1r0", "c2r0"]
-
-
-def test_an_end_place_that_comes_no_nearer_is_said_and_waited_for(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rig = Rig(grid(2), budget=2, back_to_start=True, drive_timeout=10.0)
-    under_way(rig)
-    drive_to(rig, 2.0, rig.sent[-1])
-    assert rig.sent[-1] == 0
-    with caplog.at_level("WARNING"):
-        stand(rig, 3.0, 14.0, 10.0)
-    assert "comes no nearer to the end place c0r0 for 10 s" in caplog.text
-    assert rig.mission.state == "running"
-    drive_to(rig, 20.0, 0, read=False)
-    assert rig.mission.state == "ended"

@@ -43,29 +43,6 @@ def test_what_is_older_than_the_node_is_waited_for_by_the_node_s_clock() -> None
     assert rig.accepted == 2
 
 
-def test_it_is_used_in_pieces_between_which_a_command_may_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    woken: list[float] = []
-    rig = Rig(grid(), taking=CATCHING_UP, inbox=5000)
-    monkeypatch.setattr(rig.mission.inbox, "wake", lambda: woken.append(rig.seconds))
-    sent = 5 * BATCH
-    for i in range(sent):
-        rig.pose(1.0 + 0.001 * i, 0.0)
-    while len(rig.mission.inbox):
-        rig.step(10.0)
-    assert (rig.ingestion.catch_up.waiting, rig.ingestion.poses) == (sent, 0)
-    rig.seconds = CATCH_UP_SECONDS
-    used = []
-    for _ in range(5):
-        assert rig.ingestion.catch_up.going_on
-        rig.step(10.0)
-        used.append(rig.ingestion.poses)
-    assert used == [BATCH * (i + 1) for i in range(5)]
-    assert not rig.ingestion.catch_up.going_on
-    assert len(woken) == 4, "the next piece does not wait for a message"
-
-
 def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
     """Its reading lies behind many poses from the place that it was sent to."""
     rig = Rig(grid(), arrival_radius=2.0, reading_timeout=0.5, inbox=5000)

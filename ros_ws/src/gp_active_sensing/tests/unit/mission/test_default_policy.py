@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.replay.options import ReplayOptions, settled
-from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
-from gp_active_sensing.sim.runner import SimulationRunner
+from gp_active_sensing.sim import Scenario, run_scenario
 from gp_active_sensing.sim.scenario import scenario_from_mapping
+from tests.cases import for_each
 
 GRID = {"kind": "grid", "columns": 6, "rows": 4, "spacing": 10.0, "speed": 5.0}
 FORGETS = {"drift": {"kind": "injection", "doubling": 30.0, "forget_after": 27.0}}
@@ -61,7 +59,7 @@ def test_there_is_one_default() -> None:
     assert settled(given, None, {}, follow=True)[0].policy["name"] == name
 
 
-@pytest.mark.parametrize("sections", MISSIONS.values(), ids=list(MISSIONS))
+@for_each("sections", list(MISSIONS.values()))
 def test_it_drives_any_mission(sections: dict[str, Any], tmp_path: Path) -> None:
     summary = run_scenario(scenario(sections), tmp_path / "run")
     budget = sections["budget"]
@@ -76,39 +74,3 @@ def test_it_drives_any_mission(sections: dict[str, Any], tmp_path: Path) -> None
         assert summary.seconds <= budget["seconds"] + 1e-6
     if not budget:
         assert summary.observed == 24
-
-
-@pytest.mark.parametrize("probes", [3])
-@pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize("budget", [{"metres": 90.0}], ids=str)
-def test_several_probes_share_the_map(probes: int, together: bool, budget: dict[str, Any]) -> None:
-    built = scenario({"budget": budget, "probes": probes})
-    runner = SimulationRunner(built, parameters={"mission": {"together": together}})
-    assert runner.run(3000.0)
-    observed = int(runner.mission.loop.belief.observed.sum())
-    assert 2 * probes <= observed <= budget.get("readings", 24)
-    for probe in runner.mission.probes.values():
-        assert probe.left.metres is None or probe.left.metres >= -1e-6
-
-
-def test_a_probe_that_is_driven_for_ever_is_always_sent_on() -> None:
-    sections = {"budget": {}, "belief": FORGETS}
-    runner = SimulationRunner(scenario(sections))
-    assert not runner.run(400.0)
-    goals = [place for _, place in runner.sent]
-    assert len(goals) > 100
-    assert len(set(goals)) >= 20, "of 24 places"
-
-
-def test_where_the_probe_drives_where_it_likes_it_is_told_a_place() -> None:
-    """As in a replay: no budget, and the next decision is asked for from somewhere else."""
-    built = scenario({"budget": {}})
-    world = build_world(built)
-    loop = build_loop(built, world.topology)
-    for visit, place in enumerate((0, 1, 7, 13, 23, 2)):
-        plan = loop.ask(place)
-        assert plan.waypoint is not None
-        assert not loop.belief.observed[plan.waypoint]
-        reading = world.sensor.read(place, 0, visit)
-        assert reading is not None
-        loop.tell([reading])

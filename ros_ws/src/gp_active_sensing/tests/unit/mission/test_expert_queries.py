@@ -115,17 +115,6 @@ def test_other_policies_and_no_expert(tmp_path: Path) -> None:
         assert not of(events, "query")
 
 
-def test_several_probes_share_the_answers(tmp_path: Path) -> None:
-    what = scenario(GRID, policy=ASKING, expert={**MODEL, "delay": 1.0})
-    one = SimulationRunner(what, ("a", "b"), parameters={"run_dir": str(tmp_path / "run")})
-    assert one.run(3600.0)
-    one.close()
-    events = RunDirectory.open(tmp_path / "run").events()
-    kinds = [e["event"] for e in of(events, "query", "decision")]
-    assert kinds == ["query", "decision"] * (len(kinds) // 2)
-    assert {e["probe"] for e in of(events, "decision")} == {"a", "b"}
-
-
 # -- one question ---------------------------------------------------------------
 
 
@@ -361,22 +350,6 @@ def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path)
         drive.start()
         drive.run()
         same(plain, drive)
-
-
-def test_a_pause_before_the_kill_is_a_question_given_up(tmp_path: Path) -> None:
-    drive = AskedDrive(tmp_path / "run")
-    drive.start()
-    while not drive.questions:
-        drive.step()
-    drive.built.mission.pause("lunch")
-    drive.kill()
-    drive.start()
-    consulting = drive.built.mission.consulting
-    assert consulting is not None
-    assert not consulting.books.open
-    drive.built.mission.resume()
-    drive.run()
-    assert of_drive(drive, "query")[1]["given_up"] is True
 
 
 def of_drive(drive: AskedDrive, kind: str) -> list[dict[str, Any]]:

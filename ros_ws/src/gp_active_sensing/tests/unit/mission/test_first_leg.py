@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.poses import Pose
-from tests.unit.mission.missions import SECOND, Drive
 from tests.unit.mission.worlds import Rig, grid
 
 FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
@@ -64,25 +61,3 @@ def test_only_the_first_leg_counts() -> None:
     rig.step(2.0)
     assert len(rig.sent) > 1
     assert rig.mission.state == "running"
-
-
-def test_a_node_that_is_started_again_is_still_paused(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.sent.append(Pose(SECOND, "map", -900.0, 0.0, 0.0))
-    drive.start()
-    drive.step()
-    reason = drive.built.mission.reason
-    assert reason.startswith("the first leg would be 9")
-    drive.kill()
-    drive.start()
-    drive.step()
-    assert (drive.built.mission.state, drive.built.mission.reason) == ("paused", reason)
-    assert drive.built.mission.resume() == ""
-    drive.step()
-    assert (drive.built.mission.state, drive.decided) == ("paused", []), "looked at again"
-    drive.kill()
-    drive.config["mission"]["first_leg"] = 2000.0
-    drive.start()
-    assert drive.built.mission.resume() == ""
-    drive.run()
-    assert drive.built.mission.loop.belief.observed.sum() == 12

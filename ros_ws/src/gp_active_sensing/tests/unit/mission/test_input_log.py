@@ -44,24 +44,6 @@ def test_a_step_is_a_frame_with_its_messages_and_events() -> None:
     assert [frame["n"] for frame in frames] == list(range(1, len(frames) + 1))
 
 
-def test_steps_without_anything_are_the_first_and_the_last_of_them() -> None:
-    rig = Rig(grid())
-    frames = traced(rig)
-    for t in (1.0, 1.1, 1.2, 1.3):
-        rig.seconds = t
-        rig.step(t)
-    (status,) = frames  # once, and nothing after it
-    assert [event["event"] for event in status["events"]] == ["status"]
-    rig.pose(1.4, 0.0)
-    rig.seconds = 1.4
-    rig.step(1.4)
-    frame = frames[1]
-    assert frame["quiet"] == [[1_100_000_000, 1.1], [1_300_000_000, 1.3]]
-    rig.pose(1.5, 0.0)
-    rig.step(1.5)
-    assert "quiet" not in frames[-1]
-
-
 def test_a_step_that_uses_what_was_kept_is_done_again_in_a_replay() -> None:
     rig = Rig(grid(), taking={"catch_up": True}, inbox=1000)
     for i in range(3 * BATCH):

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.util.files import read_lines
-from tests.unit.mission.missions import Drive
 from tests.waiting import wait_until
 
 
@@ -88,34 +85,3 @@ def test_a_disk_that_cannot_be_asked_is_said_once_and_the_thread_lives(
     journal.append({"event": "reading"})
     wait_until(lambda: not asked[-1], "a look that works")
     journal.close()
-
-
-def test_what_was_on_disk_at_a_power_cut_restarts_cleanly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The journal is cut where the disk was asked last, for every such moment of a mission."""
-    sizes: list[int] = []
-    real = RunDirectory.sync
-
-    def sync(run: RunDirectory) -> None:
-        real(run)
-        sizes.append((run.path / JOURNAL).stat().st_size)
-
-    monkeypatch.setattr(RunDirectory, "sync", sync)
-    monkeypatch.setattr("gp_active_sensing.mission.journal.SYNC_SECONDS", 0.001)
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    journal: Any = drive.built.recorder._journal
-    for _ in range(8):
-        drive.step()
-        journal.sync()
-    drive.kill()
-    whole = (tmp_path / "run" / JOURNAL).read_bytes()
-    for size in sorted({size for size in sizes if size}):
-        (tmp_path / "run" / JOURNAL).write_bytes(whole[:size])
-        kept = [json.loads(line) for line in whole[:size].splitlines()]
-        drive.start()
-        mission = drive.built.mission
-        assert mission.loop.counts["accepted"] == sum(e["event"] == "reading" for e in kept)
-        assert mission.decisions.stage == sum(e["event"] == "decision" for e in kept)
-        drive.kill()

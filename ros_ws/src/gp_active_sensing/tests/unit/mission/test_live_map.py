@@ -15,9 +15,6 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
 from gp_active_sensing.mission.mission import GROWS
-from gp_active_sensing.report import write_report
-from gp_active_sensing.report.reconstruction import replay
-from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import kept_map
 from gp_active_sensing.topology.live import mark_of
@@ -246,25 +243,6 @@ def test_a_run_directory_without_its_maps_is_not_gone_on_with(tmp_path: Path) ->
     image.write_bytes(bytes(data))
     with pytest.raises(RunError, match=r"is not the map that the journal means"):
         drive.start()
-
-
-def test_a_report_shows_all_the_places_there_were(tmp_path: Path) -> None:
-    drive = drive_on(tmp_path / "run")
-    drive.start()
-    run_through(drive)
-    belief = drive.built.mission.loop.belief
-    drive.built.recorder.conclude(drive.built.mission, write_report)
-    drive.built.recorder.close()
-    data = load_run(tmp_path / "run")
-    assert data.first is not None
-    assert data.first.n == 16
-    assert data.topology.names == drive.built.mission.loop.topology.names
-    again = replay(data)
-    assert again.unused == 0
-    np.testing.assert_allclose(again.belief.predict()[0], belief.predict()[0], rtol=1e-9)
-    np.testing.assert_allclose(again.belief.weights, belief.weights, rtol=1e-9)
-    assert again.mean.shape[1] == data.topology.n
-    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
 
 
 def test_two_probes_share_the_map() -> None:

@@ -290,20 +290,6 @@ def test_what_is_known_is_shown_without_a_decision_too() -> None:
     assert job_of(rig.mission.step(2 * 10**9)) is None, "once is enough until there is news"
 
 
-def test_stopping_hands_out_the_stage_that_was_not_recorded() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
-    x, y = rig.topology.positions[rig.sent[-1]]
-    rig.pose(2.0, float(x), float(y))
-    rig.reading(2.0, 5.0)
-    rig.step(2.0, plan=False)
-    (stage,) = rig.mission.stop("shut down")
-    assert (stage.number, stage.value) == (1, 5.0)
-    assert rig.events[-1] == {"event": "end", "reason": "shut down", "stamp_ns": 2 * 10**9}
-
-
 def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
     rig = Rig(grid(5), pose_wait=10.0)
     rig.pose(1.0, 0.0)
@@ -322,16 +308,3 @@ def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
     assert (rig.mission.state, rig.mission.reason) == ("ended", "asked to finish")
     rig.mission.stop("again")
     assert rig.mission.reason == "asked to finish"
-
-
-def test_a_probe_that_nobody_listens_to_keeps_no_messages() -> None:
-    rig = Rig(grid(5))
-    rig.pose(1.0, 0.0)
-    rig.reading(1.5)
-    rig.reading(9.0)
-    rig.step(1.0)
-    assert rig.ingestion.waiting == 2
-    rig.probe.forget_messages()
-    assert rig.ingestion.waiting == len(rig.ingestion.track) == 0
-    assert rig.accepted + rig.ingestion.rejected["no_pose"] == 2, "used or counted"
-    assert rig.ingestion.poses == 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.requests import PlanAheadRequest
 from tests.cases import for_each
-from tests.unit.mission.worlds import SECOND, Rig, grid, job_of
+from tests.unit.mission.worlds import Rig, grid
 
 SAMPLES = 3
 
@@ -79,23 +78,6 @@ def test_what_is_taken_is_what_asking_would_have_given() -> None:
     assert loops[0].remaining == loops[1].remaining
 
 
-def test_the_stage_that_ended_is_handed_out_with_what_was_known_then() -> None:
-    rig = under_way()
-    arrive(rig, 3.0, median(rig), plan=False)
-    (report,) = rig.reports
-    assert not report.decide
-    stage = report.finished
-    assert stage is not None
-    assert (stage.number, stage.foreseen) == (2, False)
-    rig.reading(3.5, 9.0)
-    rig.step(3.5)
-    assert report.loop.counts["accepted"] == 2, "its belief is that of the moment"
-    rig.foresee()
-    arrive(rig, 4.0, median(rig))
-    assert rig.reports[-1].finished is not None
-    assert (rig.reports[-1].finished.number, rig.reports[-1].finished.foreseen) == (3, True)
-
-
 def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
     rig = under_way(budget=4)
     t = 2.0
@@ -162,26 +144,3 @@ def test_a_place_read_on_the_way_makes_it_begin_anew() -> None:
     assert job.cancelled()
     assert asked_for(rig) is not job
     assert bool(asked_for(rig).loop.belief.observed[other])
-
-
-def test_a_waypoint_that_gives_no_reading_is_planned_from_anew() -> None:
-    rig = under_way(reading_timeout=1.0, retries=0)
-    target = rig.mission.plan.waypoints[0]
-    x, y = rig.topology.positions[target]
-    for t in (3.0, 4.5):
-        rig.pose(t, float(x), float(y))
-        rig.step(t)
-    assert rig.loop.set_aside == {target}
-    assert decisions(rig)[-1]["foreseen"] is False
-    assert rig.sent[-1] != target
-
-
-def test_it_works_on_a_copy() -> None:
-    rig = under_way(cells=None)
-    job = asked_for(rig)
-    assert isinstance(job.loop, SensingLoop)
-    assert job.loop is not rig.loop
-    before = rig.loop.belief.weights
-    rig.foresee()
-    assert (rig.loop.belief.weights == before).all()
-    assert job_of(rig.mission.step(3 * SECOND)) is None, "once is enough"

@@ -394,24 +394,6 @@ def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -
     assert drive.built.mission.loop.set_aside == aside
 
 
-def test_a_directory_of_a_living_node_is_not_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    one, other = Drive(Path("auto")), Drive(Path("auto"))
-    one.start()
-    one.step()
-    other.start()
-    runs = [drive.built.recorder.run for drive in (one, other)]
-    assert runs[0] is not None
-    assert runs[1] is not None
-    assert runs[0].path != runs[1].path
-    with pytest.raises(RunError, match=r"run_dir: .* is in use by process"):
-        Drive(runs[0].path).start()
-    one.kill()
-    other.kill()
-
-
 def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -504,44 +486,6 @@ def test_what_a_disk_has_no_room_for_until_the_end_is_said(
     assert kept.events()[before:] == left
 
 
-def test_what_a_disk_had_no_room_for_is_written_with_the_summary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    recorder, mission = drive.built.recorder, drive.built.mission
-    with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
-        drive.run()
-        assert recorder.save(mission, "finished")
-        assert recorder.missing
-    assert recorder.save(mission, "finished")
-    assert recorder.missing == ""
-    assert events_of(tmp_path / "run")[-1]["event"] == "end"
-    drive.kill()
-
-
-def test_of_too_many_events_that_cannot_be_written_the_oldest_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.recording.MOST_UNWRITTEN", 2)
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
-        for _ in range(2):
-            drive.built.mission.pause()
-            drive.built.mission.resume()
-    drive.built.mission.pause()
-    events = events_of(tmp_path / "run")
-    assert [event["event"] for event in events[-4:]] == ["gap", "state", "state", "state"]
-    assert [event.get("failures") for event in events if event["event"] == "gap"] == [2]
-    drive.kill()
-    drive.start()
-    assert any("could not be written" in record.message for record in caplog.records)
-    drive.kill()
-
-
 @for_each("days", [1, -1])
 def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_twice(
     tmp_path: Path, days: int
@@ -586,47 +530,6 @@ def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Pa
     kept = [json.loads(line)["stage"] for line in records.read_text().splitlines()]
     assert kept == [1, 2, 3]
     drive.kill()
-
-
-@for_each("line", ["{}", '{"stage": "x"}'])
-def test_a_damaged_record_is_made_again(tmp_path: Path, line: str) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    while drive.built.mission.decisions.stage < 4:
-        drive.step()
-    drive.kill()
-    records = tmp_path / "run" / RECORDS
-    records.write_text(f"{line}\n")
-    drive.start()
-    drive.kill()
-    kept = [record["stage"] for record in RunDirectory.open(tmp_path / "run").records()]
-    assert kept == [1, 2, 3]
-
-
-def test_whatever_is_wrong_with_a_mission_a_new_one_can_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any) -> None:
-        raise KeyError("stage")
-
-    monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    missions = tmp_path / "gp_active_sensing"
-    drive = Drive(Path("auto"))
-    drive.start()
-    drive.step()
-    drive.kill()
-    (old,) = missions.iterdir()
-    named = Drive(old)
-    with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.mission.restore.MissionRestorer.run", broken)
-        for _ in range(2):
-            with pytest.raises(RunError, match=r"cannot be gone on with: KeyError\('stage'\)"):
-                named.start()
-        drive.start()
-        assert len(list(missions.iterdir())) == 2
-        drive.kill()
-    named.start()  # nobody has it
-    named.kill()
 
 
 def test_what_cannot_be_built_leaves_no_directory(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 import pytest
 
@@ -130,20 +128,6 @@ def test_half_a_segment_is_still_to_be_driven_when_the_next_is_chosen() -> None:
         else:
             rig.step(1.0)
         assert rig.sent == sent
-
-
-def test_what_takes_longer_than_planned_is_said_and_it_goes_home(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rig = Rig(grid(5), budget=Budget(seconds=30.0, end=0))
-    rig.mission.start()
-    rig.pose(1.0, 20.0)
-    rig.step(1.0)
-    with caplog.at_level(logging.WARNING):
-        go(rig, 61.0, rig.sent[-1])  # stood in a jam
-    assert "more than is left of the budget: something took longer than planned" in caplog.text
-    assert rig.sent[-1] == 0
-    assert rig.mission.probe.stages.home is not None
 
 
 # -- the simulated probe ---------------------------------------------------------------------------

@@ -140,38 +140,6 @@ def test_resume_gives_it_all_places_again() -> None:
     assert rig.mission.state == "paused"
 
 
-def test_of_several_the_one_is_sent_nowhere_until_it_speaks(tmp_path: Path) -> None:
-    team = Team(
-        ("a", "b"),
-        tmp_path / "run",
-        mission={"reading_timeout": 1.0, "retries": 0, "silent_places": 2, "lost_after": 1e6},
-        budget={"readings": 15},
-    )
-    team.here("a", "b")
-    team.step()
-    while not team.probe("a").gone:
-        team.put("a", team.target("a"), read=False)
-        team.obey("b")
-        team.step(1.5)
-    why = team.probe("a").gone
-    assert why.startswith("no reading yet, at 2 places in a row (")
-    assert why.endswith("check the sensor; its next reading brings it back")
-    assert team.mission.state == "running"
-    before = len(team.sent["a"])
-    for _ in range(3):
-        team.put("a", 0, read=False)
-        team.obey("b")
-    assert len(team.sent["a"]) == before, "a pose is no reading"
-    team.parts.recorder.close()
-    team.begin()
-    assert team.probe("a").gone == why
-    team.put("a", 0)
-    team.step()
-    assert not team.probe("a").gone
-    assert len(team.sent["a"]) == before + 1
-    assert not team.probe("a").sensor.silent
-
-
 def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
     whole = {
         **CONFIG,

@@ -143,18 +143,6 @@ def test_the_waypoint_of_one_that_leaves_is_free_for_the_others() -> None:
     assert team.target(other) == 1
 
 
-def test_one_that_left_comes_back_only_when_it_is_asked_to() -> None:
-    team = begun()
-    changes.leave(team.mission, "b")
-    team.here("a", "b", "c")
-    team.step()
-    assert team.probe("b").plan is None
-    assert changes.join(team.mission, "b") == ""
-    team.step()
-    assert team.probe("b").plan is not None
-    assert len(set(team.pending)) == 3
-
-
 @for_each(
     ("command", "name", "text"),
     [
@@ -259,26 +247,6 @@ def test_a_reading_kept_for_one_that_dies_goes_to_another() -> None:
     assert len(team.observed) == 3
 
 
-def test_one_on_its_way_home_is_called_back_when_a_reading_becomes_free() -> None:
-    team = begun(
-        budget={"readings": 3, "metres": 500.0}, probe={"end": 12}, mission={"lost_after": 5.0}
-    )
-    team.obey("a")
-    team.obey("b")
-    home = team.probe("a").stages.home
-    assert home is not None
-    for _ in range(8):
-        for name, place in (("a", 0), ("b", 12)):
-            team.put(name, place, read=False)
-        team.step()
-    assert team.probe("c").gone
-    (name,) = (name for name in "ab" if team.probe(name).plan is not None)
-    assert not team.probe(name).home
-    team.obey(name)
-    assert len(team.observed) == 3
-    assert team.target(name) == 12, "and home at last"
-
-
 def test_metres_are_each_probes_own() -> None:
     team = begun(budget={"metres": 25.0, "readings": 9})
     for _ in range(3):
@@ -292,23 +260,6 @@ def test_metres_are_each_probes_own() -> None:
     assert team.mission.state == "running"
     team.obey("b")
     assert team.probe("b").left.metres == pytest.approx(15.0)
-
-
-def test_each_ends_where_it_began() -> None:
-    team = begun(budget={"readings": 3, "metres": 500.0}, probe={"end": "start"})
-    starts = {"a": 0, "b": 5, "c": 10}
-    assert {name: team.probe(name).purse.end for name in "abc"} == starts
-    for name in "abc":
-        team.obey(name)
-    away = [name for name in "abc" if team.probe(name).target is not None]
-    assert len(away) > 1, "one may have been sent to where it began"
-    for name in away:
-        assert team.target(name) == starts[name]
-        assert team.mission.state == "running"
-        team.put(name, starts[name], read=False)
-        team.step()
-    assert team.over
-    assert len(team.observed) == 3
 
 
 # -- a node that was started again -----------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.stages import StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
@@ -100,24 +99,3 @@ def test_what_is_promised_is_known_after_every_stage_and_at_the_end(tmp_path: Pa
     assert told.promised_error == pytest.approx(recorder.promised_so_far)
     assert told.least_places == 6
     runner.close()
-
-
-def test_a_mission_ends_with_every_record_after_a_disk_was_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        msg = "no space"
-        raise RunError(msg)
-
-    runner = played(tmp_path)
-    recorder = runner.parts.recorder
-    with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_record", full)
-        assert runner.run(1e4)
-        assert recorder.stages.unwritten > 3
-        assert f"{recorder.stages.unwritten} records could not be written" in recorder.problem
-    assert recorder.conclude(runner.mission) == ""
-    runner.close()
-    numbers = [line["stage"] for line in RunDirectory.open(tmp_path / "run").records()]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) == len(recorder.stages.figures)

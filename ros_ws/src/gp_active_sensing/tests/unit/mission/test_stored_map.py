@@ -12,7 +12,6 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.kept_maps import keep_map
@@ -20,7 +19,6 @@ from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing_learning.data.request import RowRequest, load_readings
 from tests.cases import for_each
-from tests.journals import change_events
 from tests.unit.mission.grids import LARGER, LIVE, drive_on, house, steps
 from tests.unit.mission.missions import Drive
 
@@ -108,29 +106,6 @@ def simulated(section: dict[str, Any]) -> Scenario:
             "budget": {"readings": 6},
         }
     )
-
-
-def test_a_simulation_goes_on_with_its_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scenario = simulated(on_files(tmp_path)["areas"])
-    whole = run_scenario(scenario, tmp_path / "run")
-    run = tmp_path / "run"
-    names = load_run(run).topology.names
-
-    def cut(events: list[dict[str, Any]]) -> None:
-        del events[len(events) // 2 :]
-
-    change_events(run / "journal.jsonl", cut)
-    another_rule(monkeypatch)
-    again = run_scenario(scenario, run, resume=True)
-    assert again.rmspe == whole.rmspe
-    assert load_run(run).topology.names == names
-    (tmp_path / "shore.geojson").write_text(
-        (tmp_path / "shore.geojson").read_text("utf-8").replace("290.5", "280.5"), "utf-8"
-    )
-    with pytest.raises(RunError, match="does not give the places that the run began with"):
-        run_scenario(scenario, run, resume=True)
 
 
 def test_a_file_that_has_changed_is_refused(

@@ -78,17 +78,6 @@ def test_where_no_pose_comes_any_more_it_stands() -> None:
     assert len(nearing.hold(0, held(4.0))) == 31
 
 
-def test_after_poses_have_begun_again_what_waits_goes_by_the_new_ones() -> None:
-    nearing = ClosestPoint(10.0)
-    drive(nearing, 1e6, 3.0)
-    assert nearing.hold(0, held(1e6)) == []
-    nearing.restart()
-    assert drive(nearing, 1.0, 4.0) == []
-    assert nearing.hold(0, held(0.9)) == []
-    assert drive(nearing, 1.5, 3.0) == []
-    assert len(drive(nearing, 2.0, 4.0, place=1)) == 2
-
-
 @for_each("delay", [0.0, 1.5])
 @for_each(
     ("apart", "offset", "speed", "spacing"),
@@ -137,21 +126,6 @@ def test_the_stage_does_not_end_at_the_border_of_a_cell() -> None:
         if x < 8.9:
             assert not rig.loop.belief.observed[1]
     np.testing.assert_array_equal(rig.loop.belief.observed, [False, True, False, False])
-
-
-def test_poses_that_begin_again_hold_readings_to_the_point() -> None:
-    """One stamp from the future is given up; what follows is not older than it for ever."""
-    rig = Rig(grid(4), taking={"window": None})
-    rig.pose(1.0, 0.0)
-    rig.pose(1e6, 0.0)
-    for i in range(60):
-        t, x = 2.0 + 0.1 * i, 5.1 + 0.1 * i  # in cell 1, whose point is at 10 m
-        rig.pose(t, x)
-        rig.reading(t)
-        rig.step(t)
-        assert not rig.loop.belief.observed[1] or x >= 8.9
-    assert rig.ingestion.rejected["pose_too_old"] == 2
-    assert rig.loop.belief.observed[1]
 
 
 @for_each("window", [None, 0.0])

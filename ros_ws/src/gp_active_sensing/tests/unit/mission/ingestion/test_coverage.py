@@ -5,7 +5,6 @@ import pytest
 from gp_active_sensing.mission.ingestion import visits as visits_module
 from gp_active_sensing.mission.ingestion.visits import SegmentCoverage
 from gp_active_sensing.types import Reading
-from tests.unit.mission.worlds import Rig, chain
 
 S = 1_000_000_000
 
@@ -92,23 +91,6 @@ def test_a_reading_between_two_poses_waits_for_its_segment() -> None:
     drive(v, 0, (0.0, 0.5))
     assert v.hold(1, reading(0.5), 0.5) == []
     assert len(drive(v, 1, (1.0, 0.6))) == 1
-
-
-def test_a_probe_that_stands_on_a_segment_for_hours_fills_no_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(visits_module, "MOST_HELD", 100)
-    rig = Rig(chain())
-    rig.pose(0.1, 20.0)
-    for i in range(150):
-        rig.reading(0.1, float(i))
-    rig.step(0.1)
-    assert rig.ingestion.visits.waiting == 100
-    assert rig.ingestion.rejected == {"partial_visit": 50}
-    rig.pose(8.0, 80.0)
-    rig.pose(4.0, 50.0)
-    rig.step(8.0)
-    assert rig.accepted + sum(rig.ingestion.rejected.values()) + rig.ingestion.visits.waiting == 150
 
 
 def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,27 +103,6 @@ def test_one_reading_of_a_wrong_clock_does_not_keep_the_others_waiting(ahead: in
     assert watch.evidence.samples > 300
 
 
-def test_noise_alone_tells_nothing() -> None:
-    rng = np.random.default_rng(5)
-    watch = DelayMonitor(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
-    for i in range(1600):
-        watch.moved(round(PERIOD * i * SECOND))
-        watch.read(round(PERIOD * i * SECOND), float(rng.standard_normal()))
-        watch.work()
-    assert watch.evidence.samples > FULL
-    assert watch.estimate is None
-
-
-def test_the_likelihood_knows_neither_unit_nor_zero_nor_order() -> None:
-    rng = np.random.default_rng(2)
-    positions, values = rng.uniform(0.0, 5.0, (6, 2)), rng.normal(3.0, 2.0, 6)
-    plain = log_likelihood(positions, values, 5.0)
-    other = log_likelihood(positions, 10.0 * (values + 7.0), 5.0)
-    assert other == pytest.approx(plain - 5 * math.log(10.0))
-    assert log_likelihood(positions[::-1], values[::-1], 5.0) == pytest.approx(plain)
-    assert log_likelihood(positions[[3, 1, 2, 0, 5, 4]], values, 5.0) != pytest.approx(plain)
-
-
 def test_the_likelihood_is_that_of_the_integral(monkeypatch: pytest.MonkeyPatch) -> None:
     """For one candidate, against mean and scale integrated out by sums over a grid of both."""
     monkeypatch.setattr(lag, "_LENGTHS", (0.5,))
@@ -148,16 +127,6 @@ def test_the_likelihood_is_that_of_the_integral(monkeypatch: pytest.MonkeyPatch)
 
 def block(rng: np.random.Generator, size: int) -> Block:
     return Block(rng.uniform(0.0, 9.0, (len(CANDIDATES), size, 2)), rng.normal(size=size))
-
-
-def test_a_block_says_what_its_likelihood_says() -> None:
-    one = block(np.random.default_rng(4), FULL)
-    evidence = DelayEvidence()
-    evidence.begin(one)
-    while evidence.busy:
-        evidence.work()
-    exact = [log_likelihood(p, one.values, one.reach) for p in one.positions]
-    np.testing.assert_allclose(evidence._said[0], said_by(np.array(exact)))
 
 
 # -- poses that are wrong for a while --------------------------------------------------------------

@@ -193,20 +193,6 @@ def test_heading_is_taken_from_the_movement_when_the_pose_has_none() -> None:
     assert rig.observed == ["b3"]
 
 
-def test_latency_counts_from_the_message_that_made_the_reading_usable() -> None:
-    rig = Rig(chain())
-    rig.pose(0.0, 0.0)
-    rig.pose(1.0, 30.0)
-    rig.reading(1.0)
-    rig.step(1.0)
-    rig.seconds = 8.0
-    rig.pose(3.0, 60.0)
-    rig.seconds = 8.5
-    rig.step(3.0)
-    assert rig.ingestion.latency.count == 1
-    assert rig.ingestion.latency.summary()["max_ms"] == pytest.approx(500.0)
-
-
 def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -63,50 +63,6 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only() -> None:
     assert team.mission.rejected == {"no_pose": 20}
 
 
-def test_windows_and_gates_are_each_probes_own_and_survive_a_restart(tmp_path: Path) -> None:
-    settings = {"gate": 6.0, "gate_places": 2, "window": 5.0}
-    team = Team(("a", "b"), tmp_path / "run", reading=settings, pose={"wait": 0.0})
-    for t, place in ((1.0, 0), (2.0, 1), (3.0, 2)):
-        pose(team, "a", t, 10.0 * place)
-        pose(team, "b", t, 10.0 * place, 20.0)
-        for i in range(3):
-            reading(team, "a", t + 0.1 * i, 5.0 + i)
-            reading(team, "b", t + 0.1 * i, 5.0)
-        step(team, t + 0.5)
-    pose(team, "b", 4.0, 50.0, 20.0)
-    reading(team, "b", 4.0, 9999.0)
-    step(team, 4.5)
-    assert observed(team) == {0, 1, 12, 13, 14}, "the window of a at its third place is open"
-    assert team.mission.rejected == {"gated": 1}
-    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
-    told = [(e["probe"], e["value"], e["count"]) for e in events if e["event"] == "reading"]
-    assert sorted(told) == sorted([("a", 6.0, 3), ("b", 5.0, 3)] * 2 + [("b", 5.0, 3)])
-    weights = team.loop.belief.weights
-
-    team.parts.recorder.close()
-    team.begin()
-    assert observed(team) == {0, 1, 12, 13, 14}
-    np.testing.assert_allclose(team.loop.belief.weights, weights)
-    assert team.mission.rejected == {"gated": 1}
-    # All of it is sent again; what is new is the open window of a.
-    for t in (1.0, 2.0, 3.0):
-        pose(team, "a", t, 10.0 * (t - 1.0))
-        for i in range(3):
-            reading(team, "a", t + 0.1 * i, 5.0 + i)
-            reading(team, "b", t + 0.1 * i, 5.0)
-    reading(team, "b", 4.0, 9999.0)
-    pose(team, "a", 20.0, 0.0)
-    step(team, 20.0)
-    assert team.probe("a").ingestion.rejected == {"already_used": 6}
-    assert team.probe("b").ingestion.rejected == {"already_used": 10, "gated": 1}
-    assert observed(team) == {0, 1, 2, 12, 13, 14}
-    assert team.probe("a").ingestion.pipeline.used == 9
-    assert team.mission.accept_gated() == 1
-    assert 17 in observed(team)
-    team.parts.recorder.close()
-
-
 def test_the_unit_is_in_log_records_and_report(tmp_path: Path) -> None:
     team = Team(("a",), tmp_path / "run", reading={"unit": "mg/l"})
     assert team.parts.recorder.unit == "mg/l"

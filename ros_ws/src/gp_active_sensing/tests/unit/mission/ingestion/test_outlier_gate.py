@@ -301,20 +301,3 @@ def test_the_journal_brings_back_what_was_kept() -> None:
             again.ingestion.restore(parse_event(event))
     assert again.ingestion.rejected == rig.ingestion.rejected == {"gated": 1}
     assert [r.value for r in again.ingestion.pipeline.gate.take_all()] == [-50.0]
-
-
-def test_witnesses_from_before_a_restart_count() -> None:
-    rig = mission()
-    for t in (5.0, 6.0):
-        rig.pose(t, 30.0)
-        rig.reading(t, 40.0)
-        rig.step(t)
-    again = mission()
-    for event in rig.events:
-        if event["event"] == "gated":
-            again.ingestion.restore(parse_event(event))
-    again.pose(7.0, 30.0)
-    again.reading(7.0, 40.0)
-    again.step(7.0)
-    assert again.ingestion.rejected == {}
-    assert again.accepted == 6

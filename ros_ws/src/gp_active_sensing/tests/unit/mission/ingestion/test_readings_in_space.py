@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.inbox import Envelope, RawReading
-from gp_active_sensing.mission.input_log import _noted, taken_of
+from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import ReadingUsed
@@ -65,17 +63,6 @@ def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
         assert line["stay"]["off"] == pytest.approx([3.0, math.sqrt(0.5)], rel=1e-5)
 
 
-def test_of_a_stay_those_near_the_point_count_upwards_too() -> None:
-    """A slow dive through a layer: of 8 degC a metre what is left is that of the point."""
-    rig = Rig(column(), taking={"window": None})
-    for i, z in enumerate(np.arange(-1.2, -2.81, -0.1).tolist()):
-        read_at(rig, 1.0 + 0.1 * i, 20.0, z, value=20.0 + 8.0 * z)
-    stay = lines(rig)[-1]["stay"]
-    assert rig.observed == ["c2r0z1"]
-    assert stay["count"] == 17
-    assert stay["value"] == pytest.approx(20.0 - 8.0 * LAYER, abs=0.1)
-
-
 @for_each("window", [None, 0.0, 5.0])
 def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     rig, other = (Rig(column(), taking={"window": window}) for _ in range(2))
@@ -91,30 +78,6 @@ def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
     assert mine[0].tolist() == theirs[0].tolist()
     assert mine[1].tolist() == theirs[1].tolist()
-
-
-def test_what_is_no_variance_of_a_height_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    rig = Rig(column())
-    with caplog.at_level(logging.WARNING):
-        read_at(rig, 1.0, 20.0, 0.0, z_variance=-1.0)
-        read_at(rig, 2.0, 20.0, 0.0, z_variance=50.0**2)
-        read_at(rig, 3.0, 20.0, 0.0, variance=500.0**2)
-    assert rig.ingestion.checks.bad_covariances == 1
-    [high] = [text for text in caplog.messages if "more than the map is" in text]
-    assert "uncertain by 50 m upwards, more than the map is high" in high, "said once"
-    assert "height_variance" not in lines(rig)[0]
-
-
-def test_of_a_covariance_that_is_none_upwards_the_rest_counts() -> None:
-    """A receiver that does not know its altitude may still say how unsure it is across."""
-    rig = Rig(column())
-    read_at(rig, 1.0, 20.0, -LAYER, variance=9.0, z_variance=-1.0)
-    read_at(rig, 2.0, 20.0, -LAYER, variance=-1.0, z_variance=0.5)
-    assert rig.ingestion.checks.bad_covariances == 2
-    across, up = lines(rig)
-    assert (across["position_variance"], up["height_variance"]) == (9.0, 0.5)
-    assert "height_variance" not in across
-    assert "position_variance" not in up
 
 
 @for_each(
@@ -162,16 +125,3 @@ def test_between_two_poses_it_is_between() -> None:
         track.add(Pose(t * SECOND, "map", 0.0, 0.0, 0.0, z=0.0, z_variance=variance))
     found: Any = track.at(SECOND)
     assert found.z_variance == pytest.approx(1.5)
-
-
-@for_each(
-    "what",
-    [
-        Pose(5, "map", 1.0, 2.0, 0.5, 0.0, 0.0, -3.0, 0.25),
-        Pose(5, "map", 1.0, 2.0, 0.5, 0.0, 0.0, -3.0),
-        RawReading(5, 7.0, None, mount=(1.0, 2.0, -0.5)),
-        RawReading(5, 7.0, None, mount=(1.0, 2.0)),
-    ],
-)
-def test_a_trace_keeps_it(what: Pose | RawReading) -> None:
-    assert taken_of(_noted(Envelope(what, 1.0), 1.0))[1] == what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,13 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.ingestion.stays import NoiseLevel, Stays, Told, noise_of
-from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import FloatArray, Reading
 from tests.cases import for_each
-from tests.unit.mission.teams import Team
-from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place, placed
+from tests.unit.mission.worlds import SECOND, Rig, grid, placed
 
 
 def read(
@@ -230,29 +226,6 @@ def test_a_probe_that_passes_is_one_reading_a_place_for_the_belief() -> None:
     assert (np.sqrt(plain.loop.belief.predict()[1]) < np.sqrt(variance)).all()
 
 
-def test_after_a_restart_the_belief_is_the_same() -> None:
-    rig = Rig(grid(4), taking={"window": None})
-    drive(rig)
-    again = Rig(grid(4), taking={"window": None})
-    for event in rig.events:
-        if event["event"] == "reading":
-            used_again(again, event)
-    for one, other in zip(rig.loop.belief.predict(), again.loop.belief.predict(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
-
-
-def test_a_road_is_one_reading_too() -> None:
-    rig = Rig(chain(), taking={"window": None})
-    for i in range(200):
-        t, x = 1.0 + 0.1 * i, 1.0 * i
-        rig.pose(t, x)
-        rig.reading(t, 0.01 * x)
-        rig.step(t)
-    road = place(rig.topology, "a1")
-    assert rig.loop.belief.readings[road] == 1
-    assert rig.loop.belief.averages(np.array([road]))[0, 0] == pytest.approx(0.5, abs=0.03)
-
-
 def test_a_reading_beside_the_point_says_less_of_it() -> None:
     """Even alone; one at the point counts as it came, on a road any."""
     ours = stays(0.01, near=1.25)
@@ -299,37 +272,6 @@ def test_an_absurd_value_is_a_stay_by_itself() -> None:
         used_again(again, event)
     np.testing.assert_array_equal(again.loop.belief.readings, rig.loop.belief.readings)
     assert rig.loop.belief.readings[0] == 3
-
-
-def test_two_probes_at_one_place_are_two_readings_of_it(tmp_path: Path) -> None:
-    """Each continues its own stay, in either order; after a restart, too."""
-    one, other = (
-        Team(("a", "b"), tmp_path / name, reading={"window": None}, budget={"readings": 9})
-        for name in ("one", "other")
-    )
-    rng = np.random.default_rng(8)
-    values = 5.0 + 0.1 * rng.standard_normal((60, 2))
-    for team in (one, other):
-        team.here("a", "b")
-        team.step()
-        for i, pair in enumerate(values.tolist()):
-            if team is other and i == 30:
-                assert team.parts.recorder.run is not None
-                team.parts.recorder.close()
-                team.begin()
-            x, y = team.loop.topology.positions[7].tolist()
-            for name, value in zip(("a", "b"), pair, strict=True):
-                if name == "b" and i < 6:
-                    continue  # a has been there for a while, and b goes first from then on
-                team.mission.inbox.put(Pose(team.now_ns, "map", x, y, 0.0), team.t, name)
-                team.mission.inbox.put(RawReading(team.now_ns, value, None), team.t, name)
-            team.step(0.1, plan=False)
-            assert team.loop.belief.readings[7] == (1 if i < 6 else 2)
-    a, b = values[:, 0].mean(), values[6:, 1].mean()
-    held = one.loop.belief.averages(np.array([7]))[0, 0]
-    assert min(a, b) - 1e-6 <= held <= max(a, b) + 1e-6
-    for mine, theirs in zip(one.loop.belief.predict(), other.loop.belief.predict(), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
 
 
 CHANGING = {
