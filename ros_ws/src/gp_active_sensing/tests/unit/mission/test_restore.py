@@ -14,7 +14,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import BudgetChanged, JournalGap
+from gp_active_sensing.records.events import BudgetChanged, JournalGap, StateChanged
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
 from tests.journals import change_events
@@ -293,9 +293,10 @@ def test_a_question_is_open_after_a_restart_unless_it_may_have_been_answered(
     tmp_path: Path,
 ) -> None:
     for name, after in (
-        ("nothing", None),
-        ("budget", BudgetChanged(readings=12, metres=None, seconds=None)),
-        ("gap", JournalGap(failures=1, readings=0)),
+        ("nothing", ()),
+        ("budget", [BudgetChanged(readings=12, metres=None, seconds=None)]),
+        ("gap", [JournalGap(failures=1, readings=0)]),
+        ("pause", [StateChanged(stamp_ns=0, state=to, reason="") for to in ("paused", "running")]),
     ):
         drive = Drive(tmp_path / name)
         drive.die_at = 3
@@ -303,12 +304,12 @@ def test_a_question_is_open_after_a_restart_unless_it_may_have_been_answered(
         with pytest.raises(Killed):
             drive.run()
         drive.kill()
-        if after is not None:
-            line = to_line(after)
-            change_events(tmp_path / name / JOURNAL, lambda events, new=line: events.append(new))
+        now = {"stamp_ns": drive.now_ns} if name == "pause" else {}
+        lines = [to_line(event) | now for event in after]
+        change_events(tmp_path / name / JOURNAL, lambda events, new=lines: events.extend(new))
         drive.start()
         open_now = drive.built.mission.decisions.open
-        assert (open_now is not None) == (after is None), name
+        assert (open_now is not None) == (not after), name
         drive.run()
         assert drive.built.mission.loop.belief.observed.sum() == 12, name
         drive.kill()

@@ -96,3 +96,11 @@ def test_the_noise_is_that_of_one_reading(
         window.add(held(1.0, 1.0, variance=variance))
     [average] = window.close()
     assert average.reading.noise_variance == (None if expected is None else pytest.approx(expected))
+
+
+def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
+    window = AveragingWindow(1.0)
+    for t in (1.5, 1.0, 1.9):
+        window.add(held(t, t))
+    [average] = window.close()
+    assert (average.first_ns, average.reading.stamp_ns) == (SECOND, round(1.9 * SECOND))

@@ -15,7 +15,8 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.types import Reading
+from gp_active_sensing.records.events import ReadingUsed
+from gp_active_sensing.types import Budget, Reading
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
@@ -283,6 +284,36 @@ def test_an_operator_takes_back_what_was_set_aside() -> None:
     assert rig.events[-1]["taken_back"] == "asked"
     assert rig.mission.accept_gated() == 0
     assert rig.mission.rejected == {}
+
+
+def test_a_reading_that_passes_in_between_makes_those_before_it_stand_alone() -> None:
+    rig = mission()
+    for t, value in ((5.0, 40.0), (5.6, 40.0), (6.2, 20.2), (6.8, 40.0)):
+        rig.pose(t, 30.0)
+        rig.reading(t, value)
+        rig.step(t)
+    assert rig.ingestion.rejected == {"gated": 3}
+
+
+def test_what_is_taken_back_costs_the_budget_as_it_is_then() -> None:
+    rig = mission()
+    rig.pose(5.0, 30.0)
+    rig.reading(5.0, 40.0)
+    rig.step(5.0)
+    rig.loop.decisions, rig.loop.remaining = 1, Budget(readings=0)
+    rig.mission.accept_gated()
+    assert rig.ingestion.rejected == {"budget_spent": 1}
+    assert not [event for event in rig.events if event.get("taken_back")], "nor in the journal"
+
+
+def test_the_journal_takes_back_as_many_as_there_were() -> None:
+    gate = OutlierGate(known(), 6.0, 3)
+    readings = [of(1.0 + i, 30.0 * 10.0**i) for i in range(3)]
+    for reading in readings:
+        gate.keep(reading)
+    of_two = ReadingUsed(reading=readings[2], first_ns=SECOND, count=2, taken_back="agreed")
+    gate.restore(of_two)
+    assert gate.take_all() == [readings[2]]
 
 
 def test_the_journal_brings_back_what_was_kept() -> None:

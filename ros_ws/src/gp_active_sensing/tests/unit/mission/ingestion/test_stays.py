@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.stays import NoiseLevel, Stays, Told, noise_of
+from gp_active_sensing.mission.ingestion.stays import NoiseLevel, StayAverage, Stays, Told, noise_of
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
@@ -87,6 +87,28 @@ def test_a_reading_that_comes_late_does_not_make_a_stay_older() -> None:
     assert late.before == first.placed
     assert late.reading.stamp_ns == 5 * SECOND
     assert late.reading.value == 5.0
+
+
+def test_readings_count_for_as_many_as_their_weights_are_worth() -> None:
+    stay = StayAverage(read(1.0, 4.0), 0.0)
+    stay.add(read(1.1, 6.0), 1.0)  # a quarter of the weight
+    assert stay.worth == pytest.approx(1.25**2 / (1.0 + 0.25**2))
+    assert stay.value == pytest.approx((4.0 + 0.25 * 6.0) / 1.25)
+
+
+def test_a_revisit_begins_a_stay_and_is_paid() -> None:
+    rig = Rig(grid(4), budget=5, taking={"window": None})
+    for t in (1.0, 1.5):
+        rig.pose(t, 0.0)
+        rig.reading(t, 20.0)
+        rig.step(t)
+    assert rig.loop.remaining.readings == 4
+    rig.loop.reservations.make("", (0,), again=True)
+    rig.pose(2.0, 0.0)
+    rig.reading(2.0, 21.0)
+    rig.step(2.0)
+    assert rig.loop.remaining.readings == 3
+    assert int(rig.loop.belief.readings[0]) == 2
 
 
 def test_a_visit_that_is_to_be_paid_begins_a_stay() -> None:
