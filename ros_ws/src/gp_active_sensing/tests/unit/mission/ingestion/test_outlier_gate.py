@@ -286,15 +286,6 @@ def test_an_operator_takes_back_what_was_set_aside() -> None:
     assert rig.mission.rejected == {}
 
 
-def test_a_reading_that_passes_in_between_makes_those_before_it_stand_alone() -> None:
-    rig = mission()
-    for t, value in ((5.0, 40.0), (5.6, 40.0), (6.2, 20.2), (6.8, 40.0)):
-        rig.pose(t, 30.0)
-        rig.reading(t, value)
-        rig.step(t)
-    assert rig.ingestion.rejected == {"gated": 3}
-
-
 def test_what_is_taken_back_costs_the_budget_as_it_is_then() -> None:
     rig = mission()
     rig.pose(5.0, 30.0)
