@@ -12,10 +12,10 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import policy
 from gp_active_sensing.planning.bal.tree import StateBlock, Tree
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
 from tests.cases import for_each
+from tests.requesting import asked
 
 from .algorithm1 import Algorithm1, State
 from .exhaustive import WholeBelief
@@ -129,7 +129,7 @@ def plan(
         **bounds,
     )
     return bal.plan(
-        PlanRequest(
+        asked(
             problem.belief(),
             problem.topology(),
             None,
@@ -267,6 +267,6 @@ def test_the_transcription_recurses_as_eq_8_does() -> None:
         search="exhaustive",
     )
     found = bal.plan(
-        PlanRequest(problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY))
+        asked(problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY))
     )[0]
     assert found.lower == pytest.approx(truth, abs=1e-8)

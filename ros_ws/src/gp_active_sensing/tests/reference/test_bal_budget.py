@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
+from tests.requesting import asked
 
 from .exhaustive import Exhaustive, WholeBelief
 from .test_bal_exhaustive import random_case
@@ -136,9 +136,7 @@ def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     cap = 2000 if seed % 2 else 1
     bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
     found, _ = bal.plan(
-        PlanRequest(
-            belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
-        )
+        asked(belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget)
     )
     if not limited.longest:
         assert found.waypoint is None
@@ -160,9 +158,7 @@ def test_what_is_previewed_can_be_afforded(seed: int) -> None:
     affordable = Affordable(topology, budget.end)
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
     found, _ = bal.plan(
-        PlanRequest(
-            belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
-        )
+        asked(belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget)
     )
     observed, left = belief.observed.copy(), (budget.readings, budget.metres)
     for x in found.waypoints:
@@ -182,7 +178,7 @@ def test_a_budget_that_never_binds_changes_nothing(seed: int) -> None:
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
     plans = [
         bal.plan(
-            PlanRequest(
+            asked(
                 belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=remaining
             )
         )[0]

@@ -14,12 +14,12 @@ from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
+from tests.requesting import asked
 
 from .exhaustive import Exhaustive, WholeBelief
 
@@ -69,9 +69,7 @@ def _straight(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
 
 def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL):
     rng = np.random.default_rng(5)
-    return policy.plan(PlanRequest(belief, topology, at, limit=limit, rng=rng, remaining=Budget()))[
-        0
-    ]
+    return policy.plan(asked(belief, topology, at, limit=limit, rng=rng, remaining=Budget()))[0]
 
 
 @for_each("search", ["gap", "published"])
@@ -151,7 +149,7 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
         bal = WholeBelief(horizon=3, samples=3, alpha=0.0, search=search, max_sequences=cap)
         for expansions in (1, 2, 4, 8, 10**6):
             found = bal.plan(
-                PlanRequest(
+                asked(
                     belief,
                     topology,
                     0,

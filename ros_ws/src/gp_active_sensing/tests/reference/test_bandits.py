@@ -11,10 +11,10 @@ from scipy.stats import norm
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 from tests.reference.direct_bayes import DirectBelief
+from tests.requesting import asked
 
 
 def direct_moments(direct: DirectBelief, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +79,7 @@ def test_choices_are_those_of_plain_bayes(name: str, seed: int) -> None:
     field = rng.normal(0, 1, n)
     for t in range(1, 16):
         plan, state = policy.plan(
-            PlanRequest(belief, topology, None, rng=np.random.default_rng(t)), state
+            asked(belief, topology, None, rng=np.random.default_rng(t)), state
         )
         scores = direct_scores(name, *direct_moments(direct, n), t)
         place = plan.waypoint

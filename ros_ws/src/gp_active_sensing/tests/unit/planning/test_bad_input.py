@@ -12,12 +12,12 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.types import Plan, PlanLimit, Reading
 from tests.cases import for_each
+from tests.requesting import asked
 
 WAYS = (("cells", "tight"), ("cells", "chain"), ("draws", "chain"))
 SIGNAL, NOISE = 3.0, 0.3
@@ -78,9 +78,7 @@ def ask(bal: Bal, belief: Belief, topology: Topology, **limit: float) -> Plan:
     at = None if topology.free else 0
     limits = PlanLimit(**({"expansions": 20} | limit))  # type: ignore[arg-type]
     rng = np.random.default_rng(5)
-    return bal.plan(PlanRequest(belief, topology, at, limit=limits, rng=rng, clock=time.monotonic))[
-        0
-    ]
+    return bal.plan(asked(belief, topology, at, limit=limits, rng=rng, clock=time.monotonic))[0]
 
 
 def check(plan: Plan, belief: Belief, topology: Topology) -> None:

@@ -10,12 +10,12 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
 from tests.reference.exhaustive import WholeBelief
+from tests.requesting import asked
 
 
 def line(count: int = 9, **options):
@@ -28,9 +28,7 @@ def line(count: int = 9, **options):
 
 def plan(policy: Bal, topology, belief, at=None, **options):
     options = {"limit": PlanLimit(expansions=10**5)} | options
-    return policy.plan(PlanRequest(belief, topology, at, rng=np.random.default_rng(1), **options))[
-        0
-    ]
+    return policy.plan(asked(belief, topology, at, rng=np.random.default_rng(1), **options))[0]
 
 
 class Ticking:
@@ -87,7 +85,7 @@ def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
         belief = build_belief(prior, topology.features)
         belief.observe(30, 1.0)
         plan, _ = policy.plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 None,
@@ -118,9 +116,7 @@ def test_one_reading_ahead_is_maximum_entropy() -> None:
     for place, value in ((0, 1.0), (4, -2.0), (5, 2.0)):
         belief.observe(place, value)
     rng = np.random.default_rng(0)
-    entropy, _ = build_policy({"name": "max_entropy"}).plan(
-        PlanRequest(belief, topology, None, rng=rng)
-    )
+    entropy, _ = build_policy({"name": "max_entropy"}).plan(asked(belief, topology, None, rng=rng))
     bal = plan(WholeBelief(horizon=1), topology, belief)
     assert bal.waypoint == entropy.waypoint
     assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
@@ -175,7 +171,7 @@ def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
     again = plan(bal["exhaustive"], topology, belief)
     assert full.candidates == again.candidates
     other = bal["exhaustive"].plan(
-        PlanRequest(
+        asked(
             belief, topology, None, rng=np.random.default_rng(2), limit=PlanLimit(expansions=10**5)
         )
     )[0]
@@ -214,9 +210,7 @@ def test_a_free_choice_among_many_closes_at_once() -> None:
     for bounds in ("tight", "chain"):
         bal = Bal(horizon=2, samples=5, alpha=0.05, bounds=bounds)
         limit = PlanLimit(expansions=2000)
-        plan, _ = bal.plan(
-            PlanRequest(belief, topology, None, limit=limit, rng=np.random.default_rng(0))
-        )
+        plan, _ = bal.plan(asked(belief, topology, None, limit=limit))
         assert not plan.deadline_hit
         expanded[bounds] = plan.expanded
     assert expanded["tight"] < 0.1 * expanded["chain"]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
 from tests.cases import for_each
 from tests.reference.exhaustive import WholeBelief
+from tests.requesting import asked
 
 
 def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
@@ -117,7 +117,7 @@ def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
     assert len(loop.belief.weights) == 28
     plans = [
         WholeBelief(horizon=3, alpha=0.01, candidates=count).plan(
-            PlanRequest(loop.belief, world.topology, at, rng=np.random.default_rng(0))
+            asked(loop.belief, world.topology, at)
         )[0]
         for count in (10, 28)
     ]
@@ -130,9 +130,7 @@ def test_a_belief_of_few_candidates_is_planned_with_as_it_is() -> None:
     world = build_world(scenario)
     belief = build_loop(scenario, world.topology).belief
     plans = [
-        Bal(horizon=2, candidates=count).plan(
-            PlanRequest(belief, world.topology, None, rng=np.random.default_rng(0))
-        )[0]
+        Bal(horizon=2, candidates=count).plan(asked(belief, world.topology, None))[0]
         for count in (7, 1000)
     ]
     assert plans[0].lower == plans[1].lower

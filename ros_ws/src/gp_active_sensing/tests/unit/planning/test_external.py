@@ -24,7 +24,6 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning import external_process as process
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.external import _RUNNING, ENOUGH, External, end, running_of
 from gp_active_sensing.planning.external_process import PlannerProgram, ProgramError
 from gp_active_sensing.sim import load_scenario
@@ -33,6 +32,7 @@ from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.cases import for_each
 from tests.chooser import CHOOSER
+from tests.requesting import asked
 
 GRID = {"kind": "grid", "columns": 5, "rows": 4, "spacing": 2.0, "speed": 0.5}
 ECHO = """
@@ -68,7 +68,7 @@ def ask_with_state(
 ) -> tuple[Plan, Any]:
     rng = np.random.default_rng(options.pop("seed", 3))
     at, state = options.pop("at", 7), options.pop("state", None)
-    return policy.plan(PlanRequest(belief, topology, at, rng=rng, **options), state)
+    return policy.plan(asked(belief, topology, at, rng=rng, **options), state)
 
 
 def alive(pid: int) -> bool:

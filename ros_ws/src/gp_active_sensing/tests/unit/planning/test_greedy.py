@@ -7,10 +7,10 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.greedy import MutualInformation
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from tests.cases import for_each
+from tests.requesting import asked
 
 
 def world(count: int = 9, **options) -> tuple[Topology, Belief]:
@@ -107,9 +107,7 @@ def test_neighbourhood_approximates_from_below(monkeypatch: pytest.MonkeyPatch) 
 def test_it_stays_off_the_edge() -> None:
     """Where entropy goes to the ends of a line, mutual information stays inside. [Krause2008]."""
     topology, belief = world(21, length_scales=(3.0,), noise_std=(0.3,))
-    plan, _ = MutualInformation().plan(
-        PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
-    )
+    plan, _ = MutualInformation().plan(asked(belief, topology, None))
     assert plan.waypoint is not None
     assert 3 < plan.waypoint < 17
 
@@ -120,9 +118,7 @@ def test_unknown_scale_gives_the_same_in_any_unit() -> None:
         topology, belief = world(length_scales=None, signal_std=None, noise_std=None, mean_std=None)
         for place, value in ((0, 1.0), (3, 2.5), (7, -1.0)):
             belief.observe(place, unit * value)
-        plan, _ = MutualInformation().plan(
-            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
-        )
+        plan, _ = MutualInformation().plan(asked(belief, topology, None))
         found.append([c.lower for c in plan.candidates])
     np.testing.assert_allclose(*found, atol=1e-6)
 
@@ -143,11 +139,11 @@ def test_degenerate_beliefs_give_finite_values(options, neighbourhood: int | Non
     rng = np.random.default_rng(0)
     policy = MutualInformation(neighbourhood)
     for _ in range(9):
-        plan, _ = policy.plan(PlanRequest(belief, topology, None, rng=rng))
+        plan, _ = policy.plan(asked(belief, topology, None, rng=rng))
         values = [c.lower for c in plan.candidates]
         assert np.isfinite(values).all()
         belief.observe(plan.waypoint, float(rng.normal()))
-    plan, _ = policy.plan(PlanRequest(belief, topology, None, rng=rng))
+    plan, _ = policy.plan(asked(belief, topology, None, rng=rng))
     assert plan.waypoint is None
 
 
@@ -158,9 +154,7 @@ def test_duplicate_features_are_no_trouble() -> None:
     belief = build_belief(config, features)
     belief.observe(0, 0.3)
     for neighbourhood in (2, None):
-        plan, _ = MutualInformation(neighbourhood).plan(
-            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
-        )
+        plan, _ = MutualInformation(neighbourhood).plan(asked(belief, topology, None))
         assert np.isfinite([c.lower for c in plan.candidates]).all()
         # What is known already tells nothing: a copy of what has been read is not read.
         assert plan.waypoint not in (1, 2)

@@ -14,7 +14,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest, candidates
+from gp_active_sensing.planning.base import candidates
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
 from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
 from gp_active_sensing.planning.ie import ImplicitExploration, advantage_over_apgd
@@ -75,14 +75,13 @@ def apgd_places(topology, belief, at, k, pending, unavailable) -> tuple[int, ...
     state = None
     for left in range(k, 0, -1):
         plan, state = Apgd().plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 at,
                 pending=pending,
                 unavailable=unavailable,
                 remaining=Budget(readings=left),
-                rng=np.random.default_rng(0),
             ),
             state,
         )
@@ -120,7 +119,7 @@ def test_bound_holds_against_brute_force(moves: str, seed: int) -> None:
         assert found >= exact - 1e-7
         bal = Bal(horizon=k, samples=4, alpha=0.0, search="exhaustive")
         plan, _ = bal.plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 at,
@@ -210,10 +209,8 @@ def test_after_the_switch_it_is_apgd_from_there() -> None:
     rng = np.random.default_rng(0)
     for _ in range(6):
         remaining = {"remaining": Budget(readings=9), "rng": rng}
-        found, state = ImplicitExploration().plan(
-            PlanRequest(belief, topology, None, **remaining), state
-        )
-        expected, apgd = Apgd().plan(PlanRequest(belief, topology, None, **remaining), apgd)
+        found, state = ImplicitExploration().plan(asked(belief, topology, None, **remaining), state)
+        expected, apgd = Apgd().plan(asked(belief, topology, None, **remaining), apgd)
         assert found.candidates == expected.candidates
         belief.observe(found.waypoint, float(rng.normal()))
 
@@ -222,28 +219,20 @@ def test_no_switch_without_a_budget_of_readings() -> None:
     assert all(s["state"] is None for s in mission("ie", None))
     topology, belief = world(weights=(1.0, 0.0, 0.0))
     for remaining in (Budget(), Budget(metres=100.0), Budget(seconds=5.0)):
-        _, state = ImplicitExploration().plan(
-            PlanRequest(belief, topology, 0, rng=np.random.default_rng(0), remaining=remaining)
-        )
+        _, state = ImplicitExploration().plan(asked(belief, topology, 0, remaining=remaining))
         assert state is None
 
 
 def test_a_bound_that_is_too_large_is_made_again_later() -> None:
     topology, belief = world(40, "adjacent", weights=(0.98, 0.01, 0.01))
     policy, rng = ImplicitExploration(switch=0.2), np.random.default_rng(0)
-    _, state = policy.plan(
-        PlanRequest(belief, topology, 20, rng=rng, remaining=Budget(readings=24))
-    )
+    _, state = policy.plan(asked(belief, topology, 20, rng=rng, remaining=Budget(readings=24)))
     assert state == {"again": 21}
     # Before that it is not computed: a bound that is known to be small now is not looked at.
     sure = world(40, "adjacent", weights=(1.0, 0.0, 0.0), length_scales=(1e-6, 2.0, 7.0))[1]
-    _, later = policy.plan(
-        PlanRequest(sure, topology, 20, rng=rng, remaining=Budget(readings=22)), state
-    )
+    _, later = policy.plan(asked(sure, topology, 20, rng=rng, remaining=Budget(readings=22)), state)
     assert later == state
-    _, later = policy.plan(
-        PlanRequest(sure, topology, 20, rng=rng, remaining=Budget(readings=21)), state
-    )
+    _, later = policy.plan(asked(sure, topology, 20, rng=rng, remaining=Budget(readings=21)), state)
     assert "weights" in later
 
 
@@ -258,11 +247,10 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
 
     topology, belief = world(weights=(1.0, 0.0, 0.0))
     found, state = ImplicitExploration().plan(
-        PlanRequest(
+        asked(
             belief,
             topology,
             None,
-            rng=np.random.default_rng(0),
             remaining=Budget(readings=6),
             limit=PlanLimit(seconds=seconds),
             clock=Ticking(),
@@ -292,15 +280,15 @@ def test_degenerate_beliefs_give_finite_numbers_to_the_end(options, moves: str) 
     rng, state, at = np.random.default_rng(0), None, 3
     for left in range(7, 0, -1):
         assert bound(topology, belief, at, left) >= 0.0
-        plan, state = ImplicitExploration(switch=1e-3).plan(
-            PlanRequest(belief, topology, at, rng=rng, remaining=Budget(readings=left)), state
+        plan, state = ImplicitExploration(switch=0.001).plan(
+            asked(belief, topology, at, rng=rng, remaining=Budget(readings=left)), state
         )
         assert np.isfinite([c.lower for c in plan.candidates]).all()
         at = plan.waypoint
         belief.observe(at, float(rng.normal()))
         belief.adapt()
         state = json.loads(json.dumps(state))
-    plan, _ = ImplicitExploration().plan(PlanRequest(belief, topology, at, rng=rng), state)
+    plan, _ = ImplicitExploration().plan(asked(belief, topology, at, rng=rng), state)
     assert plan.waypoint is None
 
 
@@ -310,7 +298,7 @@ def test_with_one_length_scale_it_is_apgd_and_max_entropy() -> None:
     for left in range(10, 0, -1):
         found = {
             name: build_policy({"name": name})
-            .plan(PlanRequest(belief, topology, None, rng=rng, remaining=Budget(readings=left)))[0]
+            .plan(asked(belief, topology, None, rng=rng, remaining=Budget(readings=left)))[0]
             .waypoint
             for name in ("ie", "apgd", "max_entropy")
         }

@@ -14,13 +14,13 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.greedy import Apgd
 from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
 from gp_active_sensing.planning.ite import ExplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Reading
 from tests.cases import for_each
+from tests.requesting import asked
 
 SCALES = (1.0, 4.0, 16.0)
 
@@ -223,8 +223,8 @@ def test_the_rest_is_apgd_at_the_length_scale_found() -> None:
     kept = np.array(state["weights"])
     assert (kept > 0).sum() == 2, "both signals of one length-scale"
     remaining = {"remaining": Budget(readings=4), "rng": np.random.default_rng(0)}
-    found, after = ExplicitExploration().plan(PlanRequest(belief, topology, 5, **remaining), state)
-    expected, _ = Apgd().plan(PlanRequest(belief, topology, 5, **remaining), state)
+    found, after = ExplicitExploration().plan(asked(belief, topology, 5, **remaining), state)
+    expected, _ = Apgd().plan(asked(belief, topology, 5, **remaining), state)
     assert found.candidates == expected.candidates
     assert after == state
 
@@ -260,9 +260,7 @@ def test_while_others_are_on_their_way_it_takes_a_reading_by_apgd() -> None:
     options = {"rng": np.random.default_rng(0), "remaining": Budget(readings=8)}
     policy, state, pending = ExplicitExploration(share=0.5), None, []
     for _ in range(4):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, None, pending=pending, **options), state
-        )
+        plan, state = policy.plan(asked(belief, topology, None, pending=pending, **options), state)
         pending.append(plan.waypoint)
     assert len(set(pending)) == 4
     assert len(state["pairs"]) == 1
@@ -270,22 +268,18 @@ def test_while_others_are_on_their_way_it_takes_a_reading_by_apgd() -> None:
     assert set(pending[:2]) == {pair[0], pair[1]}, "the test under way waits for its readings"
     for place in pending:
         belief.observe(place, 20.0)
-    _, after = policy.plan(PlanRequest(belief, topology, None, **options), state)
+    _, after = policy.plan(asked(belief, topology, None, **options), state)
     assert "weights" in after or after["pairs"] != state["pairs"]
 
 
 def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
     topology, belief = world(30)
     _, state = ExplicitExploration().plan(
-        PlanRequest(
-            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=3)
-        )
+        asked(belief, topology, None, remaining=Budget(readings=3))
     )
     np.testing.assert_allclose(state["weights"], belief.weights)
     _, state = ExplicitExploration(share=0.0).plan(
-        PlanRequest(
-            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=30)
-        )
+        asked(belief, topology, None, remaining=Budget(readings=30))
     )
     np.testing.assert_allclose(state["weights"], belief.weights)
 
@@ -293,9 +287,7 @@ def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
 def test_length_scales_without_weight_are_not_searched() -> None:
     topology, belief = world(30, weights=(0.0, 1.0, 0.0))
     _, state = ExplicitExploration().plan(
-        PlanRequest(
-            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=20)
-        )
+        asked(belief, topology, None, remaining=Budget(readings=20))
     )
     assert state["weights"] == [0.0, 1.0, 0.0]
 
@@ -336,6 +328,4 @@ def test_a_length_scale_for_each_feature_is_refused() -> None:
     with pytest.raises(PlanningError, match="one for each feature"):
         SensingLoop(topology, belief, ExplicitExploration())
     with pytest.raises(PlanningError, match="one for each feature"):
-        ExplicitExploration().plan(
-            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
-        )
+        ExplicitExploration().plan(asked(belief, topology, None))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import PlanRequest, crosses
+from gp_active_sensing.planning.base import crosses
 from gp_active_sensing.planning.lawnmower import Lawnmower
 from gp_active_sensing.topology import MapConfig, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
+from tests.requesting import asked
 from tests.unit.planning.routes.driving import drive, plain_belief
 
 LAKE = make_grid(
@@ -116,16 +117,14 @@ def test_a_limit_is_kept_and_said() -> None:
     rng = np.random.default_rng(0)
     budget = Budget(metres=60.0)
     for limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0)):
-        plan, _ = Lawnmower().plan(
-            PlanRequest(belief, grid, 0, rng=rng, remaining=budget, limit=limit)
-        )
+        plan, _ = Lawnmower().plan(asked(belief, grid, 0, rng=rng, remaining=budget, limit=limit))
         assert plan.waypoint is not None
         assert plan.deadline_hit
         assert plan.expanded == 1
-    plan, state = Lawnmower().plan(PlanRequest(belief, grid, 0, rng=rng, remaining=budget))
+    plan, state = Lawnmower().plan(asked(belief, grid, 0, rng=rng, remaining=budget))
     assert not plan.deadline_hit
     assert plan.expanded > 10
-    plan, _ = Lawnmower().plan(PlanRequest(belief, grid, 0, rng=rng, remaining=budget), state)
+    plan, _ = Lawnmower().plan(asked(belief, grid, 0, rng=rng, remaining=budget), state)
     assert plan.expanded == 1
 
 
@@ -148,13 +147,7 @@ def test_roads_are_refused() -> None:
 )
 def test_rows_that_the_map_has_no_room_for(given: dict[str, float], said: str) -> None:
     topology = make_grid(12, 8, 1.0)
-    request = PlanRequest(
-        plain_belief(topology),
-        topology,
-        0,
-        rng=np.random.default_rng(0),
-        remaining=Budget(metres=60.0),
-    )
+    request = asked(plain_belief(topology), topology, 0, remaining=Budget(metres=60.0))
     policy = Lawnmower(**given)
     if said:
         with pytest.raises(PlanningError, match=said):

@@ -8,7 +8,6 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.map_error import (
     MapVariance,
     exchange,
@@ -21,6 +20,7 @@ from gp_active_sensing.planning.map_error import (
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from tests.cases import for_each
+from tests.requesting import asked
 
 
 def grid(columns: int = 6, rows: int = 4, **more: object) -> Topology:
@@ -124,7 +124,7 @@ def on_the_ring(name: str) -> int:
     policy, at, found = build_policy({"name": name}), 40, 0
     for _ in range(16):
         belief.observe(at, 0.0)
-        plan, _ = policy.plan(PlanRequest(belief, topology, at, rng=np.random.default_rng(0)))
+        plan, _ = policy.plan(asked(belief, topology, at))
         at = plan.waypoint
         found += bool({0.0, topology.positions.max()} & set(topology.positions[at].tolist()))
     return found
@@ -143,9 +143,7 @@ def test_weights_of_places_move_the_choice() -> None:
         topology,
     )
     belief.observe(80, 0.0)
-    plan, _ = build_policy({"name": "integrated_variance"}).plan(
-        PlanRequest(belief, topology, 80, rng=np.random.default_rng(0))
-    )
+    plan, _ = build_policy({"name": "integrated_variance"}).plan(asked(belief, topology, 80))
     assert topology.positions[plan.waypoint][0] < 3.0
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.base import PlanRequest, revisits
+from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.spread import FarPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
+from tests.requesting import asked
 from tests.unit.planning.routes.driving import drive, plain_belief
 
 TOWN = build_topology(MapConfig(kind="roads", file="town.geojson", largest_component=True))
@@ -98,11 +99,7 @@ def test_every_budget_is_used_and_kept(name: str, start: int | None, budget: str
 def test_the_set_fits_as_it_is_laid(name: str) -> None:
     topology = MAPS[name]
     remaining = Budget(metres=60.0 * UNIT[name], end=0)
-    plan, state = Spread().plan(
-        PlanRequest(
-            plain_belief(topology), topology, 0, rng=np.random.default_rng(0), remaining=remaining
-        )
-    )
+    plan, state = Spread().plan(asked(plain_belief(topology), topology, 0, remaining=remaining))
     assert BudgetConstraint(topology, remaining).allows(plan.path[-1], plan.cost)
     found = drive(Spread(), topology, remaining, [0], limit=PlanLimit())
     assert set(state["route"]) <= set(found.read)
@@ -111,11 +108,7 @@ def test_the_set_fits_as_it_is_laid(name: str) -> None:
 
 
 def test_as_many_places_as_readings_where_any_place_may_be_next() -> None:
-    plan, state = Spread().plan(
-        PlanRequest(
-            plain_belief(FREE), FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=17)
-        )
-    )
+    plan, state = Spread().plan(asked(plain_belief(FREE), FREE, 0, remaining=Budget(readings=17)))
     assert len(state["route"]) == 17
     assert plan.waypoints == tuple(state["route"])
     assert plan.waypoint == 0  # it stands there
@@ -130,9 +123,7 @@ def test_what_is_known_counts_as_covered() -> None:
     belief = plain_belief(FREE)
     for place in range(60):  # the lower half
         belief.observe(place, 0.0)
-    _, state = Spread().plan(
-        PlanRequest(belief, FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=6))
-    )
+    _, state = Spread().plan(asked(belief, FREE, 0, remaining=Budget(readings=6)))
     assert min(FREE.positions[state["route"], 1]) >= 12.0
 
 
@@ -167,22 +158,18 @@ def test_a_limit_is_kept_and_said() -> None:
     belief, rng = plain_belief(LAKE), np.random.default_rng(0)
     for limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0), PlanLimit(expansions=9)):
         plan, _ = Spread().plan(
-            PlanRequest(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0), limit=limit)
+            asked(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0), limit=limit)
         )
         assert plan.waypoint is not None
         assert plan.deadline_hit
         assert plan.expanded <= max(limit.expansions or 1, 1)
-    plan, _ = Spread().plan(PlanRequest(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0)))
+    plan, _ = Spread().plan(asked(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0)))
     assert not plan.deadline_hit
     assert not revisits(Spread())
 
 
 def test_the_order_is_short() -> None:
-    _, state = Spread().plan(
-        PlanRequest(
-            plain_belief(FREE), FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=30)
-        )
-    )
+    _, state = Spread().plan(asked(plain_belief(FREE), FREE, 0, remaining=Budget(readings=30)))
     x = FREE.positions[state["route"]]
     length = float(np.hypot(*np.diff(x, axis=0).T).sum())
     assert length < 1.15 * np.sqrt(30 * np.prod(np.ptp(x, axis=0)))

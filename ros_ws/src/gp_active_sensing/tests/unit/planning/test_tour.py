@@ -13,13 +13,13 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.cases import for_each
+from tests.requesting import asked
 from tests.unit.planning.test_map_error import believed, grid
 
 
@@ -80,9 +80,7 @@ def test_the_plan_shows_the_whole_route_and_the_next_stage_goes_on_with_it(
     budget, at, state, before = Budget(metres=45.0), 0, None, ()
     truth = field_on(topology, 0)
     for _ in range(12):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget), state
-        )
+        plan, state = policy.plan(asked(belief, topology, at, remaining=budget), state)
         state = json.loads(json.dumps(state))
         if before:
             assert plan.waypoints == before[1:]
@@ -106,11 +104,10 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
     while left > 0:
         for probe, other in (("a", "b"), ("b", "a")):
             plan, state = policy.plan(
-                PlanRequest(
+                asked(
                     belief,
                     topology,
                     at[probe],
-                    rng=np.random.default_rng(0),
                     pending=[goals[other]] if other in goals else [],
                     waiting=[] if other in goals else [at[other]],
                     remaining=Budget(readings=left),
@@ -140,14 +137,7 @@ def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
     policy = build_policy({"name": "tour", "trials": 0})
 
     def ask(at: int, state: Any, **others: Any) -> tuple[Plan, Any]:
-        request = PlanRequest(
-            belief,
-            topology,
-            at,
-            rng=np.random.default_rng(0),
-            remaining=Budget(metres=30.0),
-            **others,
-        )
+        request = asked(belief, topology, at, remaining=Budget(metres=30.0), **others)
         return policy.plan(request, state)
 
     first, state = ask(0, None, waiting=[143])
@@ -197,15 +187,7 @@ def test_a_first_answer_in_little_time_is_planned_with_little(
 
     monkeypatch.setattr("gp_active_sensing.planning.tour.map_error_of", counted)
     plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
-        PlanRequest(
-            belief,
-            topology,
-            31,
-            rng=np.random.default_rng(0),
-            limit=limit,
-            remaining=Budget(metres=120.0),
-            clock=Ticking(0.0),
-        )
+        asked(belief, topology, 31, limit=limit, remaining=Budget(metres=120.0), clock=Ticking(0.0))
     )
     assert plan.waypoint is not None
     (found,) = computed
@@ -227,14 +209,7 @@ def test_its_route_changes_little_from_stage_to_stage() -> None:
     as_told, kept = [], []
     while True:
         plan, state = policy.plan(
-            PlanRequest(
-                belief,
-                topology,
-                at,
-                rng=rng,
-                limit=PlanLimit(expansions=500),
-                remaining=budget,
-            ),
+            asked(belief, topology, at, rng=rng, limit=PlanLimit(expansions=500), remaining=budget),
             state,
         )
         if plan.waypoint is None:
@@ -279,11 +254,10 @@ def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None
     expanded = []
     for seconds in (0.0, 0.1, 0.4, 1e9, None):
         plan, state = policy.plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 3,
-                rng=np.random.default_rng(0),
                 limit=PlanLimit(seconds=seconds),
                 remaining=budget,
                 clock=Ticking(0.01),
@@ -292,11 +266,10 @@ def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None
         expanded.append(plan.expanded)
         assert plan.deadline_hit == (seconds is not None and seconds < 1.0)
         after, _ = policy.plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 3,
-                rng=np.random.default_rng(0),
                 limit=PlanLimit(seconds=0.0),
                 remaining=budget,
                 clock=Ticking(0.01),
@@ -317,9 +290,7 @@ def test_without_any_time_the_last_route_goes_on(
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0))
     policy = build_policy({"name": "tour"})
-    request = PlanRequest(
-        belief, topology, 3, rng=np.random.default_rng(0), remaining=Budget(metres=40.0)
-    )
+    request = asked(belief, topology, 3, remaining=Budget(metres=40.0))
     plan, state = policy.plan(request)
     assert plan.waypoint is not None
     belief.observe(plan.waypoint, 0.3)
@@ -342,13 +313,12 @@ def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
     lengths = []
     for seconds in (0.0, 0.2, None):
         plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
-            PlanRequest(
+            asked(
                 belief,
                 topology,
                 5,
-                rng=np.random.default_rng(0),
                 limit=PlanLimit(seconds=seconds),
-                remaining=Budget(metres=12_000.0),
+                remaining=Budget(metres=12000.0),
                 clock=Ticking(0.03),
             )
         )
@@ -364,9 +334,7 @@ def test_new_routes_are_looked_for_when_a_tenth_of_any_limit_is_gone(more: dict[
     budget, at, state = Budget(readings=40, **more), 0, None
     looked: list[list[Any]] = []
     for _ in range(14):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget), state
-        )
+        plan, state = policy.plan(asked(belief, topology, at, remaining=budget), state)
         state = json.loads(json.dumps(state))
         if not looked or state["renewed"] != looked[-1]:
             looked.append(state["renewed"])
@@ -382,7 +350,7 @@ def test_the_plan_has_the_routes_that_were_weighed_and_what_each_promised() -> N
     policy = build_policy({"name": "tour"})
     budget, at, state, kinds = Budget(metres=40.0), 0, None, []
     for _ in range(5):
-        request = PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget)
+        request = asked(belief, topology, at, remaining=budget)
         plan, state = policy.plan(request, state)
         unread = np.flatnonzero(~belief.observed)
         error = map_error_of(belief, topology, unread, candidates=4)

@@ -13,10 +13,10 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.acquisition import Thompson
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 from tests.cases import for_each
+from tests.requesting import asked
 
 NAMES = ("ei", "est", "gp_ucb", "mean_only", "pi", "thompson", "variance_only")
 
@@ -28,7 +28,7 @@ def belief_of(topology: Topology, **keys: Any) -> Belief:
 
 def decide(belief: Belief, topology: Topology, state: Any = None, **mapping: Any) -> Plan:
     policy = build_policy(mapping)
-    return policy.plan(PlanRequest(belief, topology, None, rng=np.random.default_rng(0)), state)[0]
+    return policy.plan(asked(belief, topology, None), state)[0]
 
 
 def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
@@ -71,14 +71,9 @@ def test_the_stage_is_counted_and_survives() -> None:
     policy = build_policy({"name": "gp_ucb"})
     belief, state = belief_of(line), None
     for stage in (1, 2, 3):
-        plan, state = policy.plan(
-            PlanRequest(belief, line, None, rng=np.random.default_rng(0), remaining=Budget()), state
-        )
+        plan, state = policy.plan(asked(belief, line, None, remaining=Budget()), state)
         assert state == {"stage": stage}
-    plan, after = policy.plan(
-        PlanRequest(belief, line, None, rng=np.random.default_rng(0), remaining=Budget(readings=0)),
-        state,
-    )
+    plan, after = policy.plan(asked(belief, line, None, remaining=Budget(readings=0)), state)
     assert after == state, "no decision was taken"
     assert not plan.waypoints
 
@@ -103,7 +98,7 @@ def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: s
     policy = build_policy({"name": name})
     # With a known mean all places are alike to the last bit.
     belief = belief_of(line, mean_std=0.0, length_scales=(2.0,))
-    plan, _ = policy.plan(PlanRequest(belief, line, 317, rng=np.random.default_rng(0)))
+    plan, _ = policy.plan(asked(belief, line, 317))
     assert plan.waypoint == 317
     assert plan.cost == (0.0, 0.0)
     assert 317 in {c.location for c in plan.candidates}
@@ -161,12 +156,12 @@ def test_the_way_leads_to_the_goal_or_to_the_step_nearest_in_information() -> No
     belief.observe(34, 9.0)  # the hot corner
     policy = build_policy({"name": "mean_only"})
     rng = np.random.default_rng(0)
-    straight, _ = policy.plan(PlanRequest(belief, grid, 0, rng=rng))
+    straight, _ = policy.plan(asked(belief, grid, 0, rng=rng))
     assert straight.waypoints == (34,)
     assert straight.path[-1] == 34
     assert len(straight.path) == 9
     step, _ = build_policy({"name": "mean_only", "toward": "step"}).plan(
-        PlanRequest(belief, grid, 0, rng=rng)
+        asked(belief, grid, 0, rng=rng)
     )
     assert step.waypoints[1] == 34
     assert step.path == (step.waypoints[0],)
@@ -181,7 +176,7 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     for place, value in enumerate((0.0, 1.0, 2.0, 8.0)):
         belief.observe(place, value)
     policy = build_policy({"name": "mean_only", "toward": "step"})
-    plan, _ = policy.plan(PlanRequest(belief, line, 0, rng=np.random.default_rng(0)))
+    plan, _ = policy.plan(asked(belief, line, 0))
     assert plan.waypoints == (3,)
     assert plan.path == (1, 2, 3)
 
@@ -277,7 +272,7 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     rng = np.random.default_rng(1)
     chosen = np.zeros(3)
     for _ in range(3000):
-        plan, _ = policy.plan(PlanRequest(belief, line, None, rng=rng))
+        plan, _ = policy.plan(asked(belief, line, None, rng=rng))
         chosen[plan.waypoint] += 1
     # Places are chosen as often as they are the highest of the posterior.
     x = np.arange(3.0)
@@ -290,7 +285,7 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     assert (np.abs(chosen / 3000 - expected) < 4.5 * error).all()
     # Only the one with the largest mean plus 3 deviations is drawn: the end that is known less.
     monkeypatch.setattr(Thompson, "joint", 1)
-    plan, _ = Thompson().plan(PlanRequest(belief, line, None, rng=rng))
+    plan, _ = Thompson().plan(asked(belief, line, None, rng=rng))
     view = view_of(belief, np.arange(3))
     assert plan.waypoint == int(np.argmax(view.mean + 3 * view.std))
 

@@ -14,11 +14,12 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.batch import assign
-from gp_active_sensing.planning.base import BatchRequest, PlanRequest
+from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 from tests.cases import for_each
+from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import NAMES, batch, believe, scattered, start_of
 
 
@@ -65,9 +66,7 @@ def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     pending: list[int] = []
     state = None
     for _ in range(5):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
-        )
+        plan, state = policy.plan(asked(belief, topology, 0, pending=pending), state)
         state = json.loads(json.dumps(state))
         pending.append(plan.waypoint)  # type: ignore[arg-type]
     assert pending == chosen
@@ -85,7 +84,7 @@ def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     counts = np.zeros(12)
     for seed in range(400):
         plan, _ = policy.plan(
-            PlanRequest(belief, topology, 0, pending=[lead], rng=np.random.default_rng(seed)),
+            asked(belief, topology, 0, pending=[lead], rng=np.random.default_rng(seed)),
             {"stage": 1, "lead": lead},
         )
         counts[plan.waypoint] += 1
@@ -104,22 +103,14 @@ def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
     policy = batch(name)
-    first, state = policy.plan(PlanRequest(belief, topology, 0, rng=np.random.default_rng(0)))
+    first, state = policy.plan(asked(belief, topology, 0))
     assert state["lead"] == first.waypoint
-    second, state = policy.plan(
-        PlanRequest(belief, topology, 1, pending=first.waypoints, rng=np.random.default_rng(0)),
-        state,
-    )
+    second, state = policy.plan(asked(belief, topology, 1, pending=first.waypoints), state)
     assert state["lead"] == first.waypoint
     belief.observe(first.waypoint, 0.0)  # the first arrives
-    third, state = policy.plan(
-        PlanRequest(belief, topology, 2, pending=second.waypoints, rng=np.random.default_rng(0)),
-        state,
-    )
+    third, state = policy.plan(asked(belief, topology, 2, pending=second.waypoints), state)
     assert state["lead"] == third.waypoint
-    alone, _ = policy.plan(
-        PlanRequest(belief, topology, 2, rng=np.random.default_rng(0), unavailable=second.waypoints)
-    )
+    alone, _ = policy.plan(asked(belief, topology, 2, unavailable=second.waypoints))
     assert third.waypoint == alone.waypoint
 
 
@@ -294,9 +285,7 @@ def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
     goals: list[int] = []
     state = None
     for at in (0, 13, 182):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, at, pending=pending, rng=np.random.default_rng(0)), state
-        )
+        plan, state = policy.plan(asked(belief, topology, at, pending=pending), state)
         state = json.loads(json.dumps(state))
         goals.append(plan.waypoints[-1])
         pending.append(plan.waypoints[0])

@@ -16,8 +16,9 @@ from gp_active_sensing.planning.bandits.dpp_batch import (
     relevance_region,
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule
-from gp_active_sensing.planning.base import BatchRequest, PlanRequest
+from gp_active_sensing.planning.base import BatchRequest
 from tests.cases import for_each
+from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
 
 
@@ -97,7 +98,7 @@ def test_est_dpp_max_begins_where_est_goes() -> None:
     belief = believe(topology)
     rng = np.random.default_rng(0)
     for name, single in (("est_dpp_max", "est"), ("ucb_dpp_max", "gp_ucb")):
-        alone, _ = build_policy({"name": single}).plan(PlanRequest(belief, topology, None, rng=rng))
+        alone, _ = build_policy({"name": single}).plan(asked(belief, topology, None, rng=rng))
         policy = batch(name)
         first = policy.choose(start_of(policy, belief, topology), 3, rng)[0]
         assert first == alone.waypoint
@@ -184,9 +185,7 @@ def test_a_round_begins_with_each_lead_where_probes_wait_one_at_a_time() -> None
     policy = batch("ucb_dpp_max")
     state, pending, rounds = None, [], []
     for _ in range(9):
-        plan, state = policy.plan(
-            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
-        )
+        plan, state = policy.plan(asked(belief, topology, 0, pending=pending), state)
         rounds.append(state["round"])
         pending.append(plan.waypoint)
         if len(pending) == 3:  # the first of them arrives
@@ -200,7 +199,6 @@ def test_a_state_of_before_rounds_were_counted_has_its_decisions_for_them() -> N
     belief = believe(topology)
     for lead, expected in ((7, 12), (8, 13)):
         _, state = batch("ucb_dpp_max").plan(
-            PlanRequest(belief, topology, 0, pending=[7], rng=np.random.default_rng(0)),
-            {"stage": 12, "lead": lead},
+            asked(belief, topology, 0, pending=[7]), {"stage": 12, "lead": lead}
         )
         assert state["round"] == expected

@@ -13,7 +13,6 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.promise import FEWEST, AimForecast, assurance, met, not_seen
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
@@ -249,7 +248,7 @@ def test_two_probes(name: str) -> None:
 def test_without_an_aim_nothing_of_it_is_in_the_state() -> None:
     topology, budget = make_grid(6, 6, 1.0), Budget(metres=20.0)
     belief = belief_on(BeliefConfig(), topology)
-    request = PlanRequest(belief, topology, 0, rng=np.random.default_rng(0), remaining=budget)
+    request = asked(belief, topology, 0, remaining=budget)
     policy = build_policy({"name": "tour"})
     plan, state = policy.plan(request)
     assert set(state) == {"routes", "renewed"}
