@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
-from gp_active_sensing.topology.generated import DESIGNS, FreeTopology, make_line, make_points
+from gp_active_sensing.topology.generated import FreeTopology, make_line, make_points
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import USUAL_PLACES, build_grid, file_kind, unused_keys
 from gp_active_sensing.topology.legs import Speeds
@@ -57,7 +59,7 @@ _KEYS = {
         "climb_speed",
         "descent_speed",
     ),
-    "points": ("count", "low", "high", "design", "seed"),
+    "points": ("count", "low", "high", "seed"),
     "points file": ("file", "columns_of", "distances", "features", "climb_speed", "descent_speed"),
     "roads": (
         "file",
@@ -77,6 +79,10 @@ _SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
 @dataclass(frozen=True)
 class MapConfig:
     """Where a probe may go; `kind` says which of the other keys count."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"design": "was removed; points are drawn as a scrambled Sobol sequence"}
+    )
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=_KINDS
@@ -164,11 +170,6 @@ class MapConfig:
         (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
-    design: str = param(
-        "sobol",
-        help="points: drawn each by itself, as a Latin hypercube, or as a scrambled Sobol sequence",
-        choices=DESIGNS,
-    )
     seed: int = param(0, help="points: key of the draw", low=0)
     columns: int = param(
         0, help="grid: number of cells along x; 0 = as many as the outline takes", low=0
@@ -432,7 +433,7 @@ def _built(
     }
     if config.kind == "points":
         box = config.count, config.low, config.high
-        return make_points(*box, design=config.design, seed=config.seed, **shared), config
+        return make_points(*box, seed=config.seed, **shared), config
     origin = config.origin or (0.0, 0.0)
     shared |= {"moves": config.moves, "origin": origin, "reach": config.reach}
     spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0

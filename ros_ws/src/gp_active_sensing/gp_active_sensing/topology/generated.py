@@ -17,11 +17,9 @@ from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 __all__ = [
-    "DESIGNS",
     "MOST_CELLS",
     "FreeTopology",
     "Outline",
-    "draw_points",
     "in_metres",
     "make_grid",
     "make_line",
@@ -125,7 +123,6 @@ class FreeTopology(Places):
         return mask
 
 
-DESIGNS = ("uniform", "latin", "sobol")
 _STREAM = 0xB0C5
 
 
@@ -134,7 +131,6 @@ def make_points(
     low: Sequence[float],
     high: Sequence[float],
     *,
-    design: str = "sobol",
     seed: int = 0,
     speed: float = 1.0,
     name: str = "points",
@@ -142,17 +138,24 @@ def make_points(
 ) -> FreeTopology:
     """Make a map of points of which any may be next; features are their coordinates x1 … xd.
 
+    The points are a scrambled Sobol sequence.
+
     Args:
         count: number of points.
         low: (d,) lower corner of the box.
         high: (d,) upper corner.
-        design: see `draw_points`.
         seed: key of the draw.
         speed: of the probe [m/s].
         name: name of the map.
         frame: metric frame of the positions.
     """
-    points = draw_points(count, low, high, design=design, seed=seed)
+    from scipy.stats import qmc  # heavy, and seldom wanted
+
+    rng = np.random.default_rng([seed, _STREAM])
+    corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
+    # Whole powers of two are balanced; the first points of the next one are drawn.
+    unit = qmc.Sobol(len(corner), seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
+    points = np.asarray(corner + size * unit[:count], dtype=np.float64)
     flat = np.zeros((count, 2))
     flat[:, : min(2, points.shape[1])] = points[:, :2]
     return FreeTopology(
@@ -164,35 +167,6 @@ def make_points(
         feature_names=[f"x{i}" for i in range(1, points.shape[1] + 1)],
         speed=speed,
     )
-
-
-def draw_points(
-    count: int, low: Sequence[float], high: Sequence[float], *, design: str, seed: int
-) -> FloatArray:
-    """Return (count, d) points in the box from `low` to `high`, keyed by the seed.
-
-    Args:
-        count: number of points.
-        low: (d,) lower corner.
-        high: (d,) upper corner.
-        design: "uniform" draws each by itself; "latin" has one point in each of `count` slices
-            of every coordinate; "sobol" is a scrambled Sobol sequence, evener still.
-        seed: key of the draw.
-    """
-    rng = np.random.default_rng([seed, _STREAM])
-    corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
-    d = len(corner)
-    if design == "uniform":
-        unit = rng.random((count, d))
-    else:
-        from scipy.stats import qmc  # heavy, and seldom wanted
-
-        if design == "latin":
-            unit = qmc.LatinHypercube(d, seed=rng).random(count)
-        else:
-            # Whole powers of two are balanced; the first points of the next one are drawn.
-            unit = qmc.Sobol(d, seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
-    return np.asarray(corner + size * unit[:count], dtype=np.float64)
 
 
 def make_line(
@@ -262,8 +236,6 @@ def make_grid(
     outline: Outline | None = None,
     geofence: Outline | None = None,
     obstacles: Sequence[Outline] = (),
-    weights: Sequence[tuple[Outline, float]] = (),
-    elsewhere: float = 1.0,
     moves: str = "adjacent",
     origin: tuple[float, float] | None = None,
     heights: Sequence[float] = (),
@@ -291,9 +263,6 @@ def make_grid(
         geofence: no place and no move is outside of this, either; likewise. Beside an outline what
             both have in common counts.
         obstacles: their outlines, likewise.
-        weights: pairs of a region's outline, likewise, and how much each place in it counts in the
-            error of the map (`Places.weights`); where two overlap the later one counts.
-        elsewhere: how much each place outside of all regions counts.
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
@@ -305,8 +274,7 @@ def make_grid(
 
     Raises:
         ConfigError: outlines that are no polygons, an outline and a geofence with nothing in
-            common, no cell left, or more than `MOST_CELLS`; weights below 0, all of them 0, or of
-            a region without a place.
+            common, no cell left, or more than `MOST_CELLS`.
     """
     bound = "outline" if geofence is None or outline is not None else "geofence"
     if geofence is not None:
@@ -350,16 +318,9 @@ def make_grid(
         above = np.repeat(np.asarray(heights, dtype=np.float64), len(names))
         positions = np.tile(positions, (len(heights), 1))
         names = [f"{cell}z{k}" for k in range(len(heights)) for cell in names]
-    made: FreeTopology | GraphTopology
     if moves == "free":
-        made = FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
-    else:
-        made = GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
-    if not weights and elsewhere == 1.0:
-        return made
-    from gp_active_sensing.topology.weights import weights_in  # seldom wanted
-
-    return made.weighted(weights_in(weights, made, elsewhere=elsewhere))
+        return FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
+    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
 
 
 def _with_layers(

@@ -16,9 +16,7 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.segments import (
     RoadMap,
     Segment,
-    outside_turning,
     parts_of,
-    turning_helps,
 )
 
 __all__ = ["GridSurvey", "Survey", "survey", "survey_grid"]
@@ -128,7 +126,6 @@ class Survey:
         parts: parts that no move joins.
         largest: segments of the largest part with a way from each to each.
         outside: segments outside of it.
-        outside_turning: segments outside of it where U-turns are allowed everywhere.
         traps: segments that no other one may follow.
         with_successors: segments that list which ones may follow.
         shortest: length of the shortest segment [m].
@@ -161,7 +158,6 @@ class Survey:
     parts: int
     largest: int
     outside: int
-    outside_turning: int
     traps: int
     with_successors: int
     shortest: float
@@ -192,7 +188,7 @@ class Survey:
                 f"{self.outside} of {self.segments} segments lie outside the largest part with a "
                 f"way from each to each ({apart}{self.traps} segments lead nowhere); keep that "
                 "part only with `maps import --largest-component`, or map.largest_component in a "
-                f"scenario{turning_helps(self.outside, self.outside_turning)}"
+                "scenario; map.u_turns: always may join them"
             )
         if self.segments == 1:
             found.append("there is one segment only: nothing is left to choose")
@@ -255,7 +251,6 @@ def survey(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         parts=parts.weak,
         largest=len(parts.largest),
         outside=len(parts.outside),
-        outside_turning=outside_turning(road_map, len(parts.outside), u_turns),
         traps=len(parts.traps),
         with_successors=sum(segment.successors is not None for segment in segments),
         shortest=min(lengths),

@@ -27,9 +27,7 @@ from gp_active_sensing.topology.segments import (
     RoadMap,
     Segment,
     keep_largest,
-    outside_turning,
     successors_of,
-    turning_helps,
 )
 from gp_active_sensing.types import Cost, FloatArray
 
@@ -129,7 +127,7 @@ class Roads(GraphTopology):
                 self.n,
                 speed,
             )
-        self._say_components(u_turns)
+        self._say_components()
 
     @classmethod
     def from_networkx(
@@ -269,20 +267,19 @@ class Roads(GraphTopology):
         distances = shapely.distance(self._tree.geometries[places], point)
         return dict(zip(places.tolist(), distances.tolist(), strict=True))
 
-    def _say_components(self, u_turns: str) -> None:
+    def _say_components(self) -> None:
         parts = self.components
         if parts.outside:
             outside = len(parts.outside)
-            turning = outside_turning(self._road_map, outside, u_turns)
             logger.warning(
                 "map %r: %d of %d segments lie outside the largest part with a way from each to "
-                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out%s",
+                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
+                "map.u_turns: always may join them",
                 self.name,
                 outside,
                 self.n,
                 f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
                 len(parts.traps),
-                turning_helps(outside, turning),
             )
 
 

@@ -20,11 +20,9 @@ __all__ = [
     "Segment",
     "keep_largest",
     "length_of",
-    "outside_turning",
     "parts_of",
     "successors_of",
     "turn_angle",
-    "turning_helps",
 ]
 
 Point: TypeAlias = tuple[float, float]
@@ -152,35 +150,6 @@ def _is_u_turn(first: Segment, second: Segment) -> bool:
 def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
     """Return the parts of a map, with U-turns as one of `U_TURNS` says. O(segments and moves)."""
     return components_of(successors_of(road_map.segments, u_turns))
-
-
-def outside_turning(road_map: RoadMap, outside: int, u_turns: str) -> int:
-    """Return how many segments are outside the largest part where U-turns are allowed everywhere.
-
-    Args:
-        road_map: the map.
-        outside: how many are outside as U-turns are allowed.
-        u_turns: where they are.
-    """
-    if u_turns == "always" or not outside:
-        return outside
-    return len(parts_of(road_map, "always").outside)
-
-
-def turning_helps(outside: int, turning: int) -> str:
-    """Return what to do where U-turns join what lies outside the largest part; "" = they do not.
-
-    Args:
-        outside: segments outside of it.
-        turning: the same where U-turns are allowed everywhere.
-    """
-    if turning >= outside:
-        return ""
-    left = f"all but {turning}" if turning else "all"
-    return (
-        f"; with map.u_turns: always, which lets a probe turn round at every junction and not at "
-        f"dead ends only, {left} of them can be reached"
-    )
 
 
 def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:

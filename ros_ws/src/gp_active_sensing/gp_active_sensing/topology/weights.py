@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, MapError, brief_repr
+from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import Outline, inside_of, polygon
+from gp_active_sensing.topology.geometry import inside_of, polygon
 from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import Areas, name_problems, read_areas
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["AreaConfig", "WeightsConfig", "weights_in", "weights_of"]
+__all__ = ["AreaConfig", "WeightsConfig", "weights_of"]
 
 _MOST = 1e12
 """Largest weight: sums of squares of more would not be exact."""
@@ -86,48 +86,6 @@ def weights_of(config: WeightsConfig, places: Places, base_dir: Path | None = No
     if config.areas:
         weights = weights * _areas(config, places, base_dir)
     return _counting(weights, places)
-
-
-def weights_in(
-    regions: Sequence[tuple[Outline, float]], places: Places, *, elsewhere: float = 1.0
-) -> FloatArray:
-    """Return the (n,) weights of places in regions, at least one of them above 0.
-
-    Args:
-        regions: outline [m] and weight of each; where two overlap the later one counts.
-        places: of the map; a place lies in a region when its position does, edges included.
-        elsewhere: weight outside of all regions.
-
-    Raises:
-        ConfigError: with every problem found: a weight below 0, a region that is no polygon or
-            holds no place, or nothing that counts.
-    """
-    problems: list[str] = []
-    areas: list[tuple[str, Any, float]] = []
-    if elsewhere != 1.0 and not regions:
-        problems.append(
-            f"elsewhere: is the weight outside of the regions, none is given; got {elsewhere:g}"
-        )
-    if not 0.0 <= elsewhere <= _MOST:
-        problems.append(f"elsewhere: expected a weight of 0 … {_MOST:g}, got {elsewhere:g}")
-    for number, region in enumerate(regions):
-        key = f"weights[{number}]"
-        try:
-            outline, weight = region
-            weight = float(weight)
-        except (TypeError, ValueError):
-            problems.append(
-                f"{key}: expected a pair of an outline and its weight, such as (polygon, 5.0), got "
-                f"{brief_repr(region)}"
-            )
-            continue
-        if not 0.0 <= weight <= _MOST:
-            problems.append(f"{key}: expected a weight of 0 … {_MOST:g}, got {weight:g}")
-        areas.append((key, polygon(outline, key, problems), weight))
-    factors = _factors(areas, places, elsewhere, problems)
-    if problems:
-        raise ConfigError(problems)
-    return _counting(factors, places)
 
 
 def _counting(weights: FloatArray, places: Places) -> FloatArray:

@@ -19,35 +19,27 @@ from gp_active_sensing.topology import (
     make_grid,
     make_line,
 )
-from gp_active_sensing.topology.generated import DESIGNS, make_points
+from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Cost, Route
 
 LOW, HIGH = (-5.0, 0.0, 2.0), (10.0, 15.0, 2.5)
 
 
 def test_points_lie_in_the_box_and_are_keyed_by_the_seed() -> None:
-    for design in DESIGNS:
-        points = make_points(50, LOW, HIGH, design=design, seed=3)
-        assert isinstance(points, Topology)
-        assert points.features.shape == (50, 3)
-        assert points.feature_names == ("x1", "x2", "x3")
-        assert points.free
-        assert (points.features >= LOW).all()
-        assert (points.features <= HIGH).all()
-        np.testing.assert_array_equal(points.positions, points.features[:, :2])
-        again = make_points(50, LOW, HIGH, design=design, seed=3)
-        np.testing.assert_array_equal(points.features, again.features)
-        other = make_points(50, LOW, HIGH, design=design, seed=4)
-        assert not np.isin(points.features[:, 0], other.features[:, 0]).any()
-
-
-def test_a_latin_hypercube_has_a_point_in_every_slice() -> None:
-    points = make_points(20, (0, 0), (20, 20), design="latin").features
-    assert np.sort(np.floor(points), axis=0).tolist() == [[i, i] for i in range(20)]
+    points = make_points(50, LOW, HIGH, seed=3)
+    assert isinstance(points, Topology)
+    assert points.feature_names == ("x1", "x2", "x3")
+    assert points.free
+    assert (points.features >= LOW).all()
+    assert (points.features <= HIGH).all()
+    np.testing.assert_array_equal(points.positions, points.features[:, :2])
+    np.testing.assert_array_equal(points.features, make_points(50, LOW, HIGH, seed=3).features)
+    other = make_points(50, LOW, HIGH, seed=4)
+    assert not np.isin(points.features[:, 0], other.features[:, 0]).any()
 
 
 def test_a_sobol_sequence_is_balanced() -> None:
-    points = make_points(64, (0, 0), (8, 8), design="sobol").features
+    points = make_points(64, (0, 0), (8, 8)).features
     counts = np.histogram2d(*points.T, bins=8, range=[[0, 8], [0, 8]])[0]
     assert (counts == 1).all()
 
@@ -58,8 +50,8 @@ def build(**keys: Any) -> Topology:
 
 
 def test_from_configuration() -> None:
-    found = build(design="uniform", seed=9, name="box", frame="world", speed=2.0)
-    expected = make_points(5, (0, 0), (1, 2), design="uniform", seed=9)
+    found = build(seed=9, name="box", frame="world", speed=2.0)
+    expected = make_points(5, (0, 0), (1, 2), seed=9)
     np.testing.assert_array_equal(found.features, expected.features)
     assert (found.name, found.frame) == ("box", "world")
 
@@ -70,7 +62,7 @@ def test_wrong_keys_are_said() -> None:
         ({"low": []}, "map.low: is required for kind 'points'"),
         ({"high": [1]}, r"map.high: expected 2 entries as in low, got 1"),
         ({"high": [1, 0]}, r"map.high\[1\]: must be more than low\[1\], 0, got 0"),
-        ({"design": "halton"}, "map.design: expected one of uniform, latin, sobol"),
+        ({"design": "latin"}, "map.design: was removed"),
         ({"reach": 3.0}, "map.reach: has no meaning for kind 'points'"),
         ({"spacing": 3.0}, "map.spacing: has no meaning for kind 'points'"),
         ({"low": [0, ".nan"]}, r"map.low\[1\]: expected a number"),

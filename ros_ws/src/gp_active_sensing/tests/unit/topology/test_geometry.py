@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import shapely
@@ -195,67 +193,3 @@ def test_geofences_that_are_refused() -> None:
             make_grid(spacing=1.0, outline=[(0, 0), (4, 4)], geofence=fence)
         with pytest.raises(ConfigError, match=r"^geofence: holds none of the 5 × 5 cell centres"):
             make_grid(5, 5, 1.0, geofence=shapely.box(1.2, 1.2, 1.8, 1.8))
-
-
-def test_regions_count_more_or_less() -> None:
-    """As `map.weights.areas` do, edges included, and the later one where two overlap."""
-    bay, harbour = shapely.box(0, 0, 2, 2), [(2.0, 2.0), (4.0, 4.0)]
-    grid = make_grid(5, 5, 1.0, weights=[(bay, 5.0), (harbour, 0)], elsewhere=0.5)
-    areas = [{"outline": [[0, 0], [2, 2]], "weight": 5.0}, {"outline": harbour, "weight": 0}]
-    by_config = build_topology(
-        from_mapping(
-            MapConfig,
-            {
-                "kind": "grid",
-                "columns": 5,
-                "rows": 5,
-                "weights": {"areas": areas, "elsewhere": 0.5},
-            },
-        )
-    )
-    np.testing.assert_array_equal(grid.weights, by_config.weights)
-    assert [grid.weights[grid.names.index(name)] for name in ("c0r0", "c2r2", "c4r0")] == [
-        5,
-        0,
-        0.5,
-    ]
-    tall = make_grid(5, 5, 1.0, heights=[0, -5], weights=[(bay, 5.0)])
-    np.testing.assert_array_equal(tall.weights[:25], tall.weights[25:])
-    assert sorted(set(tall.weights.tolist())) == [1.0, 5.0]
-    ring = bay.buffer(0.5) - bay.buffer(-0.5)  # a hole is outside of it
-    weights = make_grid(5, 5, 1.0, moves="free", weights=[(ring, 3.0)]).weights
-    assert weights.reshape(5, 5)[:3, :3].tolist() == [[3, 3, 3], [3, 1, 3], [3, 3, 3]]
-    assert make_grid(5, 5, 1.0).weights.tolist() == [1.0] * 25
-
-
-def test_weights_that_are_refused() -> None:
-    for weights, elsewhere, messages in (
-        (
-            [(shapely.box(0, 0, 1, 1), -1.0)],
-            1.0,
-            [r"weights\[0\]: expected a weight of 0 … 1e\+12"],
-        ),
-        ([(shapely.box(0, 0, 1, 1), np.nan)], 1.0, [r"weights\[0\]: .*, got nan"]),
-        ([(shapely.box(0, 0, 1, 1), 2.0)], -2.0, ["elsewhere: expected a weight of 0 … "]),
-        ([], 2.0, ["elsewhere: is the weight outside of the regions, none is given; got 2"]),
-        (
-            (shapely.box(0, 0, 1, 1), 5.0),
-            1.0,
-            [rf"weights\[{k}\]: expected a pair of an outline and its weight" for k in (0, 1)],
-        ),
-        ([(5.0, shapely.box(0, 0, 1, 1))], 1.0, [r"weights\[0\]: expected a pair"]),
-        (
-            [(shapely.box(8, 8, 9, 9), 2.0), (shapely.Point(1, 1), 2.0)],
-            1.0,
-            [
-                r"weights\[0\]: holds no place of map 'grid' \(its places are at x 0 … 4, y",
-                r"weights\[1\]: expected a Polygon or a MultiPolygon, got POINT",
-            ],
-        ),
-        ([(shapely.box(0, 0, 4, 4), 0.0)], 1.0, ["weights: no place of map 'grid' counts"]),
-    ):
-        with pytest.raises(ConfigError) as caught:
-            make_grid(5, 5, 1.0, weights=weights, elsewhere=elsewhere)
-        assert len(caught.value.problems) == len(messages)
-        for problem, message in zip(sorted(caught.value.problems), messages, strict=True):
-            assert re.match(message, problem)
