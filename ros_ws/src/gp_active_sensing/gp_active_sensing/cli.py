@@ -23,7 +23,6 @@ __all__ = ["cli", "main"]
 
 
 _MODULES = {
-    "delay": "run",
     "doctor": "doctor",
     "export": "export",
     "init": "init",
@@ -43,6 +42,11 @@ ELSEWHERE = {
     "model": "gp_active_sensing_learning",
 }
 """Command -> package that has it, so that a missing one is named."""
+REMOVED = {
+    "delay": "a mission finds the delay of its sensor itself: see `delays` in its summary.json, or "
+    "replay its bag"
+}
+"""Former command -> what replaces it."""
 
 
 def _added() -> dict[str, EntryPoint]:
@@ -73,6 +77,9 @@ class _Group(click.Group):
         if cmd_name in ELSEWHERE:
             package = ELSEWHERE[cmd_name]
             msg = f"the command `{cmd_name}` is in a package of its own: pip install {package}"
+            raise click.ClickException(msg)
+        if cmd_name in REMOVED:
+            msg = f"the command `{cmd_name}` is removed: {REMOVED[cmd_name]}"
             raise click.ClickException(msg)
         return None
 

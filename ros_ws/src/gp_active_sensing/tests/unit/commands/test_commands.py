@@ -416,6 +416,10 @@ def test_a_command_of_another_package_names_it(
     assert f"pip install {package}" in done.stderr
 
 
+def test_a_removed_command_names_what_replaces_it() -> None:
+    failed(cli("delay", "run"), "removed", "summary.json")
+
+
 def test_a_command_that_is_not_there_suggests_another() -> None:
     done = CliRunner().invoke(group, ["rnu"])
     assert done.exit_code == 2

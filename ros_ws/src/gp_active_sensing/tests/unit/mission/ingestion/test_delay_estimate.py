@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -30,8 +29,6 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
 )
 from gp_active_sensing.mission.log_messages import delays_of
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.replay.delay import watches_of
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
@@ -224,19 +221,6 @@ def test_with_the_delay_set_each_reading_is_where_it_was_taken() -> None:
     for event in read:
         assert event["position"] == pytest.approx(turning(1e-9 * event["stamp_ns"]), abs=1e-6)
         assert event["value"] == pytest.approx(field(*event["position"]), abs=0.6)
-
-
-@pytest.mark.slow
-@for_each(("late", "delay"), [(1.5, 0.0), (1.5, 1.5), (0.0, 0.0)])
-def test_the_journal_tells_the_delay_too(late: float, delay: float) -> None:
-    rig = mission(late, delay)
-    events = json.loads(json.dumps(rig.events))
-    estimate = watches_of(parse_events(events))[""].estimate
-    if late == delay:
-        assert estimate is None
-    else:
-        assert estimate is not None
-        assert estimate.seconds == pytest.approx(late - delay, abs=0.15)
 
 
 def test_a_delay_beyond_what_is_kept_of_the_poses_is_refused() -> None:
