@@ -16,7 +16,6 @@ from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay import storage as unpacking
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.storage import UnpackingLimit, unlz4, unzstd
-from tests.pages import REPOSITORY
 from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
 
@@ -144,13 +143,6 @@ def test_compressed_messages_and_files(tmp_path: Path) -> None:
             assert unpacked(folder / "small", salvage=False)[0] > 1000, folder
             with pytest.raises(ReplayError, match="unpacks to more than"):
                 unpacked(folder / "large", salvage=False)
-
-
-def test_the_page_says_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    page = " ".join((REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8").split())
-    assert f"{unpacking.RATIO} times its own size and {unpacking.FLOOR >> 20} MiB" in page
-    assert f"a message of it to {unpacking.MOST_BYTES >> 20} MiB" in page
 
 
 def test_metadata_are_bounded(tmp_path: Path) -> None:

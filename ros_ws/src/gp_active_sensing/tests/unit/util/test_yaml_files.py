@@ -29,7 +29,6 @@ from gp_active_sensing.util.yaml_files import (
     parse_yaml,
 )
 from gp_active_sensing_bench.loading import load_experiment
-from tests.pages import REPOSITORY
 
 
 def bomb(levels: int = 9, each: int = 9) -> str:
@@ -108,18 +107,6 @@ def test_what_is_refused_by_set_and_by_parameters() -> None:
         with pytest.raises(ConfigError) as caught:
             from_mapping(Bal, {"horizon": text})
         assert len(str(caught.value)) < 500
-
-
-def test_the_page_says_the_limits() -> None:
-    page = " ".join((REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8").split())
-    said = f"{MOST_BYTES >> 20} MiB, {MOST_NODES:,} keys and values"
-    assert said in page
-    for number, of in (
-        (MOST_DEPTH, "mappings and lists in each other"),
-        (MOST_ALIASES, "aliases"),
-        (MOST_NUMBER, "characters"),
-    ):
-        assert f"{number} {of}" in page
 
 
 def test_the_key_of_an_override_is_bounded() -> None:
