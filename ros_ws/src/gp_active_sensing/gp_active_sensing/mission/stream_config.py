@@ -43,6 +43,7 @@ _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
 
+_RATE = f"is removed; ten times rate, at least {LEAST_MAX_RATE:g} messages a second are used"
 _BYTES = "is removed; the largest message that is decoded is a constant, see docs/security.md"
 
 
@@ -50,7 +51,9 @@ _BYTES = "is removed; the largest message that is decoded is a constant, see doc
 class ReadingConfig:
     """How to take a value out of the messages of topic ``reading``."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType({"max_bytes": _BYTES})
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"max_bytes": _BYTES, "max_rate": _RATE}
+    )
     topic: str = param(
         "reading",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -125,13 +128,6 @@ class ReadingConfig:
         help="ask a publisher that keeps its messages (reliable, transient local) for those it "
         "sent while the node was not there; other publishers are then not heard",
     )
-    max_rate: float | None = param(
-        None,
-        help="messages used a second; what comes faster is thinned out and counted (too_fast); "
-        "unset = 10 times rate, at least 2000",
-        unit="Hz",
-        above=0.0,
-    )
 
     def __post_init__(self) -> None:
         if self.scale == 0.0:
@@ -155,7 +151,9 @@ class ReadingConfig:
 class PoseConfig:
     """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType({"max_bytes": _BYTES})
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"max_bytes": _BYTES, "max_rate": _RATE}
+    )
     topic: str = param(
         "pose",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -199,13 +197,6 @@ class PoseConfig:
         help="ask a publisher that keeps its messages (reliable, transient local) for those it "
         "sent while the node was not there; other publishers are then not heard. Needs a history "
         "as long as that",
-    )
-    max_rate: float | None = param(
-        None,
-        help="messages used a second; what comes faster is thinned out and counted "
-        "(pose_too_fast); unset = 10 times rate, at least 2000",
-        unit="Hz",
-        above=0.0,
     )
     max_age: float = param(
         1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
@@ -296,8 +287,6 @@ class ExpertTopicsConfig(AnswersConfig):
 
 def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
     """Return how many messages of a stream are used a second [Hz]."""
-    if stream.max_rate is not None:
-        return stream.max_rate
     return max(LEAST_MAX_RATE, _FASTER * stream.rate)
 
 

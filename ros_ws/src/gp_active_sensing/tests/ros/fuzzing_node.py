@@ -49,7 +49,7 @@ class Case:
             f"reading.type:={_name(kind)}", f"reading.field:={field}",
             *([f"reading.variance_field:={variance}"] if variance else []),
             f"pose.type:={_name(pose)}",
-            "mission.begin:=false", "reading.max_rate:=1.0e+9", "pose.max_rate:=1.0e+9", *more,
+            "mission.begin:=false", *more,
         )  # fmt: skip
         self.kinds: dict[str, Callable[[], Any]] = {
             "reading": self.make_reading,

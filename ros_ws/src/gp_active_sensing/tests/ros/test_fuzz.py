@@ -12,7 +12,7 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 
 from gp_active_sensing.mission.stream_config import MOST_BYTES
-from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import qos, subscriptions
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters
@@ -28,6 +28,7 @@ def test_messages_through_the_callbacks(
     ros: Ros, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MOST_BYTES, "reading", 100_000)
+    monkeypatch.setattr(subscriptions, "most_per_second", lambda stream: 1e9)
     rng = random.Random(f"callbacks {number}")
     case = cases(rng)[number]
     node = sensing(ros, "autostart:=false", given=case.parameters)

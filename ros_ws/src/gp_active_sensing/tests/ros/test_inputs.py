@@ -15,7 +15,7 @@ from sensor_msgs.msg import Temperature
 from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.mission.stream_config import MOST_BYTES
-from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import qos, subscriptions
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.qos import received_at
@@ -54,8 +54,11 @@ def test_a_message_that_is_too_large_is_counted_and_the_next_is_used(
     probe.wait_value("rejected_too_large", "1")
 
 
-def test_what_comes_too_fast_is_thinned_out_and_counted(ros: Ros) -> None:
-    node = sensing(ros, "reading.max_rate:=1.0", "reading.reliable:=true", "reading.rate:=500.0")
+def test_what_comes_too_fast_is_thinned_out_and_counted(
+    ros: Ros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "most_per_second", lambda stream: 1.0)
+    node = sensing(ros, "reading.reliable:=true", "reading.rate:=500.0")
     probe = Probe(ros).connect()
     probe.pose(0.0)
     sent = 90

@@ -71,8 +71,13 @@ def test_a_reading_that_no_pose_can_match_is_counted(caplog: pytest.LogCaptureFi
     assert "come late" in caplog.text, "stamps are not the only reason"
 
 
-def test_the_buffer_of_waiting_readings_is_bounded_and_counts() -> None:
-    rig = Rig(grid(), taking={"max_rate": 2.5})
+def test_the_buffer_of_waiting_readings_is_bounded_and_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "gp_active_sensing.mission.ingestion.ingestion.most_per_second", lambda reading: 2.5
+    )
+    rig = Rig(grid())
     for i in range(8):
         rig.reading(1.0 + i)
     rig.step(9.0)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
@@ -52,8 +53,13 @@ def test_a_probe_off_the_map_is_counted_as_its_own() -> None:
     assert team.mission.rejected == {"pose_off_map": 1, "off_map": 1}
 
 
-def test_one_that_waits_for_its_pose_fills_its_own_buffer_only() -> None:
-    team = Team(("a", "b"), reading={"max_rate": 5.0})
+def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "gp_active_sensing.mission.ingestion.ingestion.most_per_second", lambda reading: 5.0
+    )
+    team = Team(("a", "b"))
     assert team.probe("a").ingestion.capacity == 10
     for i in range(30):
         reading(team, "a", 1.0 + i)
