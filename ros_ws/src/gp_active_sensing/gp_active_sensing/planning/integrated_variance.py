@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import unread
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
@@ -31,13 +30,13 @@ class IntegratedVariance:
     tells about λ is not counted.
     """
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"horizon": _LOOK_AHEAD, "beam": _LOOK_AHEAD}
-    candidates: int = param(
-        8,
-        help="candidates of the belief that are planned with, at most; of those that predict "
-        "alike one stands for all",
-        low=1,
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "horizon": _LOOK_AHEAD,
+        "beam": _LOOK_AHEAD,
+        "candidates": "is removed and fixed at 8",
+    }
+    candidates: ClassVar[int] = 8
+    """Largest number of λ planned with. Of those that predict alike one stands for all."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,18 +53,12 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What a policy for batches is asked: the next place of each of several probes, together.
+    """Request for the next places of several probes together; see `PlanRequest`.
 
     Args:
-        belief: what is known about the field; policies never change it.
-        topology: where probes may go.
         at: where each probe stands; None = nowhere yet.
-        rng: source of randomness of this decision.
         pending: waypoints of probes that are on their way.
-        limit: limit on the computing of this decision.
         remaining: of the budget that all of them draw on, as each of them sees it; () = none.
-        unavailable: places not to be chosen but not observed either.
-        clock: monotonic seconds.
     """
 
     belief: Belief
@@ -85,14 +80,9 @@ class BatchRequest:
             pending: places that others are sent to.
             remaining: of the budget.
         """
+        shared: dict[str, Any] = {
+            name: getattr(self, name) for name in ("rng", "limit", "unavailable", "clock")
+        }
         return PlanRequest(
-            self.belief,
-            self.topology,
-            at,
-            rng=self.rng,
-            pending=pending,
-            limit=self.limit,
-            remaining=remaining,
-            unavailable=self.unavailable,
-            clock=self.clock,
+            self.belief, self.topology, at, pending=pending, remaining=remaining, **shared
         )

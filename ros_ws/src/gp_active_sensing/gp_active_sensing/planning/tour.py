@@ -69,22 +69,16 @@ class Tour:
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {
+        "candidates": "is removed and fixed at 4",
+        "places": "is removed and fixed at 500",
         "longest": "is removed and fixed at 400 readings",
         "renew": "is removed and fixed at 0.1",
         "margin": "is removed and fixed at 0.01",
     }
-    candidates: int = param(
-        4,
-        help="candidates of the belief that are planned with, at most; of those that predict "
-        "alike one stands for all",
-        low=1,
-    )
-    places: int = param(
-        500,
-        help="places at most that a route is planned with; of a larger map each stands for those "
-        "near it",
-        low=2,
-    )
+    candidates: ClassVar[int] = 4
+    """Largest number of λ planned with. Of those that predict alike one stands for all."""
+    places: ClassVar[int] = 500
+    """Largest number of places planned with. On a larger map each stands for those near it."""
     longest: ClassVar[int] = 400
     """Largest number of readings planned for without any limit."""
     trials: int = param(60, help="routes that are tried at a stage to improve the last one", low=0)
