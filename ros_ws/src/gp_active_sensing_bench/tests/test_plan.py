@@ -12,6 +12,8 @@ from bench_support.small import small, write
 from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, ResourceError
+from gp_active_sensing.kernel_model import write_model
+from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing_bench import (
@@ -21,6 +23,9 @@ from gp_active_sensing_bench import (
     read_experiment,
 )
 from gp_active_sensing_bench.plan import key_of
+from gp_active_sensing_bench.run import STAGE_KEYS
+from tests.kernel_models import make_model, rows
+from tests.unit.sim.scenarios import GRID
 from tests.unit.sim.scenarios import mapping as scenario_mapping
 
 
@@ -227,3 +232,21 @@ def test_no_scenario_and_no_budget() -> None:
 def test_no_such_file() -> None:
     with pytest.raises(ResourceError, match="'bal_1d'"):
         load_experiment("bal_1")
+
+
+def test_trials_of_another_model_have_other_keys(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+
+    def keys(seed: int) -> set[str]:
+        X, y = rows(seed)
+        write_model(path, make_model(("SE", "LIN"), 0.35 * X, y))
+        given = {**scenario_mapping(GRID), "belief": {"model": str(path)}}
+        file = {"name": "e", "scenario": given, "seeds": 2, "policies": {"ie": {}}, "budgets": [2]}
+        return {trial.key for trial in read_experiment({**file, "metrics": ["rmspe"]}).trials}
+
+    assert keys(1) == keys(1)
+    assert keys(5).isdisjoint(keys(1))
+
+
+def test_every_score_of_a_stage_is_kept_and_a_metric() -> None:
+    assert set(SCORES) <= set(METRICS) & set(STAGE_KEYS)

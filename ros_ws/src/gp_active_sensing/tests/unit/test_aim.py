@@ -25,8 +25,8 @@ from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
-from gp_active_sensing_bench import run_trial
 from tests.cases import for_each
+from tests.trials import run_trial
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario

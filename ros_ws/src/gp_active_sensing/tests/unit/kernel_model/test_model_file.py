@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief.prior import TRANSFORMS
-from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import (
     KernelModel,
@@ -28,7 +27,6 @@ from gp_active_sensing.kernel_model import (
 )
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
-from gp_active_sensing_learning.kernel_selection import VbksConfig
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows
 
@@ -226,7 +224,11 @@ def test_settings_that_are_written_are_read(path: Path) -> None:
         **{"kind": "table", "scale": -3.6, "transform": "log", "scenario": None},
         "times": {"t": "2024-03-01T06:30:00.250000+00:00", "u": "2024-03-01T06:30:00Z"},
     }
-    settings = {"vbks": to_mapping(VbksConfig()), "recipe": recipe, "transform": "log"}
+    settings = {
+        "vbks": {"inducing": 16, "stages": [0.1, 1.0], "screen": None},
+        "recipe": recipe,
+        "transform": "log",
+    }
     settings |= {"notes": ["a", "a"], "seconds": 3, "versions": {"torch": "2"}, "unknown": [None]}
     settings |= {"rows_digest": hashlib.sha256().hexdigest()}
     path.write_bytes(changed(path.read_bytes(), put("settings", settings)))

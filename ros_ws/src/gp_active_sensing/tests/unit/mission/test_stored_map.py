@@ -17,7 +17,6 @@ from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.kept_maps import keep_map
 from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
-from gp_active_sensing_learning.data.request import RowRequest, load_readings
 from tests.cases import for_each
 from tests.unit.mission.grids import LARGER, LIVE, drive_on, house, steps
 from tests.unit.mission.missions import Drive
@@ -58,13 +57,12 @@ def cut_off(drive: Drive, count: int = 10) -> tuple[str, ...]:
 
 
 def same_places(names: tuple[str, ...], run: Path) -> None:
-    """Report, live page and learning have the places of the run."""
+    """Report and live page have the places of the run."""
     assert load_run(run).topology.names == names
     follower = RunFollower(run)
     follower.go_on(60.0)
     assert follower.found is not None, follower.problem
     assert follower.found.data.topology.names == names
-    assert load_readings(RowRequest(data=str(run))).topology.names == names
 
 
 @for_each("kind", ["map_server", "raster", "areas"])
@@ -122,8 +120,6 @@ def test_a_file_that_has_changed_is_refused(
     assert "begin a new run in another directory" in str(found.value)
     with pytest.raises(RunError, match=said):
         load_run(run)
-    with pytest.raises(RunError, match=said):
-        load_readings(RowRequest(data=str(run)))
     follower = RunFollower(run)
     follower.go_on(60.0)
     assert follower.found is None

@@ -29,9 +29,8 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing_bench import read_experiment
-from gp_active_sensing_bench.run import run_trial
 from tests.kernel_models import make_model, rows
+from tests.trials import run_trial
 from tests.unit.sim.scenarios import GRID, mapping
 
 EACH = len(OWN_SHARES)
@@ -177,19 +176,6 @@ def test_from_the_command_line(model: Path, tmp_path: Path) -> None:
     wrong = run("run", "lake", "--set", f"belief.model={model}")
     assert wrong.exit_code == 1
     assert "comes from belief.model; leave it out" in wrong.output
-
-
-def test_experiments_tell_models_apart(model: Path) -> None:
-    def keys() -> list[str]:
-        given = mapping(GRID)
-        given["belief"] = {"model": str(model)}
-        file = {"name": "e", "scenario": given, "seeds": 2, "policies": {"ie": {}}, "budgets": [2]}
-        return [trial.key for trial in read_experiment({**file, "metrics": ["rmspe"]}).trials]
-
-    first = keys()
-    assert keys() == first
-    write(model, seed=5)
-    assert set(keys()).isdisjoint(first)
 
 
 # -- the mission of the nodes ------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import PlacedReading
-from gp_active_sensing_bench import run_trial
+from tests.trials import run_trial
 
 
 def scenario(**more: Any) -> Scenario:

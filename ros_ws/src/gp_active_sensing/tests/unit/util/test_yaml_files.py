@@ -28,7 +28,6 @@ from gp_active_sensing.util.yaml_files import (
     load_yaml,
     parse_yaml,
 )
-from gp_active_sensing_bench.loading import load_experiment
 
 
 def bomb(levels: int = 9, each: int = 9) -> str:
@@ -62,7 +61,7 @@ HOSTILE = {
 
 
 def test_what_is_refused_by_all_that_read_yaml(tmp_path: Path) -> None:
-    """One reader: a scenario, an experiment, parameters, a run's own configuration."""
+    """One reader: a scenario, parameters, a run's own configuration."""
     for name in HOSTILE:
         text, said = HOSTILE[name]
         path = tmp_path / "config.yaml"
@@ -70,7 +69,6 @@ def test_what_is_refused_by_all_that_read_yaml(tmp_path: Path) -> None:
         readers: dict[Callable[[Any], object], type[Exception]] = {
             load_yaml: ConfigError,
             load_scenario: ConfigError,
-            load_experiment: ConfigError,
             parameters_of: ConfigError,
             lambda file: RunDirectory.open(file.parent): RunError,
         }

@@ -18,8 +18,8 @@ from gp_active_sensing.planning.bandits.gp_ucb import (
 )
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
-from gp_active_sensing_bench import run_trial
 from tests.cases import for_each
+from tests.trials import run_trial
 
 STAGES = (1, 2, 10, 1000)
 
