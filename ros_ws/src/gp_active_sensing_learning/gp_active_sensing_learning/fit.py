@@ -283,7 +283,6 @@ def belief_section(
         signal_std=(_rounded(estimate.signal_std),),
         noise_std=tuple(_rounded(std) for std in noise),
         place_std=tuple(_rounded(std) for std in own),
-        weights=None,
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),
         # What the mission that it was learned from may have begun with.

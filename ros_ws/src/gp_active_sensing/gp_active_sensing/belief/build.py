@@ -183,7 +183,7 @@ def build_belief(
     try:
         made = [covariance_family(name, features, names, links, columns) for name in kernels]
         candidates: CandidateGrid | None = None
-        weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
+        weights: FloatArray | None = None
         if config.length_scales is None:
             several = len(kernels) > 1
             shown = [name if several else "" for name in kernels]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.grid import shape_of
-from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Parts
+from gp_active_sensing.belief.prior import TRANSFORMS, Parts
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
@@ -109,7 +109,6 @@ _OF_MODEL = (
         "signal_std",
         "noise_std",
         "place_std",
-        "weights",
     ),
     *("mean", "mean_features", "mean_value", "attributes", "history"),
 )
@@ -189,12 +188,6 @@ class BeliefConfig:
         low=0.0,
         min_items=1,
     )
-    weights: tuple[float, ...] | None = param(
-        None,
-        help="prior weights, one per combination (kernel slowest, then length-scale); default "
-        "uniform",
-        low=0.0,
-    )
     mean: str = param(
         "constant",
         help="prior mean: an unknown constant, or linear in the features as well",
@@ -236,6 +229,7 @@ class BeliefConfig:
         "scales": "is removed and fixed at 5 length-scales of each kernel of a model",
         "smoothness": "is removed; take kernel graph_matern12, graph_matern32 or graph_matern52",
         "shrinkage": "is removed; the share follows from the history",
+        "weights": "is removed; all combinations are as probable, see `Belief` for others",
     }
 
     def __post_init__(self) -> None:
@@ -256,15 +250,6 @@ class BeliefConfig:
             )
         if self.axis_ratio is not None and not self._has_axes:
             problems.append("axis_ratio: is for kernels of the features, such as se; leave it out")
-        if self.weights is not None:
-            if self.length_scales is None or (self.signal_std is None and self.noise_std is None):
-                problems.append("weights: need length_scales, and signal_std or noise_std, given")
-            elif len(self.weights) != (L := len(self.hyperparameters())):
-                problems.append(
-                    f"weights: expected {L} (one per combination), got {len(self.weights)}"
-                )
-            elif sum(self.weights) <= 0:
-                problems.append("weights: expected at least one above 0")
         if not self.scale_known and self.mean_std:
             problems.append(
                 "mean_std: has no unit to be in while signal_std and noise_std are not given; give "
@@ -386,14 +371,12 @@ class BeliefConfig:
             parts = [Parts(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
         return tuple(dict.fromkeys(parts))
 
-    def scales_of(
-        self, kernel: str, names: Sequence[str] | None = None
-    ) -> tuple[tuple[float, ...], ...]:
+    def scales_of(self, kernel: str, names: Sequence[str]) -> tuple[tuple[float, ...], ...]:
         """Return the length-scales that are given, as a kernel takes them.
 
         Args:
             kernel: its name.
-            names: of the features; None = not known, one length-scale stands for all of them.
+            names: of the features.
 
         Raises:
             ValueError: a ratio of axes, and features without z.
@@ -403,30 +386,11 @@ class BeliefConfig:
             return tuple(scales[:1])
         if self.axis_ratio is None or kernel in graph_kernels:
             return tuple(scales)
-        if names is None:
-            return tuple(ell for ell in scales for _ in self.axis_ratio)
         check_axes(names)
         return tuple(
             tuple(ell * factor for factor in shape_of(names, ratio))
             for (ell,) in scales
             for ratio in self.axis_ratio
-        )
-
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """Return the candidates Λ, kernel slowest, then the length-scale.
-
-        Raises:
-            ValueError: the length-scales are to come from a map or a model.
-        """
-        if self.length_scales is None:
-            msg = "length_scales is null: the candidates depend on map or model, see build_belief"
-            raise ValueError(msg)
-        several = len(self.kernel_names) > 1
-        return tuple(
-            parts.candidate(ell, name if several else "")
-            for name in self.kernel_names
-            for ell in self.scales_of(name)
-            for parts in self.parts(name)
         )
 
 

@@ -68,7 +68,7 @@ def test_choices_are_those_of_plain_bayes(name: str, seed: int) -> None:
     direct = DirectBelief(
         build_kernel("se"),
         positions,
-        config.hyperparameters(),
+        belief.covariance.hyperparameters,
         np.ones((n, 1)),
         std,
         np.zeros(n),

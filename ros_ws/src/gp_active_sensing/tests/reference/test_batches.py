@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief import BeliefConfig, HyperParameters, build_belief
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import dpp_batch
@@ -31,10 +31,10 @@ def beta(t: int) -> float:
 
 
 def direct(positions: np.ndarray) -> DirectBelief:
-    config = BeliefConfig(length_scales=(1.5,), signal_std=(1.0,), noise_std=(NOISE,), mean_std=0.0)
+    candidate = HyperParameters((1.5,), 1.0, NOISE)
     none = np.zeros(1)
     return DirectBelief(
-        build_kernel("se"), positions, config.hyperparameters(), np.ones((N, 1)), none,
+        build_kernel("se"), positions, (candidate,), np.ones((N, 1)), none,
         np.zeros(N), np.ones(1),
     )  # fmt: skip
 

@@ -159,7 +159,7 @@ def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
     words = [word for text in (*GRID, "autostart:=false") for word in ("-p", text)]
     node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
     assert node.parameters.config().belief == BeliefConfig()
-    for name in ("length_scales", "signal_std", "noise_std", "weights"):
+    for name in ("length_scales", "signal_std", "noise_std"):
         told = node.describe_parameter(f"belief.{name}")
         assert "may be left unset" in told.additional_constraints
     (done,) = node.set_parameters([Parameter("belief.signal_std", value=[2.0])])

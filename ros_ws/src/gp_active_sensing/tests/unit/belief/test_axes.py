@@ -53,15 +53,6 @@ def test_ratios_and_length_scales_that_are_given() -> None:
     assert {h.length_scales for h in each.hyperparameters} == {(10, 20, 3)}
     one = believed(kernel="se", length_scales=[10])
     assert {h.length_scales for h in one.hyperparameters} == {(10,)}
-    weights = [0.1, 0.2, 0.3, 0.4]
-    weighted = believed(
-        length_scales=[10, 40],
-        axis_ratio=[0.1, 0.5],
-        signal_std=[1.0],
-        noise_std=[0.1],
-        weights=weights,
-    )
-    np.testing.assert_allclose(weighted.weights, weights)
 
 
 @for_each(

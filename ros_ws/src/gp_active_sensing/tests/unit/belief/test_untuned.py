@@ -211,12 +211,7 @@ def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
 @for_each(
     ("config", "message"),
     [
-        ({"weights": [1.0, 1.0]}, "weights: need length_scales"),
         ({"mean_std": 3.0}, "mean_std: has no unit to be in"),
-        (
-            {"length_scales": [1.0], "signal_std": [1.0], "noise_std": [0.1], "weights": [1, 1]},
-            "expected 1",
-        ),
     ],
 )
 def test_contradictions_are_clear_errors(config: dict, message: str) -> None:
