@@ -193,8 +193,7 @@ class Belief:
 
     def copy(self) -> Belief:
         """Return an independent copy (the covariance is shared; it never changes)."""
-        other = Belief.__new__(Belief)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other._presence = self._presence.copy()
         other._data = self._data.copy()
         return other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class CollapsedReadings:
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
-        other = CollapsedReadings(0)
+        other = copy(self)
         other.count = self.count.copy()
         other._plain = self._plain.copy()
         other._known = self._known.copy()
@@ -221,8 +222,7 @@ class CollapsedReadings:
         sizes = np.array([len(stay) for stay in stays], dtype=np.int64)
         others = self.count[places] > sizes
         if others.any():
-            rest = CollapsedReadings(0)
-            rest.__dict__.update(self.__dict__)
+            rest = copy(self)
             rest._stays, rest.count = {}, self.count.copy()
             rest.count[places] -= sizes
             found = rest.collapse(places[others], noise_variance, unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -177,8 +178,7 @@ class Conditioning:
 
     def copy(self) -> Conditioning:
         """Return an independent copy."""
-        other = object.__new__(Conditioning)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._places = self._places.copy()
         other._history = None if self._history is None else self._history.copy()
         other._all = self._all.copy()
@@ -194,8 +194,7 @@ class Conditioning:
 
     def with_coefficients(self, coefficient_covariance: FloatArray) -> Conditioning:
         """Return a read-only view with another covariance (L, q, q) of the mean's coefficients."""
-        other = object.__new__(Conditioning)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.coefficient_covariance = coefficient_covariance
         return other
 

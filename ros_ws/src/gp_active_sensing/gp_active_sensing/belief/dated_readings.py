@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from copy import copy
 
 import numpy as np
 
@@ -77,8 +78,7 @@ class DatedReadings:
 
     def copy(self) -> DatedReadings:
         """Return an independent copy."""
-        other = DatedReadings.__new__(DatedReadings)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.count, other.latest = self.count.copy(), self.latest.copy()
         other.stats = self.stats.copy()
         other._place, other._time = self._place.copy(), self._time.copy()
@@ -281,8 +281,7 @@ class VisitTimes:
 
     def copy(self) -> VisitTimes:
         """Return an independent copy."""
-        other = VisitTimes.__new__(VisitTimes)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.visited, other.newest = self.visited.copy(), self.newest.copy()
         return other
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -62,17 +63,20 @@ class Factor:
 
     def copy(self) -> Factor:
         """Return an independent copy."""
-        other = Factor.__new__(Factor)
-        other.__dict__.update(self.__dict__)
-        R = self.rows
-        other._capacity = R
-        other._C = self._C[:, :R, :R].copy()
-        other._U = self._U[:, :R].copy()
-        other._v = self._v[:, :R].copy()
-        other._place = self._place[:R].copy()
-        other._precision = self._precision[:, :R].copy()
-        other._value = self._value[:, :R].copy()
+        other = copy(self)
+        other._resize(self.rows)
         return other
+
+    def _resize(self, capacity: int) -> None:
+        R = self.rows
+        old = (self._C, self._U, self._v, self._place, self._precision, self._value)
+        self._allocate(capacity)
+        self._C[:, :R, :R] = old[0][:, :R, :R]
+        self._U[:, :R] = old[1][:, :R]
+        self._v[:, :R] = old[2][:, :R]
+        self._place[:R] = old[3][:R]
+        self._precision[:, :R] = old[4][:, :R]
+        self._value[:, :R] = old[5][:, :R]
 
     @property
     def place(self) -> IntArray:
@@ -134,7 +138,7 @@ class Factor:
         """
         r, R = len(places), self.rows
         if R + r > self._capacity:
-            self._grow(max(2 * self._capacity, R + r))
+            self._resize(max(2 * self._capacity, R + r))
         K = self.covariance.between(places, places)
         noise = self._floored(1.0 / precision, K[:, np.arange(r), np.arange(r)], places)
         B = self.solve(self.covariance.between(self.place, places))
@@ -216,17 +220,6 @@ class Factor:
         if isinstance(self.covariance, SlotCovariance):
             places = self.covariance.history.place[places]
         return list(places[:5].tolist())
-
-    def _grow(self, capacity: int) -> None:
-        R = self.rows
-        old = (self._C, self._U, self._v, self._place, self._precision, self._value)
-        self._allocate(capacity)
-        self._C[:, :R, :R] = old[0][:, :R, :R]
-        self._U[:, :R] = old[1][:, :R]
-        self._v[:, :R] = old[2][:, :R]
-        self._place[:R] = old[3][:R]
-        self._precision[:, :R] = old[4][:, :R]
-        self._value[:, :R] = old[5][:, :R]
 
 
 _MOST = 256e6

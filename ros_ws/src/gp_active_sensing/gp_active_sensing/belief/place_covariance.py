@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -198,8 +199,7 @@ class Steepness:
 
     def copy(self) -> Steepness:
         """Return an independent copy."""
-        other = Steepness.__new__(Steepness)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._known = dict(self._known)
         return other
 
