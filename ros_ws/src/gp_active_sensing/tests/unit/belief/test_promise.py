@@ -16,10 +16,17 @@ from gp_active_sensing.belief.prior import (
     PriorMean,
     Transform,
 )
-from gp_active_sensing.belief.promise import MOST_PLACES, assurance, floor_of, promise_of
+from gp_active_sensing.belief.promise import (
+    MOST_PLACES,
+    SURE,
+    AimForecast,
+    assurance,
+    floor_of,
+    promise_of,
+)
 from gp_active_sensing.kernels import kernels
 from gp_active_sensing.topology import make_line
-from gp_active_sensing.types import MEAN, OF, FloatArray
+from gp_active_sensing.types import MEAN, OF, Aim, FloatArray
 from tests.cases import for_each
 
 N = 12
@@ -97,6 +104,18 @@ def test_against_draws_of_the_candidates_and_their_scale(of: str) -> None:
         promise = belief.promise(WEIGHTS)
         assert promise is not None
         assert promise.error == pytest.approx(float(np.sqrt(np.mean(error**2))), rel=0.05)
+
+
+def test_a_forecast_is_met_by_promise_and_assurance_together() -> None:
+    belief = believed(known=False, readings=6, seed=4)
+    promise = belief.promise(WEIGHTS)
+    assert promise is not None
+    every, ones = np.arange(3), np.ones(3)
+    for factor, met in ((1.01, False), (100.0, True), (0.5, False)):
+        aim = Aim(factor * promise.error, MEAN)
+        forecast = AimForecast(aim, belief, WEIGHTS, every, belief.weights)
+        assert forecast.met(ones) == met, factor
+    assert assurance(belief, WEIGHTS, 1.01 * promise.error) < SURE
 
 
 def belief_over(

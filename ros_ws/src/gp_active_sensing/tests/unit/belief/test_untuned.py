@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief import (
+    BeliefConfig,
+    FeatureCovariance,
+    HyperParameters,
+    belief_on,
+    build_belief,
+)
 from gp_active_sensing.belief.config import (
     NOISE_SHARES,
     NONE_SHARES,
@@ -16,8 +22,10 @@ from gp_active_sensing.belief.config import (
     SHARES,
 )
 from gp_active_sensing.belief.grid import LengthScaleGrid, default_grid
+from gp_active_sensing.belief.prior import unit_scale
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests.cases import for_each
 
@@ -161,6 +169,14 @@ def test_a_length_scale_that_runs_away_is_impossible(kind: str) -> None:
     assert (variance >= 0).all()
     assert np.isfinite(belief.noise_variance).all()
     assert (belief.noise_variance > 0).all()
+
+
+def test_the_unit_of_a_field_that_hardly_varies_over_the_map_is_bounded() -> None:
+    flat = FeatureCovariance(build_kernel("se"), GRID, [HyperParameters((1e7,), 1.0, 0.1)])
+    places, averages = np.arange(0, 400, 10), np.random.default_rng(0).standard_normal(40)
+    unit = unit_scale(flat, np.zeros((400, 0)), places, averages)
+    assert unit is not None
+    assert 10.0 < unit[0] < 200.0
 
 
 def test_before_two_readings_nothing_is_known_of_the_scale() -> None:

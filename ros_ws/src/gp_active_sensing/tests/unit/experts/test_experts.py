@@ -171,6 +171,18 @@ def test_a_new_question_calls_off_what_it_has_not_begun_to_drive_to() -> None:
     assert [(a.location, 1e-9 * a.stamp_ns) for a in expert.answers(1e6)] == [(10, 10), (4, 16)]
 
 
+def test_what_was_called_off_is_no_visit() -> None:
+    """Draws are keyed by how often a place was asked for and read."""
+    still = of_map(np.zeros(N))
+    called_off, fresh = (RevisitExpert(still, LINE, start=0, noise_std=1.0) for _ in range(2))
+    called_off.ask([2, 15], 0.0)
+    called_off.ask([4], 1.0)  # on its way to 2; 15 is called off
+    called_off.ask([15], 100.0)
+    fresh.ask([15], 0.0)
+    (_, _, again), (first,) = called_off.answers(1e6), fresh.answers(1e6)
+    assert (again.location, again.value) == (15, first.value)
+
+
 def test_a_place_without_a_way_gets_no_answer() -> None:
     class Cut(FreeTopology):
         def ways_from(self, at, by="seconds"):  # type: ignore[no-untyped-def]

@@ -59,7 +59,6 @@ def test_an_unwhitened_fit_says_the_same() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_moments_against_brute_sampling(model: KernelModel) -> None:
     """Kernel, θ, u and f are drawn one after the other, as the model says they come about."""
     X = np.array([[20.0, 30.0], [55.0, 60.0], [120.0, 10.0]])
