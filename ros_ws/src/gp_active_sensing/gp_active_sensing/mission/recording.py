@@ -36,8 +36,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
-from gp_active_sensing.records.run_directory import MAP, RunDirectory
-from gp_active_sensing.records.stage_record import stage_record
+from gp_active_sensing.records.run_directory import MAP, RunDirectory, stage_record
 from gp_active_sensing.records.summary import RunCourse, RunSummary, summarise
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.process import versions

@@ -14,8 +14,7 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import MissionStarted, ReadingUsed
-from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.records.stage_record import stage_record
+from gp_active_sensing.records.run_directory import RunDirectory, stage_record
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
 from gp_active_sensing.util.files import InUse, write_whole
 
@@ -202,7 +201,7 @@ import resource, signal, sys
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.files import InUse
-from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory, stage_record
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -263,7 +262,7 @@ def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
 import os, signal, sys
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.files import InUse
-from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory, stage_record
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 os.kill(os.getpid(), signal.SIGKILL)

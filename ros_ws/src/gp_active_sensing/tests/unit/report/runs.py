@@ -9,8 +9,7 @@ from typing import Any
 
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import DecisionTaken, MissionStarted, ReadingUsed
-from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.records.stage_record import stage_record
+from gp_active_sensing.records.run_directory import RunDirectory, stage_record
 from gp_active_sensing.types import CandidateValue, Plan, Reading
 from tests.unit.sim.scenarios import GRID
 
