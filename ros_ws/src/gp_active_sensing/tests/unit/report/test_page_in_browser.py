@@ -209,13 +209,8 @@ def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> 
     assert text(page, "where") == "stage 5 of 6"
     page.evaluate("location.hash = '#stage=3'")
     page.until("document.getElementById('where').textContent === 'stage 3 of 6'")
-
-
-@pytest.mark.long
-def test_an_address_opens_a_stage(show: Open, grid: Path) -> None:
-    assert text(show(grid, "#stage=4"), "where") == "stage 4 of 6"
-    assert text(show(grid, "#stage=400"), "where") == "stage 6 of 6"
-    assert text(show(grid, "#nonsense"), "where") == "stage 6 of 6"
+    for fragment, stage in (("#stage=4", 4), ("#stage=400", 6), ("#nonsense", 6)):
+        assert text(show(grid, fragment), "where") == f"stage {stage} of 6"
 
 
 @pytest.mark.long

@@ -187,30 +187,6 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_robots_and_refusals_as_they_come(watch: Open, tmp_path: Path) -> None:
-    run = node_run(tmp_path / "run")
-    pixels = (
-        "(() => { const c = [...document.querySelectorAll('canvas.map')].pop();"
-        " const copy = new OffscreenCanvas(c.width, c.height).getContext('2d',"
-        " { willReadFrequently: true }); copy.drawImage(c, 0, 0);"
-        " const d = copy.getImageData(0, 0, c.width, c.height).data; let n = 0;"
-        " for (let i = 0; i < d.length; i += 4)"
-        " n += d[i] === 0xc2 && d[i + 1] === 0x18 && d[i + 2] === 0x9b; return n; })()"
-    )
-    with serving(run) as server:
-        page = watch(server)
-        assert page.evaluate(pixels) == 0
-        with RunDirectory.open(run) as more:
-            where = Whereabouts(1.0, (7, 12.0, 4.0))
-            status = {"": ProbeStatus(where, {"gated": 3})}
-            more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
-        page.until(f"{pixels} > 20", LIMIT)
-        until_text(page, "counts", "3 used, 3 refused")
-        until_text(page, "counts", "3: next to impossible by the belief")
-        assert page.complaints == []
-
-
-@pytest.mark.long
 def test_numbers_of_any_size_stay_inside_their_figure(watch: Open, tmp_path: Path) -> None:
     """Before the first reading of a field whose mean is not known, a million of its unit."""
     belief = {**GRID["belief"], "mean_std": 1e6}
