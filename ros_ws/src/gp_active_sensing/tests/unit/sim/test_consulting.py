@@ -14,7 +14,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
 from tests.unit.experts.asking import registered
-from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import cut, killed_and_resumed
 
 MODEL = {"kind": "model", "noise_std": 0.1}
@@ -160,18 +160,6 @@ def test_killed_anywhere_it_comes_to_the_same_end(tmp_path: Path, kills: int | N
         killed_and_resumed(what, tmp_path / str(number), summary, kills)
 
 
-def test_a_journal_whose_question_comes_too_early(tmp_path: Path) -> None:
-    what = asking(expert=MODEL)
-    run_scenario(what, tmp_path / "run")
-    events = RunDirectory.open(tmp_path / "run").events()
-    decision = next(i for i, event in enumerate(events) if event["event"] == "decision")
-    target = tmp_path / "damaged"
-    cut(tmp_path / "run", target, 0)
-    write_events(target / "journal.jsonl", [*events[: decision + 1], events[decision - 1]])
-    with pytest.raises(RunError, match="does not follow"):
-        run_scenario(what, target, resume=True)
-
-
 def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
     """Places of a question are compared; only those of the start are told by their mark."""
     what = asking(expert=MODEL)
@@ -201,10 +189,3 @@ def test_sections_that_cannot_be() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             asking(expert=expert)
-
-
-def test_stations_that_are_not_on_the_map(tmp_path: Path) -> None:
-    what = asking(LINE, expert={"kind": "stations", "stations": ["12"]})
-    with pytest.raises(ConfigError, match=r"expert.stations\[0\]: map 'line' has places 0 … 11"):
-        run_scenario(what, tmp_path / "run")
-    assert not (tmp_path / "run").exists()

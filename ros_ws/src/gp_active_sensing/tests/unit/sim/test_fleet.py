@@ -92,9 +92,3 @@ def test_one_takes_the_way_through_places_that_others_have_passed() -> None:
     passed = [second.step(1.0).pose[:2] for _ in range(12)]
     assert passed[-1] == (40.0, 0.0)
     assert any(y == 10.0 for _, y in passed), "along the second row, where the other one drove"
-
-
-def test_each_ends_where_it_began() -> None:
-    probe = {"start": 4, "end": "start"}
-    a, b = players(("a", "b"), ("4", "5"), probe=probe, budget={"readings": 6, "metres": 300.0})
-    assert (a._world.budget.end, b._world.budget.end) == (4, 5)

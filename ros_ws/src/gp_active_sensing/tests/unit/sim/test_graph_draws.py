@@ -35,13 +35,6 @@ def test_draws_have_the_covariance() -> None:
     assert found[joined].mean() == pytest.approx(expected[joined].mean(), rel=0.1)
 
 
-def test_the_seed_keys_the_draw() -> None:
-    config = from_mapping(FieldConfig, FIELD)
-    first, again, other = (build_truth(config, GRID, seed).at(0.0) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.allclose(first, other)
-
-
 def test_a_draw_may_drift() -> None:
     drifting = build_truth(from_mapping(FieldConfig, FIELD | {"time_scale": 60.0}), GRID, 1)
     still = build_truth(from_mapping(FieldConfig, FIELD), GRID, 1)

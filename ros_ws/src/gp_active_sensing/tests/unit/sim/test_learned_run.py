@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,21 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.belief import BeliefConfig, with_mark
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.cli import cli as group
 from gp_active_sensing.commands.console import stage_line, summary_lines
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
-from gp_active_sensing.mission.run_dirs import choose_run
-from gp_active_sensing.records.run_directory import MODEL, RunDirectory
+from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
+from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
 from tests.kernel_models import make_model, rows
-from tests.trials import run_trial
 from tests.unit.sim.scenarios import GRID, mapping
 
 EACH = len(OWN_SHARES)
@@ -127,18 +123,6 @@ def test_nothing_is_left_when_the_model_cannot_be_used(model: Path, tmp_path: Pa
         assert not (tmp_path / "run").exists()
 
 
-def test_a_scenario_names_a_model_beside_it(model: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    shutil.move(model, folder / "m.npz")
-    given = mapping(GRID)
-    given["belief"] = {"model": "m.npz"}
-    (folder / "lake.yaml").write_text(yaml.safe_dump(given))
-    scenario = load_scenario(folder / "lake.yaml")
-    assert scenario.belief.model == str((folder / "m.npz").resolve())
-    assert len(run_trial(scenario).records) == 6
-
-
 def test_the_report_shows_kernels_and_needs_the_copy_only(model: Path, tmp_path: Path) -> None:
     run_scenario(learned(model), tmp_path / "run")
     model.unlink()
@@ -221,18 +205,3 @@ def test_a_copy_that_was_tampered_with_is_refused(model: Path, tmp_path: Path) -
     with pytest.raises(ConfigError, match="not the model that the run began with"):
         build_parts(node_config(model, tmp_path / "run"), None)
     assert (tmp_path / "run" / "journal.jsonl").is_file()
-
-
-def test_an_auto_named_run_keeps_it_too(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROS_HOME", str(tmp_path / "ros"))
-    belief = to_mapping(BeliefConfig(model=str(model)))
-    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
-    run, events = choose_run("auto", {"name": "m", "belief": belief}, now, resume=True)
-    assert run is not None
-    assert events == []
-    stored = from_mapping(BeliefConfig, RunDirectory.open(run.path).config["belief"])
-    assert stored == with_mark(BeliefConfig(model=str(model)))
-    assert (run.path / MODEL).is_file()
-    run.close()

@@ -61,10 +61,7 @@ def test_gaps_are_filled_from_the_nearest_time(
 
 def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
     for text, message in (
-        (
-            "tme,0,1,2\n0,1,1,1\n",
-            r"expected a column 'time'\. Did you mean 'tme'.*name .* as field\.time_column",
-        ),
+        ("tme,0,1,2\n0,1,1,1\n", r"expected a column 'time'\. Did you mean 'tme'.*name .* as"),
         ("time,0,1\n0,1,1\n", r"no value in a column of its own for 1 of 3 places .*: 2;"),
         ("time,0,1,2,2\n0,1,1,1,1\n", r"2 columns have the name '2'"),
         ("time,0,1,2\n", r"expected rows below the header \(time, 0, 1, 2\), found none"),
@@ -73,10 +70,7 @@ def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
         ("time,0,1,2\n0,1,1,1\n0,1,1,1\n", r"line 3: expected a time after 0 s, got 0 s"),
         ("time,0,1,2\n0,1,1,1\n,1,1,1\n", r"line 3: expected a time after 0 s, got nan s"),
         ("time,0,1,2\nnoon,1,1,1\n", r"line 2, column 'time': expected .* or a time such as"),
-        (
-            "time,0,1,2\n0,1,x,1\n",
-            r"line 2, column '1': expected a finite number or nothing, got 'x'",
-        ),
+        ("time,0,1,2\n0,1,x,1\n", r"line 2, column '1': expected a finite number or nothing, got"),
         ("time,0,1,2\n0,1,inf,1\n", r"expected a finite number or nothing, got 'inf'"),
         ("time,0,1,2\nnan,1,1,1\n", r"line 2, column 'time': expected a finite .*, got 'nan'"),
     ):

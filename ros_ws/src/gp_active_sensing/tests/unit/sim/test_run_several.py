@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -77,16 +77,6 @@ def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
     assert summary.metres == pytest.approx(0.5 * summary.seconds, rel=0.4)
 
 
-def test_one_that_is_nowhere_yet_is_not_silent(tmp_path: Path) -> None:
-    """Its first decision waits for an expert, longer than a probe may be silent."""
-    expert = {"kind": "model", "noise_std": 0.1, "faults": 1.0, "timeout": 60.0}
-    with registered():
-        told = fleet(probe={"start": None}, policy={"name": "asking"}, expert=expert)
-        run_scenario(told, tmp_path / "run")
-    assert _gone(tmp_path / "run") == []
-    assert records_of(tmp_path / "run")[0]["probe"] == "probe_1"
-
-
 def test_what_an_expert_said_is_in_the_record_of_the_decision_it_was_for(tmp_path: Path) -> None:
     expert = {"kind": "model", "noise_std": 0.1, "faults": 0.3, "timeout": 4.0, "delay": 1.0}
     with registered():
@@ -141,15 +131,6 @@ def test_a_mission_that_does_not_go_on_is_given_up(
     monkeypatch.setattr(SimulationRunner, "step", nothing_happens)
     with pytest.raises(RunError, match="the mission does not go on: no probe was sent anywhere"):
         run_scenario(fleet(), tmp_path / "run")
-
-
-def test_one_car_only_in_live_traffic() -> None:
-    field = {"kind": "sumo"}
-    data = {**mapping(GRID), "probes": 2, "field": field, "probe": {}}
-    with pytest.raises(ConfigError, match=r"probes: in live traffic there is one car, got 2"):
-        scenario_from_mapping(data)
-    with pytest.raises(ConfigError, match=r"probes: must be 1 or more, got 0"):
-        scenario(GRID, probes=0)
 
 
 def test_regret_adds_up_in_the_order_in_which_stages_end(tmp_path: Path) -> None:

@@ -103,17 +103,9 @@ def test_outlines_that_are_none() -> None:
         ([(0.0, 0.0)], [], r"^outline: expected 2 corners.*, got 1"),
         ([(0, 0), (1, 1), (2, 2)], [], r"^outline: is not a simple polygon"),
         ([(1, 1), (1, 1), (1, 1)], [], r"^outline: is not a simple polygon: too few points"),
-        (
-            [(0, 0), (3, 3), (3, 0), (0, 3)],
-            [],
-            r"not a simple polygon: its edges cross or touch each other at \(1.5, 1.5\)",
-        ),
+        ([(0, 0), (3, 3), (3, 0), (0, 3)], [], r"not a simple polygon: its edges cross or touch"),
         ([(0, 0), (0, 3)], [], r"^outline: is not a simple polygon"),
-        (
-            [(9, 9), (12, 12)],
-            [],
-            r"^outline: holds none of the 3 × 3 cell centres \(x 0 … 2, y 0 …",
-        ),
+        ([(9, 9), (12, 12)], [], r"^outline: holds none of the 3 × 3 cell centres \(x 0 … 2, y 0"),
         ([(0.2, 0.2), (0.8, 0.8)], [], r"^outline: holds none of the 3 × 3 cell centres"),
         ([(0, 0), (1, 1)], [[(-1, -1), (1.5, 1.5)]], r"^obstacles: cover all cells of the outline"),
     ):

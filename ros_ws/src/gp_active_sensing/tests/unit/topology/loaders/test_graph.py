@@ -80,20 +80,6 @@ def test_a_graph_of_osmnx() -> None:
     assert roads.road_map.datum == pytest.approx((13.3795, 52.34), abs=0.01)
 
 
-def test_degrees_are_projected() -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    graph: Any = nx.MultiDiGraph(crs="epsg:4326")
-    graph.add_node(1, x=103.940, y=1.350)
-    graph.add_node(2, x=103.950, y=1.350)
-    graph.add_edge(1, 2, length=1112.9)
-    declared = Roads.from_networkx(graph)
-    graph.graph.clear()
-    guessed = Roads.from_networkx(graph)
-    for roads in (declared, guessed):
-        assert roads.segments[0].line[1] == pytest.approx((556.5, 0.0), abs=0.2)
-    assert "were taken as EPSG:4326" in " ".join(guessed.road_map.notes)
-
-
 def test_shortest_ways_are_those_of_networkx() -> None:
     for directed in (True, False):
         for seed in range(3):
@@ -171,19 +157,6 @@ def test_an_undirected_graph_of_osmnx() -> None:
     assert (one_way.start, one_way.end, one_way.line[0]) == ("2", "1", (100.0, 0.0))
     assert (there.start, there.line[0], there.line[1]) == ("1", (0.0, 0.0), (50.0, 30.0))
     assert (back.id, back.start, back.line[0]) == ("-1_2_1", "2", (100.0, 0.0))
-
-
-def test_lengths_without_positions_make_a_map_of_its_road_distances() -> None:
-    graph: Any = nx.DiGraph(name="pipes")
-    nx.add_cycle(graph, "abcdef", length=50.0)
-    nx.add_cycle(graph, "fedcba", length=50.0)
-    roads = Roads.from_networkx(graph)
-    assert roads.n == 12
-    assert roads.embedding is not None
-    assert {segment.length for segment in roads.segments} == {50.0}
-    assert "no positions" in roads.road_map.notes[0]
-    chosen = Roads.from_networkx(graph, features=("length",))
-    assert chosen.feature_names == ("length",)
 
 
 def test_edges_without_length_are_joined() -> None:

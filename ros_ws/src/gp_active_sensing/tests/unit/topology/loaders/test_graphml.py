@@ -93,13 +93,6 @@ def test_reads_edges_and_their_attributes(tmp_path: Path) -> None:
     assert road_map.notes == ("the lowest of several limits was taken (1)",)
 
 
-def test_parallel_edges_and_loops(tmp_path: Path) -> None:
-    loop = {"geometry": "LINESTRING (0 0, 9 9, 9 0, 0 0)"}
-    edges = [("5", "7", "0", {}), ("5", "7", "1", STREET), ("5", "5", "0", loop)]
-    road_map = load_roads(write(tmp_path, text_of(edges)))
-    assert [s.id for s in road_map.segments] == ["5_7_0", "5_7_1", "5_5_0"]
-
-
 def test_edges_of_other_programs(tmp_path: Path) -> None:
     edges = [("5", "7", "", {"speed_kph": "36"}), ("5", "7", "", {}), ("7", "9", "m", {})]
     first, second, third, *_ = load_roads(write(tmp_path, text_of(edges))).segments
@@ -118,14 +111,6 @@ def test_longitude_and_latitude(tmp_path: Path) -> None:
         assert road_map.datum == (103.945, 1.35)
         assert road_map.segments[0].line[1] == pytest.approx((556.5, 0.0), abs=0.2)
         assert len(road_map.notes) == (not crs)
-
-
-def test_a_projected_graph(tmp_path: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    nodes = {"5": (391499.3, 5817852.8), "7": (391607.9, 5817850.4)}
-    road_map = load_roads(write(tmp_path, text_of([("5", "7", "0", {})], "EPSG:32633", nodes)))
-    assert road_map.datum == pytest.approx((13.4025, 52.5000), abs=1e-3)
-    assert road_map.segments[0].length == pytest.approx(108.67, abs=0.1)
 
 
 def test_edges_without_length_are_joined(tmp_path: Path) -> None:

@@ -176,10 +176,7 @@ def test_broken_extracts(tmp_path: Path) -> None:
         ("<gpx/>", "is no OpenStreetMap file"),
         (osm([(1, [1, 2], {"highway": "path"})]), "has no segments; expected ways with highway=r"),
         (osm(CROSSING).replace('lat="52.5', 'lat="99.5'), "is no OpenStreetMap file|has no segme"),
-        (
-            EVIL,
-            "XML entities are not supported",
-        ),
+        (EVIL, "XML entities are not supported"),
     ):
         with pytest.raises(MapError, match=message) as caught:
             load_roads(write_osm(tmp_path, text))
