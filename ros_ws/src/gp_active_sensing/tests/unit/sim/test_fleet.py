@@ -52,6 +52,14 @@ def test_starts_may_be_given() -> None:
     assert third.at not in (0, 7)
 
 
+def test_no_two_begin_at_one_place_while_there_are_others() -> None:
+    names = tuple(f"p{k}" for k in range(10))
+    for seed in range(3):
+        for starts in ((), ("random",) * 10):
+            begun = [player.at for player in players(names, starts, seed=seed)]
+            assert sorted(map(int, begun)) == list(range(10)), (seed, starts)  # type: ignore[arg-type]
+
+
 def test_more_probes_than_places_share_some() -> None:
     small = {**TINY["map"], "columns": 2, "rows": 1}
     begun = [p.at for p in players(tuple("abc"), map=small, probe={"start": 0})]

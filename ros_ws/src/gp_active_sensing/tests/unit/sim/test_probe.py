@@ -76,6 +76,15 @@ def test_headings_on_a_grid() -> None:
     assert probe.pose[2] == pytest.approx(math.pi / 2)
 
 
+def test_a_point_is_read_on_arriving_only() -> None:
+    grid = make_grid(3, 1, 10.0)
+    probe = SimulatedProbe(grid, 0, speed=1.0)
+    probe.drive(grid.route(0, 1, np.zeros(3, dtype=np.bool_)))
+    probe.advance(9.0)
+    assert probe.may_read is None
+    assert probe.seconds_to_half == pytest.approx(1.0)
+
+
 def test_on_the_town_the_driven_length_is_the_route() -> None:
     town = build_topology(MapConfig(kind="roads", file="town.geojson"))
     start = 0

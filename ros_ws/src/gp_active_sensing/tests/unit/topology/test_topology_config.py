@@ -118,6 +118,9 @@ def test_a_start_from_which_nothing_can_be_reached(
     with caplog.at_level(logging.WARNING):
         assert check_start(roads, "ab") == 0
     assert "only 5 of 6 other places can be reached from the start 'ab'" in caplog.text
+    caplog.clear()
+    assert check_start(make_grid(3, 2, 1.0), "c1r0") == 1
+    assert not caplog.records
 
 
 def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
