@@ -106,6 +106,8 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path
         "/active_sensing/journal",
     }
     lines: list[str] = []
+    # Made early: right after a service of another process was found, an answer may get lost.
+    client = ros.node().create_client(Trigger, "/active_sensing/start")
     with subprocess.Popen(
         [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
         stdout=subprocess.PIPE,
@@ -119,7 +121,6 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path
             missing -= {words for words in missing if words in line}
             if not missing:
                 break
-        client = ros.node().create_client(Trigger, "/active_sensing/start")
         assert ros.call(client, Trigger.Request()).success
         lines += process.stdout
     output = "".join(lines)

@@ -93,6 +93,11 @@ class Drive:
         self.ears = ears = ros.node("ears")
         ears.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         ears.create_subscription(PoseStamped, "goal", self.waypoints.append, 10)
+        # Made early: right after a service of another process was found, an answer may get lost.
+        self.clients = {
+            name: ears.create_client(Trigger, f"/active_sensing/{name}")
+            for name in ("finish", "resume")
+        }
         words = ["pose_topic:=odom", "reading_topic:=temperature", "waypoint_topic:=goal"]
         words += ["use_sim_time:=true", f"run_dir:={self.run}", *given]
         if map:
@@ -124,8 +129,7 @@ class Drive:
 
     def call(self, service: str) -> Any:
         """Call a service of the node."""
-        client = self.ears.create_client(Trigger, f"/active_sensing/{service}")
-        return self.ros.call(client, Trigger.Request())
+        return self.ros.call(self.clients[service], Trigger.Request())
 
     def wait_end(self) -> int:
         """Wait until the launch has ended; return its exit code."""
