@@ -38,8 +38,9 @@ from PIL import Image  # noqa: E402
 from scipy.ndimage import distance_transform_edt, zoom  # noqa: E402
 
 from gp_active_sensing.report.frame import DOUBT, VALUES, colour_table  # noqa: E402
-from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep, replay  # noqa: E402
+from gp_active_sensing.report.reconstruction import replay  # noqa: E402
 from gp_active_sensing.report.source import RunData, load_run  # noqa: E402
+from gp_active_sensing.report.steps import Reconstruction, ReportStep  # noqa: E402
 from gp_active_sensing.sim import load_scenario, run_scenario  # noqa: E402
 from gp_active_sensing.types import FloatArray  # noqa: E402
 

@@ -180,7 +180,7 @@ def _cache(folder: Path) -> Try:
     right = {"v": np.arange(40.0).reshape(8, 5)}
 
     def look() -> dict[str, Any]:
-        return cached_arrays("fuzz", 1, {}, {"v": (8, 5)}, lambda: right)
+        return cached_arrays("fuzz", 1, {}, lambda: right)
 
     look()
     (path,) = (folder / "gp_active_sensing").glob("*.npz")
