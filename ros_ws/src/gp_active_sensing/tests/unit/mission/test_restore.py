@@ -14,7 +14,12 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import BudgetChanged, JournalGap, StateChanged
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    BudgetChanged,
+    JournalGap,
+    StateChanged,
+)
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
 from tests.journals import change_events
@@ -351,6 +356,22 @@ def test_what_a_probe_waits_for_is_as_it_was_after_a_restart(tmp_path: Path) -> 
     drive.start()
     assert waits(drive) == before
     assert before[1] == [], "silent places count from there on"
+
+
+def test_after_an_answer_without_a_place_no_readings_are_kept_for_its_way(tmp_path: Path) -> None:
+    def kept(drive: Drive) -> set[int]:
+        loop = drive.built.mission.loop
+        return loop.reservations.kept(loop.belief.observed, ())
+
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    while not kept(drive):
+        drive.step()
+    drive.kill()
+    line = to_line(AnswerUnused(waypoint=None, reason="nothing is in reach"))
+    change_events(tmp_path / "run" / JOURNAL, lambda events: events.append(line))
+    drive.start()
+    assert kept(drive) == set()
 
 
 def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
