@@ -37,18 +37,18 @@ def test_a_grid_about_the_estimate() -> None:
     assert np.diff(np.log(np.array(scales))) == pytest.approx(1.0 / 3.0, abs=0.02)
     assert section.signal_std == (9.88,)
     assert (section.mean_value, section.mean_std) == (52.3, 9.88)
-    assert len(section.hyperparameters()) == 2 * CANDIDATES
+    assert len(scales) * len(section.parts()) == 2 * CANDIDATES
 
 
 def test_a_noise_that_may_have_each_place_s_own_in_it() -> None:
     """About half of its variance is the places' in every candidate, and all of it in the mean."""
     section = belief_section(FOUND, BeliefConfig())
     whole = FOUND.noise_std**2
-    shares = [(h.noise_std**2 / whole, h.place_std**2 / whole) for h in section.hyperparameters()]
+    shares = [(h.noise_std**2 / whole, h.place_std**2 / whole) for h in section.parts()]
     assert set(np.round(shares, 2).ravel()) == {0.2, 0.5, 0.8}
     assert np.mean(np.sum(shares, axis=1)) == pytest.approx(1.0, abs=0.01)
     point = belief_section(FOUND, BeliefConfig(), "point")
-    (one,) = point.hyperparameters()
+    (one,) = point.parts()
     assert one.noise_std**2 + one.place_std**2 == pytest.approx(whole, rel=0.01)
     assert one.noise_std == one.place_std
 

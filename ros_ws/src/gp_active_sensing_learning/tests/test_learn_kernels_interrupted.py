@@ -47,6 +47,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ("count", "more"),
     [(3, ()), (6, ("--stages", "0.5,1")), (4, REFIT), (8, REFIT)],
 )
+@pytest.mark.long
 def test_interrupted_and_resumed(
     log: Path, tmp_path: Path, interrupted_at: Any, more: tuple[str, ...], count: int
 ) -> None:
