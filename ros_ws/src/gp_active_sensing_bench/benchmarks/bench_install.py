@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 import time
 import venv
@@ -68,7 +67,3 @@ def _seconds(command: list[str]) -> float:
     started = time.perf_counter()
     subprocess.run(command, check=True, env={"PATH": "/usr/bin:/bin"}, cwd=tempfile.gettempdir())
     return time.perf_counter() - started
-
-
-if __name__ == "__main__":
-    sys.stdout.write(run().markdown())

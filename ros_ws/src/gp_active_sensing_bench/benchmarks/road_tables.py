@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from common import Row, mean_of, shown
@@ -61,21 +62,14 @@ class Missions:
             }
         )
 
-    def over_fields(
-        self, policy: str, key: str, column: int, less: str = REFERENCE
+    def over(
+        self, policy: str, key: str, column: int, less: str = REFERENCE, *, blocks: bool
     ) -> tuple[float, float, int]:
-        """Mean of the differences, standard error over fields, how many fields."""
-        found = np.array(list(self.differences(policy, key, column, less).values()))
-        return (*mean_of(found), found.size)
-
-    def over_blocks(
-        self, policy: str, key: str, column: int, less: str = REFERENCE
-    ) -> tuple[float, float, int]:
-        """The same over the means of blocks of fields."""
-        blocks: dict[int, list[float]] = defaultdict(list)
+        """Return mean of the differences, standard error over fields or blocks, how many."""
+        groups: dict[int, list[float]] = defaultdict(list)
         for field, value in self.differences(policy, key, column, less).items():
-            blocks[self.blocks[field]].append(value)
-        found = np.array([np.mean(values) for values in blocks.values()])
+            groups[self.blocks[field] if blocks else field].append(value)
+        found = np.array([np.mean(values) for values in groups.values()])
         return (*mean_of(found), found.size)
 
 
@@ -97,8 +91,7 @@ def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[obje
                 values = np.array(list(missions.means(policy, "rmspe", column).values()))
                 cells.append(shown(*mean_of(values)))
                 continue
-            over = missions.over_blocks if blocks else missions.over_fields
-            mean, error, n = over(policy, "rmspe", column)
+            mean, error, n = missions.over(policy, "rmspe", column, blocks=blocks)
             cells.append(shown(mean, error))
         runs = len(missions.of(policy))
         label = f"{policy}: RMSPE" if policy == REFERENCE else f"{policy} − {REFERENCE}"
@@ -111,7 +104,7 @@ def pair_rows(
 ) -> list[list[object]]:
     """A row a pair of policies that both have missions: difference of their RMSPE."""
     rows: list[list[object]] = []
-    over = missions.over_blocks if blocks else missions.over_fields
+    over = partial(missions.over, blocks=blocks)
     for policy, less in pairs:
         runs = len(missions.of(policy).keys() & missions.of(less).keys())
         if not runs:
