@@ -48,10 +48,6 @@ def length_scales(topology: Topology) -> tuple[float, ...]:
     return tuple(np.geomspace(0.5 * spacing, 2.0 * extent, LENGTHS).tolist())
 
 
-def kernels_on(topology: Topology) -> tuple[str, ...]:
-    return KERNELS if topology.links is None else KERNELS + GRAPH_KERNELS
-
-
 @lru_cache(maxsize=6)
 def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.ndarray:
     """(n, n) correlation of all places."""
@@ -67,7 +63,7 @@ def _decomposed(
 ) -> list[tuple[str, float, np.ndarray, np.ndarray]]:
     """Kernel, length-scale, eigenvalues and eigenvectors of every correlation of the places."""
     at, found = np.array(places), []
-    for kernel in kernels_on(topology):
+    for kernel in KERNELS if topology.links is None else KERNELS + GRAPH_KERNELS:
         scales = length_scales(topology)
         config = BeliefConfig(scales, kernel=kernel, signal_std=(1.0,), noise_std=(1.0,))
         each = belief_on(config, topology, quiet=True).covariance.between(at, at)
