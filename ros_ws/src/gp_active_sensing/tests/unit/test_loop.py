@@ -343,16 +343,6 @@ def test_what_befalls_a_snapshot_does_not_reach_the_loop(caplog) -> None:
     assert loop.set_aside == set(), "the first miss of its own"
 
 
-def test_a_horizon_beyond_the_budget_is_said_once_by_loop_and_snapshots(caplog) -> None:
-    loop = make("bal", budget=Budget(2), limit=PlanLimit(expansions=1))
-    with caplog.at_level(logging.INFO):
-        for _ in range(2):
-            copy = loop.snapshot()
-            copy.ask(0)
-            loop.adopt(copy)
-    assert caplog.text.count("beyond the 2 readings left") == 1
-
-
 def test_a_reading_makes_up_for_the_visits_that_gave_none() -> None:
     loop = make("gp_ucb", retries=1)
     assert loop.miss(7)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.factory import MissionComponents, build_parts
-from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_mission import drive_to
-from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
+from tests.unit.mission.worlds import Rig, chain, grid, place
 
 
 def under_way(rig: Rig) -> int:
@@ -191,45 +184,6 @@ def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
 
 
 # -- after a restart -------------------------------------------------------------------------------
-
-
-def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
-    def begin() -> MissionComponents:
-        keys = {"kind": "grid", "columns": 2, "rows": 1, "spacing": 10.0}
-        whole = {
-            "map": keys,
-            "run_dir": str(tmp_path / "run"),
-            "mission": {"retries": 1, "wait_for_reading": False},
-        }
-        return build_parts(from_mapping(ActiveSensingConfig, whole), None)
-
-    def decide(parts: MissionComponents, t: int) -> None:
-        mission = parts.mission
-        mission.inbox.put(Pose(t * 10**9, "map", 0.0, 0.0, 0.0), 0.0)
-        job = job_of(mission.step(t * 10**9))
-        assert isinstance(job, DecisionRequest)
-        assert mission.decided(job, job.ask())
-
-    parts = begin()
-    parts.mission.start()
-    decide(parts, 10)
-    assert parts.mission.unreachable() == ""
-    parts.recorder.close()
-    again = begin()
-    blocked = again.mission.loop.blocked
-    assert len(blocked) == 1
-    assert set(again.mission.blocked.until_ns.values()) == {310 * 10**9}
-    assert again.mission.plan is None
-    decide(again, 20)
-    plan = again.mission.plan
-    assert plan is not None
-    assert plan.waypoints[0] not in blocked
-    (place,) = blocked
-    again.mission.loop.blocked.clear()  # as when its time is over, and it is the better one
-    again.mission.blocked.until_ns.clear()
-    again.mission.blocked.replay(place, 400 * 10**9, set_aside=True)
-    assert again.mission.loop.set_aside == {place}, "the second time counts as the second"
-    again.recorder.close()
 
 
 # -- with an end place -----------------------------------------------------------------------------

@@ -154,13 +154,6 @@ class Waiting:
             self.answer(place)
 
 
-def test_the_query_goes_out_once() -> None:
-    waiting = Waiting()
-    waiting.go(10.0)
-    assert sum(bool(step.query) for step in waiting.steps) == 1
-    assert waiting.decided == 0
-
-
 def test_the_last_answer_brings_the_decision() -> None:
     waiting = Waiting()
     first, *others = waiting.places

@@ -228,32 +228,3 @@ def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
     assert ours.take_again(few, gap=True).before is None, "one reading more, ten seconds later"
     assert told.before is not None
     assert told.before.reading == first
-
-
-def test_a_stay_goes_on_through_a_kill_a_gap_and_a_restart(tmp_path: Path) -> None:
-    """What is read after it changes the average of before; without a gap, to the same as ever."""
-    never, often = (FastDrive(tmp_path / name, budget=BUDGET) for name in ("never", "often"))
-    gap = fast(tmp_path / "gap", 24)
-    for drive in (never, often):
-        drive.start()
-        for _ in range(24):
-            drive.step()
-    often.kill()
-    often.start()
-    with RunDirectory.begin_again(tmp_path / "gap") as run:
-        events = run.events()
-    readings = [at for at, e in enumerate(events) if e["event"] == "reading"]
-    assert events[readings[-1]]["stay"]["count"] > 2
-    assert spoil(tmp_path / "gap", readings[-2]) == ["reading"]
-    gap.start()
-    for drive in (never, often, gap):
-        held = drive.built.mission.loop.belief.readings.sum()
-        drive.step()
-        drive.step()
-        assert drive.built.mission.loop.belief.readings.sum() == held, "it is the same stay"
-    truth = never.outcome()
-    for one, other in zip(often.outcome(), truth, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
-    np.testing.assert_allclose(gap.outcome()[2], truth[2], rtol=1e-3)
-    for drive in (never, often, gap):
-        drive.kill()

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError, MapError, RunError
+from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
 from gp_active_sensing.mission.mission import GROWS
-from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import kept_map
 from gp_active_sensing.topology.live import mark_of
-from tests.cases import for_each
 from tests.unit.mission.grids import (
     LARGER,
     LARGEST,
@@ -257,18 +255,3 @@ def test_two_probes_share_the_map() -> None:
     found = mission.probes["b"].ingestion.matcher.match(14.0, 0.0)
     assert found is not None
     assert mission.loop.topology.names[found.place] == "c7r0"
-
-
-@for_each(
-    ("given", "said"),
-    [
-        ({"topic": "map", "file": "house.yaml"}, "file: has no meaning with a topic"),
-        ({"topic": "map", "columns": 4}, "columns: has no effect with a topic"),
-        ({"topic": "map", "geofence": [[0, 0], [9, 9]]}, "geofence: has no meaning with a topic"),
-        ({"topic": "map", "outline": "lake.kml"}, "with a topic give corners, not a file"),
-        ({"kind": "roads", "topic": "map"}, "topic: has no meaning for kind 'roads'"),
-    ],
-)
-def test_a_topic_beside_what_it_replaces_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        MapConfig(**given)

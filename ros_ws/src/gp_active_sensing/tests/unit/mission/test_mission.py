@@ -69,17 +69,6 @@ def test_readings_after_the_end_are_counted_not_used() -> None:
     assert rig.ingestion.rejected == {"mission_over": 1}
 
 
-def test_a_place_read_on_the_way_costs_budget_once() -> None:
-    rig = Rig(grid(5), budget=2)
-    rig.mission.start()
-    rig.pose(1.0, 20.0)
-    rig.step(1.0)
-    for t in (1.0, 1.1, 1.2):
-        rig.reading(t)
-    rig.step(2.0)
-    assert rig.loop.remaining.readings == 1
-
-
 def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
     rig = Rig(grid(2), reading_timeout=5.0, retries=1)
     rig.mission.start()
@@ -135,19 +124,6 @@ def test_on_roads_the_next_waypoint_comes_before_the_end_of_the_segment() -> Non
     rig.step(4.0)
     assert rig.observed == ["a2"]
     assert rig.sent[1:] == [place(rig.topology, "a3")]
-
-
-def test_the_drive_is_taken_off_the_budget() -> None:
-    rig = Rig(chain())
-    rig.mission.start()
-    rig.pose(1.0, 100.0)
-    rig.step(1.0)
-    for t, x in ((2, 120.0), (3, 140.0), (5, 160.0)):
-        rig.pose(t, x)
-    rig.reading(5.0)
-    rig.step(5.0)
-    assert rig.mission.probe.stages.driven.metres == pytest.approx(60.0)
-    assert rig.mission.probe.stages.driven.seconds == pytest.approx(4.0)
 
 
 def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:

@@ -44,13 +44,6 @@ def test_a_rectangle(text: str, low: tuple[int, int], high: tuple[int, int]) -> 
     assert in_words(found.places) == f"{25 * 17} places, 60 × 40 m, frame map"
 
 
-def test_spacing_and_frame_are_those_that_are_given() -> None:
-    found = read_map("2000x1000", spacing=200.0, frame="odom")
-    assert (found.places.n, found.places.frame) == (66, "odom")
-    assert in_words(found.places) == "66 places, 2,000 × 1,000 m, frame odom"
-    assert read_map("2000x1000").places.n < 1000
-
-
 @for_each("text", ["0x40", "5,5,5,9", "60x-40"])
 def test_a_rectangle_without_an_area_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"map: a rectangle with an area .*60x40"):
@@ -179,18 +172,3 @@ def test_wrong_values_are_all_said() -> None:
         mission_text(given, {}, start="")
     assert "budget.readings: must be 1 or more" in str(error.value)
     assert "Did you mean 'topic'?" in str(error.value)
-
-
-def test_a_table_of_stations_is_a_map(tmp_path: Path) -> None:
-    file = tmp_path / "stations.csv"
-    file.write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
-    found = read_map(str(file))
-    assert found.section == {"file": str(file)}
-    assert found.places.names == ("north", "south")
-    file.write_text("name,x,y\nnorth,0,0\nnorth,30,40\n")
-    with pytest.raises(ActiveSensingError, match="both places are called 'north'"):
-        read_map(str(file))
-    file.write_text("from,to,length_m,x,y\na,b,20,0,0\n")
-    with pytest.raises(ActiveSensingError) as refused:
-        read_map(str(file))
-    assert "both places" not in str(refused.value)  # a table of edges is a road map

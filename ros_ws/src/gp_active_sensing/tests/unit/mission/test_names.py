@@ -4,7 +4,6 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import LONGEST_NAME, MOST_PROBES, numbered, probe_names
-from gp_active_sensing.sim import load_scenario
 
 
 def test_so_many_probes_and_no_more() -> None:
@@ -19,12 +18,6 @@ def test_a_number_of_probes_is_bounded_before_they_are_named() -> None:
     for number in (str(MOST_PROBES + 1), "3000000", "9" * 5000):
         with pytest.raises(ConfigError, match=f"expected {MOST_PROBES} at most"):
             numbered(number)
-
-
-def test_a_scenario_has_no_more_probes() -> None:
-    assert len(load_scenario("lake", overrides=[f"probes={MOST_PROBES}"]).names) == MOST_PROBES
-    with pytest.raises(ConfigError, match=rf"probes: .*{MOST_PROBES}"):
-        load_scenario("lake", overrides=[f"probes={MOST_PROBES + 1}"])
 
 
 def test_a_name_has_to_fit_into_that_of_a_topic() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import (
     AnswerUnused,
@@ -218,35 +217,6 @@ def test_without_resume_the_directory_must_be_empty(tmp_path: Path) -> None:
         drive.start()
 
 
-def test_auto_goes_on_with_the_newest_if_it_was_cut_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    folder = tmp_path / "gp_active_sensing"
-    drive = Drive(Path("auto"))
-    drive.start()
-    drive.step()
-    (only,) = folder.iterdir()
-    drive.kill()
-    drive.start()
-    assert drive.built.recorder.run is not None
-    assert drive.built.recorder.run.path == only
-    drive.built.mission.stop("Ctrl-C", over=False)
-    drive.kill()
-    only.rename(folder / "19990101T000000")  # not of this second
-    other = Drive(Path("auto"))
-    other.start()
-    assert len(list(folder.iterdir())) == 2
-    assert other.built.mission.decisions.stage == 0
-    other.run()
-    other.kill()
-    (newest,) = (path for path in folder.iterdir() if path.name != "19990101T000000")
-    newest.rename(folder / "19990102T000000")
-    third = Drive(Path("auto"))
-    third.start()
-    assert len(list(folder.iterdir())) == 3
-
-
 def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     drive = Drive(tmp_path / "run")
     drive.start()
@@ -318,20 +288,6 @@ def test_a_question_is_open_after_a_restart_unless_it_may_have_been_answered(
         drive.run()
         assert drive.built.mission.loop.belief.observed.sum() == 12, name
         drive.kill()
-
-
-def test_only_places_that_were_set_aside_count_for_the_sensor_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    drive = Drive(tmp_path / "run", dropout=1.0, mission={"reading_timeout": 1.0})
-    drive.start()
-    while drive.built.mission.loop.counts["missed"] < 4:
-        drive.step()
-    silent = list(drive.built.mission.probe.sensor.silent)
-    assert len(silent) == 1, "a place is visited three times before it is set aside"
-    drive.kill()
-    drive.start()
-    assert drive.built.mission.probe.sensor.silent == silent
 
 
 def test_what_a_probe_waits_for_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
@@ -551,39 +507,6 @@ def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Pa
     assert [record["stage"] for record in drive.built.recorder.stages.figures] == [1, 2, 3]
     kept = [json.loads(line)["stage"] for line in records.read_text().splitlines()]
     assert kept == [1, 2, 3]
-    drive.kill()
-
-
-def test_what_cannot_be_built_leaves_no_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("gp_active_sensing.mission.factory._consulting", broken)
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
-            Drive(tmp_path / "run").start()
-        assert not (tmp_path / "run").exists()
-
-
-def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path) -> None:
-    """A sensor of days would else be remembered for ever."""
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    while drive.built.mission.loop.belief.observed.sum() < 3:
-        drive.step()
-    drive.kill()
-    with RunDirectory.begin_again(tmp_path / "run") as run:
-        (reading, *_) = [e for e in run.events() if e["event"] == "reading"]
-        for stamp_ns in range(MOST_KNOWN):
-            run.append_event({**reading, "stamp_ns": stamp_ns})
-    drive.sent.clear()  # nothing is sent again
-    drive.start()
-    known = drive.built.mission.probe.ingestion.known
-    assert len(known) == MOST_KNOWN
-    assert known.holds(MOST_KNOWN - 1, reading["value"])
-    assert not known.holds(reading["stamp_ns"], reading["value"])
     drive.kill()
 
 

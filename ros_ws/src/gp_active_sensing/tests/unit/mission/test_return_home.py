@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.sim import World
-from gp_active_sensing.sim.scenario import SensorConfig
-from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 from tests.unit.mission.worlds import Rig, chain, grid, place
@@ -101,18 +96,6 @@ def test_after_a_pause_the_way_home_goes_on() -> None:
     assert rig.mission.probe.stages.driven.metres == pytest.approx(before + 40.0)
 
 
-def test_new_places_on_the_way_home_are_not_used_when_readings_are_spent() -> None:
-    rig = started(grid(6), budget=Budget(readings=1, end=5))
-    go(rig, 2.0, rig.sent[-1])
-    assert rig.sent[-1] == 5
-    go(rig, 3.0, 3)
-    go(rig, 4.0, 4)
-    assert rig.ingestion.rejected == {"budget_spent": 2}
-    go(rig, 5.0, 5, read=False)
-    assert rig.mission.state == "ended"
-    assert len(rig.observed) == 1
-
-
 def test_half_a_segment_is_still_to_be_driven_when_the_next_is_chosen() -> None:
     """a1 a2 a3 there and b3 b2 b1 back, 100 m each; decisions fall in the middle of a segment."""
     roads = chain()
@@ -131,9 +114,3 @@ def test_half_a_segment_is_still_to_be_driven_when_the_next_is_chosen() -> None:
 
 
 # -- the simulated probe ---------------------------------------------------------------------------
-
-
-def world(topology: Topology, start: int, budget: Budget) -> World:
-    truth = GroundTruth(np.zeros(topology.n))
-    sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
-    return World(topology, truth, sensor, start, 10.0, budget=budget)

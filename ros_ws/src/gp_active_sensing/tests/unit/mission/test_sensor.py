@@ -138,39 +138,3 @@ def test_resume_gives_it_all_places_again() -> None:
     assert rig.mission.state == "running"
     drive(rig, t, 1)
     assert rig.mission.state == "paused"
-
-
-def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
-    whole = {
-        **CONFIG,
-        "mission": {"retries": 0, "reading_timeout": 1.0, "wait_for_reading": False},
-        "run_dir": str(tmp_path / "run"),
-    }
-    config = from_mapping(ActiveSensingConfig, whole)
-    now = SECOND
-    parts = build_parts(config, None)
-    parts.mission.start()
-    for aside in range(1, 4):
-        mission = parts.mission
-        while len(mission.loop.set_aside) < aside:
-            target = mission.probe.target
-            x, y, _ = mission.loop.topology.goals[target or 0].tolist()
-            mission.inbox.put(Pose(now, "map", x, y, 0.0), 0.0)
-            for step in mission.step(now):
-                if isinstance(step.job, DecisionRequest) and step.job.decide:
-                    mission.decided(step.job, step.job.ask())
-            now += SECOND // 2
-        parts.recorder.close()
-        parts = build_parts(config, None)
-        assert len(parts.mission.probe.sensor.silent) == aside
-    mission = parts.mission
-    assert mission.state == "paused"
-    assert mission.reason.startswith("no reading yet, at 3 places in a row (")
-    mission.inbox.put(RawReading(now - SECOND // 2, 10.0, None), 0.0)
-    mission.inbox.put(Pose(now - SECOND // 2, "map", 0.0, 0.0, 0.0), 0.0)
-    mission.step(now)
-    assert not mission.probe.sensor.silent
-    parts.recorder.close()
-    parts = build_parts(config, None)
-    assert parts.mission.state == "paused"
-    assert not parts.mission.probe.sensor.silent

@@ -61,20 +61,6 @@ def test_each_joins_with_its_first_pose_and_is_sent_elsewhere() -> None:
     assert [p.gone for p in team.mission.probes.values()] == ["", "", ""]
 
 
-def test_others_waypoints_are_pending_in_each_decision() -> None:
-    team = Team()
-    team.here("a", "b", "c")
-    known: set[int] = set()
-    team.step(plan=False)
-    for _ in range(3):
-        assert team.asked is not None
-        assert set(team.asked.pending) == known
-        assert team.plan()
-        known = set(team.pending)
-        team.step(plan=False)
-    assert len(known) == 3
-
-
 def test_messages_of_a_probe_that_is_not_on_the_list_are_counted() -> None:
     team = Team(["a", "b"])
     team.put("c", 0)
@@ -195,18 +181,6 @@ def test_when_all_are_gone_the_mission_waits_for_one() -> None:
     team.put("c", 10, read=False)
     team.step()
     assert len(team.pending) == 1
-
-
-def test_pausing_and_resuming_sends_every_waypoint_again() -> None:
-    team = begun()
-    before = {name: team.target(name) for name in "abc"}
-    team.mission.pause()
-    team.here("a", "b", "c")
-    team.step()
-    team.mission.resume()
-    team.step()
-    assert {name: team.target(name) for name in "abc"} == before
-    assert all(len(places) == 2 for places in team.sent.values())
 
 
 # -- budgets -------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.kept_maps import keep_map
 from gp_active_sensing.topology.stored import mark_of_places, other_places
@@ -91,19 +90,6 @@ def test_places_of_a_topic_stay_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     drive.first = LARGER  # another one is published by now
     drive.start()
     assert drive.built.mission.loop.topology.names == names
-
-
-def simulated(section: dict[str, Any]) -> Scenario:
-    return scenario_from_mapping(
-        {
-            "name": "hall",
-            "map": section,
-            "field": {"kind": "formula", "formula": "15 + sin(x / 9) + cos(y / 7)"},
-            "policy": {"name": "ie"},
-            "limit": {"expansions": 20},
-            "budget": {"readings": 6},
-        }
-    )
 
 
 def test_a_file_that_has_changed_is_refused(

@@ -17,11 +17,6 @@ def held(t: float, value: float, place: int = 1, variance: float | None = None) 
     return PendingReading(Reading(round(t * SECOND), place, value, variance), received=t)
 
 
-def test_without_a_window_each_reading_stays_as_it_is() -> None:
-    one = held(1.0, 5.0)
-    assert AveragingWindow(0.0).add(one) == [one]
-
-
 def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
     window = AveragingWindow(1.0)
     values = np.random.default_rng(1).normal(20.0, 3.0, 40)
@@ -34,15 +29,6 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
     assert average.reading.stamp_ns == round(1.78 * SECOND)
     assert average.received == pytest.approx(1.78)
     assert (len(window), window.close()) == (0, [])
-
-
-def test_a_reading_after_its_time_ends_a_window() -> None:
-    window = AveragingWindow(1.0)
-    window.add(held(1.0, 4.0))
-    window.add(held(1.5, 6.0))
-    [average] = window.add(held(2.0, 100.0))
-    assert (average.reading.value, average.count) == (5.0, 2)
-    assert len(window) == 1
 
 
 def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
@@ -96,11 +82,3 @@ def test_the_noise_is_that_of_one_reading(
         window.add(held(1.0, 1.0, variance=variance))
     [average] = window.close()
     assert average.reading.noise_variance == (None if expected is None else pytest.approx(expected))
-
-
-def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
-    window = AveragingWindow(1.0)
-    for t in (1.5, 1.0, 1.9):
-        window.add(held(t, t))
-    [average] = window.close()
-    assert (average.first_ns, average.reading.stamp_ns) == (SECOND, round(1.9 * SECOND))

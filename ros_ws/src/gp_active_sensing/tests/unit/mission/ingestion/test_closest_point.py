@@ -20,25 +20,6 @@ def drive(
     return nearing.drive(place, distance, round(t * SECOND), t)
 
 
-def test_a_reading_at_the_point_does_not_wait() -> None:
-    nearing, one = ClosestPoint(10.0), held(1.0)
-    assert drive(nearing, 0.95, 0.9) == []
-    assert nearing.hold(0, one) == [one]
-
-
-def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
-    nearing = ClosestPoint(10.0)
-    waiting = []
-    for i, distance in enumerate((4.0, 3.0, 2.0)):
-        waiting.append(held(0.5 * i))
-        assert nearing.hold(0, waiting[-1]) == []
-        assert drive(nearing, 0.5 * i, distance) == []
-    assert len(nearing) == 3
-    assert drive(nearing, 2.0, 0.5) == waiting
-    assert len(nearing) == 0
-    assert [one.received for one in waiting] == [2.0, 2.0, 2.0]
-
-
 @for_each(
     ("place", "distance", "t"), [(1, 5.0, 0.2), (None, 0.0, 0.2), (0, 4.5, 0.2), (0, 4.0, 1.1)]
 )
@@ -49,24 +30,6 @@ def test_they_count_when_it_leaves_turns_away_or_stands(
     assert nearing.hold(0, held(0.0)) == []
     assert drive(nearing, 0.1, 4.0) == []
     assert len(drive(nearing, t, distance, place)) == 1
-
-
-def test_a_reading_that_comes_before_the_pose_in_its_cell_waits() -> None:
-    """It was taken between a pose in the cell before and one in its own."""
-    nearing = ClosestPoint(10.0)
-    drive(nearing, 1.0, 5.0, place=1)
-    assert nearing.hold(0, held(1.5)) == []
-    assert drive(nearing, 1.2, 5.0, place=1) == []
-    assert drive(nearing, 1.6, 4.8) == []
-    assert len(drive(nearing, 3.0, 0.3)) == 1
-
-
-def test_readings_that_come_late_do_not_make_it_seem_to_turn_away() -> None:
-    nearing = ClosestPoint(10.0)
-    for i in range(19):  # 2 m/s, 4.8 m to 1.2 m from the point; readings are half a second old
-        assert drive(nearing, 1.0 + 0.1 * i, 4.8 - 0.2 * i) == []
-        assert nearing.hold(0, held(0.5 + 0.1 * i)) == []
-    assert len(drive(nearing, 3.0, 0.8)) == 19
 
 
 def test_where_no_pose_comes_any_more_it_stands() -> None:

@@ -24,22 +24,6 @@ def drive(v: SegmentCoverage, place: int, *steps: tuple[float, float]) -> list[R
     return out
 
 
-def test_a_reading_counts_once_half_is_driven() -> None:
-    v = visits()
-    drive(v, 1, (0.0, 0.0), (1.0, 0.2))
-    assert v.hold(1, reading(1.0), 1.0) == []
-    assert v.waiting == 1
-    assert drive(v, 1, (2.0, 0.4)) == []
-    assert len(drive(v, 1, (3.0, 0.6))) == 1
-    assert v.waiting == 0
-
-
-def test_beginning_late_on_a_segment_is_not_enough() -> None:
-    v = visits()
-    drive(v, 1, (0.0, 0.6), (1.0, 1.0))
-    assert v.hold(1, reading(1.0), 1.0) == []
-
-
 def test_entering_from_the_segment_before_counts_from_its_start() -> None:
     v = visits()
     drive(v, 0, (0.0, 0.9))
@@ -84,13 +68,6 @@ def test_two_short_visits_do_not_add_up() -> None:
     drive(v, 1, (100.0, 0.7), (101.0, 0.9))
     assert v.hold(1, reading(101.0), 101.0) == []
     assert len(v.left) == 1
-
-
-def test_a_reading_between_two_poses_waits_for_its_segment() -> None:
-    v = visits()
-    drive(v, 0, (0.0, 0.5))
-    assert v.hold(1, reading(0.5), 0.5) == []
-    assert len(drive(v, 1, (1.0, 0.6))) == 1
 
 
 def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:

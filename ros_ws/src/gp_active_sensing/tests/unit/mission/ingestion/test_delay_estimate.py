@@ -16,11 +16,9 @@ from gp_active_sensing.mission.ingestion import delay_estimate as agreement
 from gp_active_sensing.mission.ingestion import delay_estimate as lag
 from gp_active_sensing.mission.ingestion.delay_estimate import (
     CANDIDATES,
-    ERRORS,
     EVIDENCE,
     FULL,
     KEPT,
-    Block,
     DelayEvidence,
     DelayMonitor,
     common_delay,
@@ -122,10 +120,6 @@ def test_the_likelihood_is_that_of_the_integral(monkeypatch: pytest.MonkeyPatch)
     assert found == pytest.approx(exact, rel=2e-3)
 
 
-def block(rng: np.random.Generator, size: int) -> Block:
-    return Block(rng.uniform(0.0, 9.0, (len(CANDIDATES), size, 2)), rng.normal(size=size))
-
-
 # -- poses that are wrong for a while --------------------------------------------------------------
 
 
@@ -189,15 +183,6 @@ def test_a_gps_whose_errors_last_is_no_delay(error: float, hz: int, most: int) -
     assert sum(one is not None for one in said) <= most, said
 
 
-@pytest.mark.long
-def test_a_delay_is_found_with_a_gps_whose_errors_last() -> None:
-    found = [with_gps(seed, 1.0, 1.5, 5, 330.0).estimate for seed in range(6)]
-    errors = [abs(one.seconds - 1.5) for one in found if one is not None]
-    assert len(errors) >= 4
-    assert max(errors) < 0.6
-    assert np.mean(errors) < 0.3
-
-
 # -- in a mission ---------------------------------------------------------------------------------
 
 
@@ -252,18 +237,6 @@ def test_the_delay_of_blocks_that_agree_is_theirs() -> None:
 def test_one_block_is_not_enough_however_sure_it_is(width: float) -> None:
     _, _, evidence = told(1.5, width=width)
     assert evidence < EVIDENCE
-
-
-def test_each_block_that_agrees_makes_it_surer_and_one_that_does_not_less_sure() -> None:
-    evidences = [told(*[1.5] * count)[2] for count in (1, 2, 3, 4)]
-    assert evidences == sorted(evidences)
-    assert told(1.5, 1.5, 1.5, -0.5)[2] < evidences[2]
-
-
-def test_blocks_that_are_sure_and_differ_tell_no_delay() -> None:
-    seconds, error, evidence = told(0.9, -0.6, 0.4, -0.5, 0.6, width=0.02)
-    assert evidence < EVIDENCE
-    assert abs(seconds) < ERRORS * error
 
 
 def test_what_blocks_say_is_the_double_integral(monkeypatch: pytest.MonkeyPatch) -> None:

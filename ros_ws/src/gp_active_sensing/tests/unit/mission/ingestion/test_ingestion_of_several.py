@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.report.source import load_run
 from tests.unit.mission.teams import SECOND, Team
 
 
@@ -67,12 +63,3 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
     step(team, 1.0)
     assert [team.probe(name).ingestion.waiting for name in "ab"] == [10, 1]
     assert team.mission.rejected == {"no_pose": 20}
-
-
-def test_the_unit_is_in_log_records_and_report(tmp_path: Path) -> None:
-    team = Team(("a",), tmp_path / "run", reading={"unit": "mg/l"})
-    assert team.parts.recorder.unit == "mg/l"
-    team.parts.recorder.save(team.mission, "running")
-    team.parts.recorder.close()
-    assert load_run(tmp_path / "run").unit == "mg/l"
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["unit"] == "mg/l"

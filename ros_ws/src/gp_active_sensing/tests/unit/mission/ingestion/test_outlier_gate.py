@@ -66,37 +66,6 @@ def test_how_far_off_is_the_tail_of_the_mixture_in_standard_deviations() -> None
             assert found > 30.0
 
 
-def test_what_one_candidate_allows_is_off_where_hardly_anyone_believes_in_it() -> None:
-    topology = grid(6)
-    config = BeliefConfig(
-        length_scales=(4.0, 400.0),
-        signal_std=(1.0,),
-        noise_std=(0.1,),
-        mean_value=20.0,
-        mean_std=0.0,
-        weights=(1e-9, 1.0),
-    )
-    loop = SensingLoop(
-        topology, build_belief(config, topology.features), build_policy({"name": "ie"})
-    )
-    loop.tell([Reading(0, 3, 20.0)])
-    gate = OutlierGate(loop, 3.0, 1)
-    mean, variance = loop.belief.marginals(np.array([4]))
-    alone = 0
-    for value in np.linspace(16.0, 24.0, 41):
-        z = np.abs(value - mean[:, 0]) / np.sqrt(variance[:, 0] + 0.01)
-        expected = norm.isf(float(loop.belief.weights @ norm.sf(z)))
-        found = gate.off(of(1.0, float(value)))
-        assert found == (pytest.approx(expected, rel=1e-6) if expected > 3.0 else None)
-        alone += bool(z.min() <= 3.0 < expected)
-    assert alone > 5
-
-
-@for_each(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
-def test_what_is_next_to_impossible_is_off(value: float, gated: bool) -> None:
-    assert (OutlierGate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
-
-
 def test_where_the_field_changes_old_readings_gate_less_and_less() -> None:
     """The same reading, a minute later, of a field that changes by 0.1 a second."""
     loop = engine(drift=DriftConfig(kind="injection", rate=0.1))
@@ -181,27 +150,6 @@ def test_a_short_glitch_is_not_the_field_however_many_readings_it_has() -> None:
     gate = OutlierGate(known(), 6.0, 3)
     assert not any(gate.keep(of(1.0 + 0.001 * i, 30.0)) for i in range(900))
     assert len(gate) == 900
-
-
-def test_one_that_passed_in_between_makes_those_before_it_stand_alone() -> None:
-    gate = OutlierGate(known(), 6.0, 3)
-    gate.off(of(0.0, 30.0))
-    for t in (1.0, 2.0):
-        gate.keep(of(t, 30.0))
-    gate.passed(4)
-    assert gate.keep(of(3.0, 30.0)) == []
-    assert gate.keep(of(4.0, 30.0)) == []
-    assert len(gate.keep(of(5.0, 30.0))) == 3
-    assert len(gate) == 2
-
-
-def test_all_that_is_kept_can_be_taken_back() -> None:
-    gate = OutlierGate(known(), 6.0, 3)
-    readings = [of(float(i), 100.0 * i) for i in range(1, 5)]
-    for reading in readings:
-        gate.keep(reading)
-    assert gate.take_all() == readings
-    assert (len(gate), gate.take_all()) == (0, [])
 
 
 def test_the_oldest_are_forgotten_when_there_is_no_room() -> None:

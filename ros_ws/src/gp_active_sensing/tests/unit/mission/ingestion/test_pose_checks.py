@@ -62,14 +62,6 @@ def test_a_pose_before_there_was_a_clock_does_not_stay_the_newest() -> None:
     assert "pose_too_old" not in rig.ingestion.rejected
 
 
-def test_the_reason_says_how_far_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
-    rig = Rig(grid(6), taking={"max_ahead": 10.0})
-    rig.pose(DAY, 10.0)
-    rig.step(1.0)
-    assert "86399.0 s ahead of the node's clock" in caplog.text
-    assert "pose.max_ahead" in caplog.text
-
-
 def test_two_sources_that_take_turns_are_counted_as_jumps(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

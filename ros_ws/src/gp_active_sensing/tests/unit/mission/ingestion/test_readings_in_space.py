@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose, PoseTrack
-from gp_active_sensing.records.event_lines import parse_event, to_line
-from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.topology import Topology, make_grid
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig
@@ -38,11 +35,6 @@ def lines(rig: Rig) -> list[dict[str, Any]]:
     return [event for event in rig.events if event["event"] == "reading"]
 
 
-def deviation(rig: Rig, name: str) -> float:
-    at = rig.topology.names.index(name)
-    return math.sqrt(float(rig.loop.belief.predict()[1][at]))
-
-
 @for_each("window", [None, 0.0, 5.0])
 def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
     window: float | None,
@@ -61,23 +53,6 @@ def test_the_variance_of_a_reading_is_its_own_and_what_the_field_varies_by(
     assert line["position"] == [20.0, 0.0, -LAYER]
     if window is None:
         assert line["stay"]["off"] == pytest.approx([3.0, math.sqrt(0.5)], rel=1e-5)
-
-
-@for_each("window", [None, 0.0, 5.0])
-def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
-    rig, other = (Rig(column(), taking={"window": window}) for _ in range(2))
-    for i in range(15):
-        read_at(rig, 1.0 + i, 4.0 * (i % 10), -0.4 * i, i % 3, 0.1 * (i % 4), value=12.0 + 0.3 * i)
-    rig.ingestion.stop_waiting()
-    assert sum(line.get("count", 1) for line in lines(rig)) == 15
-    for line in lines(rig):
-        event = parse_event(line)
-        assert isinstance(event, ReadingUsed)
-        assert to_line(event) == line
-        other.ingestion.pipeline.tell_again(event)
-    mine, theirs = rig.loop.belief.predict(), other.loop.belief.predict()
-    assert mine[0].tolist() == theirs[0].tolist()
-    assert mine[1].tolist() == theirs[1].tolist()
 
 
 @for_each(
@@ -99,16 +74,6 @@ def test_a_reading_counts_for_the_layer_of_its_sensor(
     here = rig.ingestion.here
     assert here is not None
     assert rig.topology.names[here.place] == "c2r0z1", "the probe itself"
-
-
-def test_two_sensors_one_above_the_other_by_tf() -> None:
-    rig = Rig(column())
-    read_at(rig, 1.0, 20.0, -LAYER)
-    for t, mount in ((1.1, (0.0, 0.0, 2.0)), (1.2, (-10.0, 0.0, -2.0))):
-        what = RawReading(round(t * SECOND), 7.0, None, mount=mount)
-        rig.mission.inbox.put(what, rig.seconds)
-    read_at(rig, 2.0, 20.0, -LAYER)
-    assert rig.observed == ["c2r0z0", "c2r0z1", "c1r0z2"]  # by their numbers
 
 
 def test_a_reading_far_above_the_map_is_off_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose, mounted
-from gp_active_sensing.mission.stream_config import ReadingConfig
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
@@ -111,10 +109,3 @@ def test_it_settles_where_the_probe_stands() -> None:
         rig.step(1.0 + i)
     assert rig.ingestion.rejected["settling"] == 3
     assert rig.observed == ["c3r0"]
-
-
-def test_three_numbers_are_two_and_a_height() -> None:
-    with pytest.raises(ConfigError, match=r"mount: expected \[x ahead, y to the left\]"):
-        ReadingConfig(mount=(1.0,))
-    with pytest.raises(ConfigError, match="in one place only"):
-        ReadingConfig(mount=(1.0, 0.0), mount_from="tf")

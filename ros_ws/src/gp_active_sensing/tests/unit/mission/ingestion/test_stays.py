@@ -12,11 +12,11 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.stays import NoiseLevel, StayAverage, Stays, Told, noise_of
+from gp_active_sensing.mission.ingestion.stays import StayAverage, Stays, Told, noise_of
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
-from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.types import Reading
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid, placed
 
@@ -35,12 +35,6 @@ def stays(noise: float | None = 0.0, near: float = math.inf) -> Stays:
     found = Stays(lambda reading: noise, lambda place: (10.0 * place, 0.0))
     found.near = lambda place: near
     return found
-
-
-def test_the_first_reading_of_a_stay_is_told_as_it_is() -> None:
-    one = read(1.0, 5.0)
-    told = take(stays(), one)
-    assert (told.reading, told.before, told.count) == (one, None, 1)
 
 
 def test_each_further_one_takes_the_place_of_what_was_told() -> None:
@@ -111,12 +105,6 @@ def test_a_revisit_begins_a_stay_and_is_paid() -> None:
     assert int(rig.loop.belief.readings[0]) == 2
 
 
-def test_a_visit_that_is_to_be_paid_begins_a_stay() -> None:
-    ours = stays()
-    take(ours, read(1.0, 4.0))
-    assert take(ours, read(1.1, 6.0), begins=True).before is None
-
-
 def test_standing_at_the_point_white_noise_averages_out() -> None:
     rng = np.random.default_rng(1)
     for known in (0.25, 0.0):
@@ -144,25 +132,6 @@ def test_crossing_a_place_the_readings_near_its_point_count() -> None:
     at_point = whole[25]
     assert abs(at_point.value - 20.0) < 1.0  # a plain average is 2.5 off
     assert at_point.off == pytest.approx(20.0 - at_point.value, rel=1e-3)
-
-
-def test_what_a_field_varies_by_along_the_way_is_a_floor() -> None:
-    values = np.linspace(-1.0, 1.0, 200)
-    floor = noise_of(200, float(values.var(ddof=1)), 1e-4)
-    assert floor == pytest.approx(values.var(ddof=1), rel=0.01)
-
-
-def test_an_error_that_all_readings_share_does_not_average_out() -> None:
-    """A scale of whole degrees: noise 1/12, and a probe that stands reads the same all the time."""
-    assert noise_of(1000, 0.0, 1.0 / 12.0) == pytest.approx(1.0 / 12.0, rel=1e-5)
-
-
-@for_each("count", [1, 2, 3, 10, 1000])
-def test_the_variance_is_never_below_that_of_the_average(count: int) -> None:
-    rng = np.random.default_rng(count)
-    for _ in range(100):
-        sample, noise = rng.uniform(0.0, 2.0, 2)
-        assert noise_of(count, float(sample), float(noise)) >= 0.99999 * noise / count
 
 
 def test_equal_readings_of_unknown_noise_have_a_variance_above_zero() -> None:
@@ -262,22 +231,6 @@ def test_a_reading_beside_the_point_says_less_of_it() -> None:
     assert take(stays(None, near=1.25), read(1.0, 20.0, x=4.8)).to_record() is None
 
 
-def test_one_reading_beside_the_point_is_no_surer_than_many() -> None:
-    stds = []
-    for count in (1, 2, 40):
-        rig = Rig(grid(4), taking={"window": None})
-        for i in range(count):
-            t = 1.0 + 0.1 * i
-            rig.pose(t, 5.2)  # of a cell that is entered, 4.8 m off its point at 10 m
-            rig.reading(t, 10.0 + 0.01 * (-1) ** i)
-            rig.step(t)
-        rig.ingestion.stop_waiting()
-        stds.append(float(np.sqrt(rig.loop.belief.predict()[1][1])))
-    assert stds[0] > 0.15  # 0.1 is what the sensor's noise alone comes to
-    assert 0.15 < stds[1] < 1.01 * stds[0]
-    assert 0.15 < stds[2] < 1.01 * stds[0]
-
-
 def test_an_absurd_value_is_a_stay_by_itself() -> None:
     """No average with it can be used: neither it nor those after it are lost, then or later."""
     rig, again = (Rig(grid(4), taking={"window": None}) for _ in range(2))
@@ -373,23 +326,3 @@ def test_a_bent_road_that_is_driven_whole_is_known_on_average(part: float, off: 
     stays = [event["stay"] for event in rig.events if "stay" in event]
     assert stays[-1]["count"] == round(200 * part) + 1
     assert stays[-1]["off"] == pytest.approx(off, abs=1.0)
-
-
-def spread_of(values: FloatArray) -> float:
-    spread = NoiseLevel()
-    for difference in np.diff(values).tolist():
-        spread.add(difference)
-    return spread.variance
-
-
-@for_each("seed", range(5))
-def test_it_is_the_variance_of_white_noise(seed: int) -> None:
-    values = 20.0 + 0.3 * np.random.default_rng(seed).standard_normal(2001)
-    assert spread_of(values) == pytest.approx(0.09, rel=0.15)
-
-
-@for_each("at", [5, 100, 995])
-def test_no_data_as_a_number_is_of_no_consequence(at: int) -> None:
-    values = 20.0 + 0.3 * np.random.default_rng(1).standard_normal(1001)
-    values[at] = -999.0
-    assert spread_of(values) == pytest.approx(0.09, rel=0.2)
