@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
@@ -137,15 +136,3 @@ def test_the_last_reading_is_kept_for_a_visit(loop: SensingLoop) -> None:
     assert loop.remaining.readings == 0
     assert loop.counts["rejected_budget_spent"] == 1
     assert loop.ask(0).reason
-
-
-def test_an_expert_costs_nothing(loop: SensingLoop) -> None:
-    report = loop.inform([Reading(0, 3, 1.0, 0.1, "expert"), Reading(0, 99, 1.0, 0.1, "expert")])
-    assert report.accepted == 1
-    assert [r.reason for r in report.rejected] == ["unknown_location"]
-    assert loop.remaining.readings == 6
-    assert not loop.belief.observed[3]
-    assert loop.counts["expert_accepted"] == 1
-    assert loop.counts["expert_rejected_unknown_location"] == 1
-    mean, _ = loop.belief.predict(np.array([3]))
-    assert mean[0] > 0.1

@@ -25,25 +25,6 @@ def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> 
     assert not promises.is_due(3)
 
 
-def test_a_new_plan_replaces_the_last_one() -> None:
-    promises = BudgetReservations()
-    promises.make("a", (5,), again=True)
-    promises.make("a", (6,))
-    assert not promises.is_due(5)
-    assert promises.kept(observed(5), ()) == {6}
-    promises.make("a", ())
-    assert promises.kept(observed(), ()) == set()
-
-
-def test_a_visit_is_paid_for_by_whoever_reads_the_place() -> None:
-    promises = BudgetReservations()
-    promises.make("a", (5,), again=True)
-    promises.make("b", (5,), again=True)
-    promises.pay(5)
-    assert not promises.is_due(5)
-    assert promises.kept(observed(5), ()) == set()
-
-
 def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
     promises = BudgetReservations()
     promises.make("a", (1, 2))
@@ -56,17 +37,3 @@ def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
     assert promises.kept_from("c", (2, 5), seen, ()) == 2  # 2, and 5 again
     assert promises.kept_from("c", (9,), seen, ()) == 1  # of a probe that nothing is known of
     assert promises.kept_from("a", (2, 8), observed(5), ()) == 3  # 2, 7 and 8: not its own 1
-
-
-def test_a_copy_is_independent_and_a_decision_is_taken_over() -> None:
-    promises = BudgetReservations()
-    promises.make("a", (5,), again=True)
-    other = promises.copy()
-    other.pay(5)
-    assert promises.is_due(5)
-    other.make("a", (6,), again=True)
-    promises.take_over(other, "a")
-    assert not promises.is_due(5)
-    assert promises.is_due(6)
-    promises.drop("a")
-    assert promises.kept(observed(6), ()) == set()

@@ -124,10 +124,6 @@ def test_several_rows_with_padding() -> None:
     assert points_of(message).tolist() == points.tolist()
 
 
-def test_a_row_step_that_was_left_at_zero() -> None:
-    assert points_of(cloud(some(), row_step=0)).tolist() == some().tolist()
-
-
 def test_data_of_any_kind() -> None:
     points = some()
     for kind in (bytearray, lambda b: np.frombuffer(b, np.uint8), list):

@@ -12,35 +12,12 @@ from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
-CATCHING_UP = {"catch_up": True}
-
 
 def begin_again(rig: Rig) -> None:
     """Listen as a node that was started again does."""
     rig.ingestion.track.clear()
     rig.ingestion.catch_up = Backlog(lambda: rig.seconds, wanted=True)
     rig.probe.arrival.forget()
-
-
-def test_what_is_older_than_the_node_is_waited_for_by_the_node_s_clock() -> None:
-    rig = Rig(grid(), taking=CATCHING_UP)
-    rig.step(1000.0)
-    rig.pose(998.5, 0.0)
-    rig.reading(999.0)
-    rig.step(1000.0)
-    rig.seconds = 1.9
-    rig.reading(999.0)
-    rig.step(1001.9)
-    rig.seconds = 2.5
-    rig.step(1002.5)
-    assert rig.ingestion.catch_up.waiting == 3, "the last one of before came 0.6 s ago"
-    rig.seconds = 3.8
-    rig.pose(999.0, 20.0)
-    rig.step(1003.8)
-    rig.seconds = 5.9
-    rig.step(1005.9)
-    assert rig.observed == ["c2r0"]
-    assert rig.accepted == 2
 
 
 def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.mission.matching import MapMatcher
@@ -48,13 +47,3 @@ def test_points_of_a_grid() -> None:
         assert found is not None
         assert (found.place, found.fraction) == (i, 1.0)
     assert matcher.match(-11.0, 0.0) is None
-
-
-def test_agrees_with_the_map_where_there_is_one_answer() -> None:
-    topology = grid(5, 4, spacing=7.0)
-    matcher = MapMatcher(topology, 100.0)
-    rng = np.random.default_rng(3)
-    for x, y in rng.uniform(-5.0, 35.0, (200, 2)):
-        found = matcher.match(x, y)
-        assert found is not None
-        assert found.place == topology.snap(x, y, 100.0)

@@ -164,11 +164,3 @@ def test_the_frame_in_words_writes_no_parameter(tmp_path: Path) -> None:
             )
             written = yaml.safe_load(text)["/**"]["ros__parameters"]
             assert written == {**given, "budget.readings": 4}, ascii(hostile)
-
-
-def test_wrong_values_are_all_said() -> None:
-    given = {"map.file": "town", "map.kind": "roads", "budget.readings": 0, "reading.topc": "x"}
-    with pytest.raises(ConfigError) as error:
-        mission_text(given, {}, start="")
-    assert "budget.readings: must be 1 or more" in str(error.value)
-    assert "Did you mean 'topic'?" in str(error.value)

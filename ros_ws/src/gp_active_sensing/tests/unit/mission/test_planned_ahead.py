@@ -78,21 +78,6 @@ def test_what_is_taken_is_what_asking_would_have_given() -> None:
     assert loops[0].remaining == loops[1].remaining
 
 
-def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
-    rig = under_way(budget=4)
-    t = 2.0
-    while rig.mission.state == "running":
-        t += 1.0
-        if rig.asked_ahead is not None:
-            rig.foresee()
-        arrive(rig, t, 5.0)
-        rig.step(t + 0.1)
-        assert t < 20.0
-    assert rig.mission.reason == "the budget of readings is spent"
-    assert [event["foreseen"] for event in decisions(rig)] == [False, False, True, True]
-    assert rig.asked_ahead is None, "nothing follows the last reading"
-
-
 # -- computed ------------------------------------------------------------------------------------
 
 

@@ -101,18 +101,3 @@ def test_readings_that_are_late_and_have_to_settle_are_waited_for(window: float 
             stood = [s for s, at in been if abs(at - 10.0 * event["location"]) <= 2.0 + 1e-9]
             assert event["stamp_ns"] / SECOND - stood[0] >= 3.0 - 1e-6
             assert event["value"] == pytest.approx(10.0 * event["location"], abs=2.0)
-
-
-def test_after_a_stamp_from_the_future_it_settles_by_the_stamps_that_follow() -> None:
-    rig = Rig(grid(3), arrival_radius=2.0, settle=3.0)
-    rig.pose(1.0, 0.0)
-    rig.pose(1e6, 0.0)
-    rig.step(1.0)
-    for i in range(80):
-        t = 2.0 + 0.1 * i
-        rig.pose(t, 0.0)
-        rig.reading(t, 7.0)
-        rig.step(t)
-    assert rig.ingestion.rejected["pose_too_old"] == 2, "the third begins again"
-    assert rig.observed == ["c0r0"]
-    assert rig.loop.counts["accepted"] == 80 - 2 - 30

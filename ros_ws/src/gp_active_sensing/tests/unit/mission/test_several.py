@@ -129,18 +129,6 @@ def test_the_waypoint_of_one_that_leaves_is_free_for_the_others() -> None:
     assert team.target(other) == 1
 
 
-@for_each(
-    ("command", "name", "text"),
-    [
-        ("join", "a", "a takes part already"),
-        ("join", "d", "no probe 'd' in this mission."),
-        ("leave", "d", "no probe 'd' in this mission."),
-    ],
-)
-def test_commands_that_do_not_fit_say_why(command: str, name: str, text: str) -> None:
-    assert text in getattr(changes, command)(begun().mission, name)
-
-
 def test_one_whose_poses_stop_is_given_up_and_comes_back_by_itself() -> None:
     team = begun(mission={"lost_after": 5.0})
     lost = team.target("b")

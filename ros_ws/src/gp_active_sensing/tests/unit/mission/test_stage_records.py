@@ -64,15 +64,6 @@ def test_records_for_which_there_was_no_room_are_written_when_there_is(run: RunD
     assert run.records() == [record(stage) for stage in (1, 2, 3, 4)]
 
 
-def test_only_the_stages_that_the_journal_knows_are_kept(run: RunDirectory) -> None:
-    records = StageRecords(run, Guard())
-    for stage in range(1, 5):
-        records.add(record(stage))
-    records.keep({1, 3})
-    assert run.records() == [record(1), record(3)]
-    assert records.stages == {1, 3}
-
-
 def played(tmp_path: Path) -> SimulationRunner:
     scenario = scenario_from_mapping(
         {

@@ -34,13 +34,6 @@ def reading(stamp_ns: int) -> Envelope:
     return Envelope(RawReading(stamp_ns, 1.0, None), 99.0)
 
 
-def test_where_nothing_is_asked_for_nothing_waits() -> None:
-    catch_up = Backlog(Time(), wanted=False)
-    messages = [pose(3), reading(1)]
-    assert catch_up.pass_on(messages, NOW) is messages
-    assert not catch_up.going_on
-
-
 def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
     time = Time()
     catch_up = Backlog(time, wanted=True)

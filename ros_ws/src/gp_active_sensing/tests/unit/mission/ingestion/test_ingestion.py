@@ -32,17 +32,6 @@ def test_a_reading_waits_for_its_pose() -> None:
     assert rig.observed == [rig.topology.names[2]]
 
 
-def test_the_pose_of_the_same_moment_is_waited_for_a_little() -> None:
-    rig = Rig(grid())
-    rig.pose(0.5, 0.0)
-    rig.reading(1.0)
-    rig.step(1.0)
-    assert rig.accepted == 0
-    rig.pose(1.0, 20.0)
-    rig.step(1.0)
-    assert rig.observed == [rig.topology.names[2]]
-
-
 def test_a_pose_that_lies_in_a_queue_is_waited_for() -> None:
     """What came together is used two seconds later, since the processor was busy."""
     rig = Rig(grid())
@@ -83,15 +72,6 @@ def test_the_buffer_of_waiting_readings_is_bounded_and_counts(
     rig.step(9.0)
     assert rig.ingestion.waiting == 5
     assert rig.ingestion.rejected == {"no_pose": 3}
-
-
-def test_a_full_inbox_drops_the_oldest_and_counts() -> None:
-    rig = Rig(grid(), inbox=4)
-    rig.pose(1.0, 0.0)
-    for i in range(6):
-        rig.reading(1.0 + 0.1 * i, float(i))
-    assert rig.mission.inbox.dropped == {"readings": 2}
-    assert rig.mission.inbox.received == {"poses": 1, "readings": 6}
 
 
 @for_each(
@@ -137,28 +117,6 @@ def test_bad_poses_are_counted_and_place_no_reading(x: float, frame: str, reason
     rig.step(1.0)
     assert rig.ingestion.rejected == {reason: 1}
     assert rig.ingestion.here is None
-
-
-def test_a_reading_far_off_the_map_is_counted() -> None:
-    rig = Rig(grid())
-    rig.pose(1.0, 500.0)
-    rig.reading(1.0)
-    rig.step(1.0)
-    assert rig.ingestion.rejected == {"pose_off_map": 1, "off_map": 1}
-    assert rig.accepted == 0
-
-
-def test_late_readings_are_used_and_counted() -> None:
-    rig = Rig(grid())
-    for t in range(5):
-        rig.pose(float(t), 10.0 * min(t, 3))
-    rig.reading(3.0)
-    rig.step(4.0)
-    rig.reading(1.0)
-    rig.step(4.0)
-    assert rig.accepted == 2
-    assert rig.loop.counts["late"] == 1
-    assert rig.observed == [rig.topology.names[1], rig.topology.names[3]]
 
 
 def test_a_road_is_observed_when_half_of_it_was_driven_with_a_reading() -> None:
@@ -247,18 +205,6 @@ def test_a_window_ends_when_the_probe_leaves_its_place() -> None:
     rig.pose(2.0, 20.0)
     rig.step(2.0)
     assert rig.observed == ["c1r0"]
-
-
-def test_readings_that_are_known_from_before_a_restart_are_counted_not_used() -> None:
-    rig = Rig(grid())
-    rig.ingestion.known.add((SECOND, 5.0))
-    rig.pose(1.0, 10.0)
-    rig.reading(1.0, 5.0)
-    rig.reading(1.0, 6.0)
-    rig.reading(1.0, 5.0)  # the same once more is another one
-    rig.step(1.0)
-    assert rig.accepted == 2
-    assert rig.ingestion.rejected == {"already_used": 1}
 
 
 def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.poses import Pose, PoseTrack
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.topology import Topology, make_grid
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig
@@ -82,11 +82,3 @@ def test_a_reading_far_above_the_map_is_off_it(caplog: pytest.LogCaptureFixture)
     read_at(rig, 1.0, 20.0, 0.0)
     assert rig.ingestion.rejected == {"off_map": 1}
     assert "taken at (20.0, 0.0, 9.0), farther than 10 m from every place" in caplog.text
-
-
-def test_between_two_poses_it_is_between() -> None:
-    track = PoseTrack(10.0, 60.0)
-    for t, variance in ((0, 1.0), (4, 3.0)):
-        track.add(Pose(t * SECOND, "map", 0.0, 0.0, 0.0, z=0.0, z_variance=variance))
-    found: Any = track.at(SECOND)
-    assert found.z_variance == pytest.approx(1.5)

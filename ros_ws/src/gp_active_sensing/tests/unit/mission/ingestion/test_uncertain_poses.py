@@ -125,7 +125,8 @@ def test_what_is_no_covariance_is_counted_and_the_pose_used(
 
 def test_between_two_poses_it_is_between() -> None:
     track = PoseTrack(10.0, 60.0)
-    track.add(Pose(0, "map", 0.0, 0.0, 0.0, 1.0, 0.1))
-    track.add(Pose(4 * SECOND, "map", 4.0, 0.0, 0.0, 9.0, 0.5))
+    track.add(Pose(0, "map", 0.0, 0.0, 0.0, 1.0, 0.1, z_variance=1.0))
+    track.add(Pose(4 * SECOND, "map", 4.0, 0.0, 0.0, 9.0, 0.5, z_variance=3.0))
     found: Any = track.at(SECOND)
-    assert (found.variance, found.turn_variance) == (pytest.approx(3.0), pytest.approx(0.2))
+    between = found.variance, found.turn_variance, found.z_variance
+    assert between == pytest.approx((3.0, 0.2, 1.5))
