@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 
 from tests.waiting import LIMIT, wait_until
 
-__all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_until"]
+__all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_said", "wait_until"]
 
 LOOPBACK = {
     "FASTRTPS_DEFAULT_PROFILES_FILE": str(Path(__file__).with_name("loopback.xml")),
@@ -70,6 +71,19 @@ def wait_active(node: Any) -> None:
     that is there says nothing about what comes after it.
     """
     wait_until(lambda: node.is_active, f"{node.get_name()} to be active")
+
+
+def wait_said(capfd: pytest.CaptureFixture[str], *texts: str) -> str:
+    """Wait until the log says all of the texts, and return all of it."""
+    log = ""
+
+    def said() -> bool:
+        nonlocal log
+        log += capfd.readouterr().err
+        return all(text in log for text in texts)
+
+    wait_until(said, f"{texts} in the log")
+    return log
 
 
 class Ros:
@@ -134,6 +148,16 @@ def context(ros_environment: None) -> Iterator[None]:
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     yield
     rclpy.try_shutdown()
+
+
+@pytest.fixture
+def tf(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Give the nodes a tf2_ros that the test tells transforms."""
+    from tests.ros.tf import Tf
+
+    module = Tf()
+    monkeypatch.setitem(sys.modules, "tf2_ros", module)
+    return module
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
-from nav_msgs.msg import Odometry
+from nav_msgs.msg import OccupancyGrid, Odometry
 from nav_msgs.msg import Path as PathMessage
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import PointCloud2, Temperature
@@ -21,6 +22,7 @@ from visualization_msgs.msg import MarkerArray
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.topology.kept_maps import GridMap
 from tests.ros.conftest import Ros, wait_until
 
 GRID = (
@@ -135,6 +137,18 @@ class Probe:
             self.values.update({item.key: item.value for item in status.values})
             if status.name.endswith(": inputs"):
                 self.problems = status.message
+
+
+def grid_message(found: GridMap) -> OccupancyGrid:
+    """Return the message of a map."""
+    grid, message = found.grid, OccupancyGrid()
+    message.header.frame_id = found.frame
+    message.info.height, message.info.width = grid.shape
+    message.info.resolution = grid.resolution
+    message.info.origin.position.x, message.info.origin.position.y = grid.origin
+    message.info.origin.orientation.w = 1.0
+    message.data = grid.values.astype(np.int8).ravel().tolist()
+    return message
 
 
 def write_scenario(path: Path, *, dropout: float = 0.0, budget: int = 5) -> Path:

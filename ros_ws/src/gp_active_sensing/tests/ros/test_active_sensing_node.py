@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.parameter import Parameter
@@ -23,7 +21,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.ros import diagnostics, qos
 from gp_active_sensing.ros.environment import REFUSED
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_said, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
@@ -161,14 +159,7 @@ def test_topics_nobody_publishes_are_named(
 ) -> None:
     monkeypatch.setattr(diagnostics, "GRACE_SECONDS", 0.0)
     sensing(ros)
-    said = ""
-
-    def both() -> bool:
-        nonlocal said
-        said += capfd.readouterr().err
-        return "topic /pose: nobody" in said and "topic /reading: nobody" in said
-
-    wait_until(both, "a word about the missing topics")
+    wait_said(capfd, "topic /pose: nobody", "topic /reading: nobody")
 
 
 def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
@@ -180,14 +171,7 @@ def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFix
         tester = ros.node()
         wait_until(lambda: tester.count_publishers("reading"), "the publisher")
         sensing(ros)
-        said = ""
-
-        def explained() -> bool:
-            nonlocal said
-            said += capfd.readouterr().err
-            return "published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature" in said
-
-        wait_until(explained, "a word about the type")
+        wait_said(capfd, "published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature")
         other.communicate(b"\n", timeout=LIMIT)
 
 
@@ -197,14 +181,7 @@ def test_a_pose_topic_that_falls_silent_is_named(
     monkeypatch.setattr("gp_active_sensing.ros.qos.SILENCE_SECONDS", 0.2)
     _, probe = started(ros)
     probe.reading(5.0)
-    said = ""
-
-    def named() -> bool:
-        nonlocal said
-        said += capfd.readouterr().err
-        return "waiting for topic /pose (silent for" in said
-
-    wait_until(named, "a word about the silence")
+    wait_said(capfd, "waiting for topic /pose (silent for")
     wait_until(
         lambda: float(probe.values.get("seconds_since_pose", "0")) > 0.2, "the silence in numbers"
     )
@@ -282,36 +259,6 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     assert "ended already (asked to finish)" in refused.message
     assert len(probe.waypoints) == 2, "the last waypoint stands"
     assert node.exit_code is None
-
-
-@pytest.mark.long
-def test_finish_and_diagnostics_tell_the_truth_about_the_records(ros: Ros, tmp_path: Path) -> None:
-    """The run directory is removed under way, and a file lies in its place."""
-    run = tmp_path / "run"
-    _, probe = started(ros, f"run_dir:={run}")
-    probe.reading(7.0)
-    wait_until(lambda: len(probe.waypoints) == 2, "the second waypoint")
-    shutil.rmtree(run)
-    run.write_text("in the way")
-    heard: list[DiagnosticArray] = []
-    probe.node.create_subscription(DiagnosticArray, "/diagnostics", heard.append, qos.reliable())
-    wait_until(
-        lambda: any(
-            status.level in (2, b"\x02") and "cannot be written again" in status.message
-            for message in heard
-            for status in message.status
-            if status.name == "active_sensing: mission"
-        ),
-        "the error",
-    )
-    answer = probe.call("finish")
-    assert not answer.success
-    assert "finished, but not everything is kept: " in answer.message
-    assert "cannot write again what was removed" in answer.message
-    run.unlink()
-    assert probe.call("save").success
-    assert json.loads((run / "summary.json").read_text())["reason"] == "asked to finish"
-    assert '"end"' in (run / "journal.jsonl").read_text()
 
 
 def test_begin_false_waits_for_start(ros: Ros) -> None:

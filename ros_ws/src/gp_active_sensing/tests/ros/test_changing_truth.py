@@ -12,32 +12,10 @@ from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
-from gp_active_sensing.sim.robot import EPOCH_NS, SimulatedRobot
-from gp_active_sensing.topology import Topology
+from gp_active_sensing.sim import FieldConfig, build_truth
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 FIELD = FieldConfig(length_scale=20.0, signal_std=3.0, time_scale=50.0)
-
-
-def world_of(topology: Topology) -> World:
-    truth = build_truth(FIELD, topology, 1)
-    return World(topology, truth, SimulatedSensor(truth, SensorConfig(noise_std=0.0), 1), 0, 1.0)
-
-
-def test_the_simulator_reads_the_field_of_its_clock() -> None:
-    world = world_of(grid(5))
-    player = SimulatedRobot(world)
-    player.step(40.0)
-    player.go_to(2)
-    readings = [r for _ in range(40) for r in player.step(1.0).readings]
-    assert [r.location for r in readings] == [1, 2]
-    for reading in readings:
-        assert reading.stamp_ns > EPOCH_NS + 40 * SECOND
-        assert reading.location is not None
-        now, first = (world.truth.at(t)[reading.location] for t in (1e-9 * reading.stamp_ns, 0.0))
-        assert reading.value == now
-        assert abs(now - first) > 0.1
 
 
 def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> None:

@@ -38,9 +38,6 @@ SCENARIO = {
 }
 
 
-"""Two probes follow something that moves, and ask stations."""
-
-
 class Demo:
     """A demo in a process of its own; its descendants carry a mark in their environment."""
 

@@ -160,14 +160,6 @@ def test_what_is_wrong_is_counted_and_not_used(ros: Ros) -> None:
     assert "12 rejected" in expert.summary
 
 
-def test_nobody_is_asked_where_that_is_not_wanted(ros: Ros) -> None:
-    one = sensing(ros, "expert.ask:=false", given=ASKING)
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    wait_until(lambda: probe.waypoints, "the waypoint")
-    assert not [p for p in one.publishers if "expert" in p.topic_name]
-
-
 def test_stations_by_parameter(ros: Ros) -> None:
     _, expert, _ = begun(ros, "expert.stations:=['1', '3']")
     assert sorted(points_of(expert.queries[0])["x"].tolist()) == [10.0, 30.0]

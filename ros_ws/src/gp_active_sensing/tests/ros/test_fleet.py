@@ -19,7 +19,6 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.names import MOST_PROBES
 from gp_active_sensing.mission.probe import NO_POSE
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
@@ -240,50 +239,9 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
     assert not ros.failures
 
 
-def test_no_more_names_than_a_mission_may_have(ros: Ros, scenario: Path) -> None:
-    sensing = coordinator(ros, scenario, "probes:=[probe_1, probe_2]")
-    wait_active(sensing)
-    for names, text in (
-        ([f"p{i}" for i in range(MOST_PROBES)], f"expected {MOST_PROBES} at most: use a name"),
-        ([f"p{i}" for i in range(MOST_PROBES + 1)], f"{MOST_PROBES + 1} names; expected"),
-        (["probe_1", "probe_2", "a" * 301], "a name of 301 characters"),
-        (["1st"], "cannot be a namespace"),
-        (["a", "a"], "comes more than once"),
-    ):
-        (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
-        assert not answer.successful
-        assert text in answer.reason
-    assert list(sensing.mission.probes) == ["probe_1", "probe_2"]
-
-
 def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:
     sensing = coordinator(ros, scenario)
     wait_active(sensing)
     (answer,) = sensing.set_parameters([Parameter("probes", value=["a"])])
     assert not answer.successful
     assert "one probe without a name" in answer.reason
-
-
-def test_a_node_says_which_topics_of_which_probe_are_missing(
-    ros: Ros,
-    scenario: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.GRACE_SECONDS", 0.0)
-    watcher = Watcher(ros)
-    sensing = coordinator(ros, scenario, "probes:=[probe_1, probe_2]")
-    wait_active(sensing)
-    watcher.wait_state("probe_2", "absent")
-    assert watcher.status["probe_2"]["missing_topics"] == "/probe_2/pose, /probe_2/reading"
-    assert watcher.status["probe_2"]["why"] == "no pose yet"
-    assert watcher.status["mission"]["probes"] == "0 of 2"
-    said: list[str] = []
-
-    def complete() -> bool:
-        said.append(capfd.readouterr().err)
-        text = "".join(said)
-        return all(f"waiting for topic /{name}/pose: nobody" in text for name in NAMES[:2])
-
-    wait_until(complete, "the log to say what is missing")
-    assert "/probe_1/reading" not in "".join(said), "not before the probe itself is there"

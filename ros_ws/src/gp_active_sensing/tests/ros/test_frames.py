@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,20 +16,13 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.cases import case
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_said, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
 
 pytestmark = pytest.mark.ros
 
 HALF = 0.5 * math.pi
-
-
-@pytest.fixture
-def tf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tf]:
-    module = Tf()
-    monkeypatch.setitem(sys.modules, "tf2_ros", module)
-    return module
 
 
 def observed(node: ActiveSensingNode) -> list[int]:
@@ -122,13 +114,6 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
     wait_until(lambda: probe.waypoints, "a pose in the map's frame is used all the same")
 
 
-def wait_said(capfd: pytest.CaptureFixture[str], text: str) -> str:
-    """Wait until the log says something, and return all of it: a message is counted first."""
-    log: list[str] = []
-    wait_until(lambda: log.append(capfd.readouterr().err) or text in "".join(log), text)  # type: ignore[func-returns-value]
-    return "".join(log)
-
-
 NO_ROTATIONS = [(0.0, 0.0, 0.0, 0.0), (math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.5)]
 
 
@@ -145,18 +130,6 @@ def test_a_pose_is_not_turned_by_a_rotation_that_is_none(ros: Ros, tf: Tf) -> No
     tf.move("odom", 0.0, 0)
     probe.odometry(20.0, frame="odom")
     wait_until(lambda: probe.waypoints, "a transform that is one is used")
-
-
-def test_nor_a_sensor(ros: Ros, tf: Tf) -> None:
-    node = sensing(ros, "reading.mount_from:=tf")
-    probe = Sensor(ros).connect()
-    now = probe.now_ns()
-    probe.odometry(20.0, t=now)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    tf.move("gas", 0.0, 0, rotation=NO_ROTATIONS[1], parent="base_link")
-    probe.measured(20.0, t=now)
-    wait_until(lambda: node.mission.rejected["no_mount"] == 1, "the reading is refused")
-    assert not observed(node)
 
 
 @pytest.mark.parametrize("use", [True, pytest.param(False, marks=pytest.mark.long)])

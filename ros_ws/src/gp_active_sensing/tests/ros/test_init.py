@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import subprocess
 import sys
@@ -11,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pytest
 import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from geometry_msgs.msg import PoseStamped, TransformStamped
+from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.qos import qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
@@ -25,14 +23,13 @@ from sensor_msgs.msg import NavSatFix, Temperature
 from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.commands.mission_draft import MissionDraft
-from gp_active_sensing.mission.config import PoseConfig, ReadingConfig
+from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.heard import Heard
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.running_system import (
     pose_misfits,
-    reading_misfits,
     roads_note,
     tf_problem,
     waypoint_note,
@@ -42,7 +39,8 @@ from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros, domain_id, wait_until
 from tests.ros.launched import launched, runner
-from tests.unit.mission.grids import NOTHING_FREE, house
+from tests.ros.probe import grid_message
+from tests.unit.mission.grids import house
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
@@ -178,23 +176,6 @@ def test_what_does_not_fit_is_reported(ros: Ros, tmp_path: Path, some: Any) -> N
         assert (folder / "mission.yaml").exists(), "it is written all the same"
 
 
-@pytest.mark.long
-def test_what_slow_and_fast_streams_need_is_written(ros: Ros, tmp_path: Path) -> None:
-    """Poses at 0.3 Hz, readings at 0.2 Hz, then at 200 Hz."""
-    boat = Boat(ros, period=1.0 / 0.3, reading_period=5.0)
-    done = init(tmp_path, "--map", "60x40", *BOAT)
-    assert done.returncode == 0, done.stdout
-    found = written(tmp_path)
-    assert found["pose"]["max_age"] == pytest.approx(2.5 / 0.3, abs=0.5)
-    assert found["pose"]["wait"] == pytest.approx(1.2 / 0.3, abs=0.3)
-    assert found["mission"]["reading_timeout"] == pytest.approx(2.5 / 0.2, abs=0.5)
-    boat.node.create_timer(0.05, boat.pose)
-    boat.node.create_timer(0.005, boat.read)
-    done = init(tmp_path, "--map", "60x40", *BOAT, "--force")
-    assert done.returncode == 0, done.stdout
-    assert 20.0 < written(tmp_path)["reading"]["rate"] < 250.0, "busy machines are slower"
-
-
 class Still:
     """A running system of which it is known what comes."""
 
@@ -229,17 +210,6 @@ def drafted(
     return draft, found["ros__parameters"]
 
 
-def test_what_comes_once_is_slow() -> None:
-    draft, found = drafted(Still(odom=[3.0], temperature=[4.0]))
-    (misfit,) = draft.misfits
-    assert "/odom came once in 12 s, too slowly to say where a reading was taken" in misfit
-    assert "/odom: heard, once in 12 s, frame odom" in draft.told
-    (note,) = (line for line in draft.told if line.startswith("note"))
-    assert "/temperature came once in 12 s: set mission.reading_timeout to more than twice" in note
-    assert found["mission.reading_timeout"] == 30.0
-    assert "pose.max_age" not in found, "none would do"
-
-
 def test_of_several_probes_the_slowest_and_the_fastest_count() -> None:
     fast, slow = [0.01 * i for i in range(200)], [0.0, 2.0, 4.0]
     streams = {"a/odom": slow, "b/odom": fast, "a/temperature": fast, "b/temperature": slow}
@@ -260,16 +230,6 @@ def test_a_topic_without_a_message_is_reported(ros: Ros, tmp_path: Path) -> None
     for what, topic in (("pose", "/odom"), ("reading", "/ctd/temperature")):
         assert f"{what}: no message came on {topic} in 12 s" in done.stdout
     assert written(tmp_path)["use_sim_time"] is True
-
-
-@pytest.mark.long
-def test_a_rectangle_on_earth_begins_where_the_robot_is(ros: Ros, tmp_path: Path) -> None:
-    Boat(ros)
-    done = init(tmp_path, "--map", "60x40", *BOAT, "--pose", "/fix")
-    assert done.returncode == 0, done.stdout
-    kind = "sensor_msgs/msg/NavSatFix"
-    assert written(tmp_path)["pose"] == {"topic": "/fix", "type": kind, "datum": list(WHERE)}
-    assert len(content(tmp_path)) <= 12
 
 
 def test_without_a_running_system_it_says_so(
@@ -314,8 +274,6 @@ def test_six_questions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 ROOM = house((-1.0, -1.0, 7.0, 3.0))
-STANDIN = Path(__file__).parent / "standin"
-"""A folder with a tf2_ros, which has no wheel."""
 MAP = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
 
 
@@ -323,22 +281,7 @@ def publish_map(ros: Ros, found: GridMap = ROOM, latched: bool = True) -> None:
     """Publish a map as map_server does: once, for all who come."""
     profile = qos.latched() if latched else qos.reliable()
     publisher = ros.node("map_server").create_publisher(OccupancyGrid, "/map", profile)
-    publisher.publish(outputs_of(found))
-
-
-@pytest.mark.long
-def test_a_map_by_topic(ros: Ros, tmp_path: Path) -> None:
-    publish_map(ros)
-    Boat(ros, frame="map")
-    more = ("--spacing", "2", "--radius", "0.2", "--run-dir", str(tmp_path / "run"))
-    done = init(tmp_path, "--map-topic", "map", *MAP, *more)
-    assert done.returncode == 0, done.stdout
-    assert "map: of map, now: 8 places, 6 × 2 m, frame map" in done.stdout
-    assert written(tmp_path)["map"] == {"topic": "map", "spacing": 2.0, "inflation": 0.2}
-    assert len(content(tmp_path)) <= 12
-    log = tmp_path / "log"
-    with launched(log, *runner("probe", f"params_file:={tmp_path / 'mission.yaml'}")):
-        wait_until(lambda: "the mission begins" in log.read_text(), f"a mission; see {log}")
+    publisher.publish(grid_message(found))
 
 
 @pytest.mark.long
@@ -357,73 +300,6 @@ def test_a_map_by_topic_that_does_not_fit(ros: Ros, tmp_path: Path) -> None:
         assert done.returncode == 1, done.stdout
         assert problem in done.stdout
         assert written(tmp_path)["map"]["topic"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("found", "latched", "problem"),
-    [
-        (ROOM, False, "map: no message came on /map in 3 s, though somebody publishes it"),
-        (NOTHING_FREE, True, "has no cell for a place"),
-    ],
-)
-def test_a_map_that_does_not_come_or_has_no_free_ground(
-    ros: Ros, tmp_path: Path, found: GridMap, latched: bool, problem: str
-) -> None:
-    publish_map(ros, found, latched)
-    Boat(ros, frame="map")
-    done = init(tmp_path, "--map-topic", "/map", *MAP)
-    assert done.returncode == 1, done.stdout
-    assert problem in done.stdout
-
-
-class Localisation:
-    """Says how odom lies in map and base_link in odom, one message each (see standin)."""
-
-    def __init__(self, ros: Ros, *, lost: bool = False) -> None:
-        self.node = ros.node("amcl")
-        self.publisher = self.node.create_publisher(TransformStamped, "/tf", 100)
-        self.links = [("odom", "base_link")] if lost else [("map", "odom"), ("odom", "base_link")]
-        self.node.create_timer(0.05, self.say)
-
-    def say(self) -> None:
-        for parent, child in self.links:
-            found = TransformStamped(child_frame_id=child)
-            found.header.frame_id = parent
-            found.header.stamp = self.node.get_clock().now().to_msg()
-            found.transform.translation.x, found.transform.rotation.w = 1.0, 1.0
-            self.publisher.publish(found)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pose", ["/odom", "tf"])
-@pytest.mark.parametrize("lost", [False, True])
-def test_frames_of_nav2(
-    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pose: str, lost: bool
-) -> None:
-    path = os.pathsep.join(filter(None, (str(STANDIN), os.environ.get("PYTHONPATH"))))
-    monkeypatch.setenv("PYTHONPATH", path)
-    publish_map(ros)
-    Boat(ros)
-    Localisation(ros, lost=lost)
-    done = init(tmp_path, "--map-topic", "/map", *MAP, "--pose", pose)
-    assert done.returncode == int(lost), done.stdout
-    if lost:
-        source = "odom" if pose == "/odom" else "base_link"
-        assert f"tf has no transform from '{source}' to the map's frame 'map'" in done.stdout
-        assert "start what publishes it (a localisation or SLAM)" in done.stdout
-
-
-def outputs_of(found: GridMap) -> OccupancyGrid:
-    """Return the message of a map."""
-    grid, message = found.grid, OccupancyGrid()
-    message.header.frame_id = found.frame
-    message.info.height, message.info.width = grid.shape
-    message.info.resolution = grid.resolution
-    message.info.origin.position.x, message.info.origin.position.y = grid.origin
-    message.info.origin.orientation.w = 1.0
-    message.data = grid.values.astype(np.int8).ravel().tolist()
-    return message
 
 
 def can(target: str, source: str) -> str:
@@ -483,11 +359,6 @@ def test_poses_are_counted_by_road() -> None:
     assert "half of the roads are driven in less than 14.0 s" in roads_note(slow, roads)
     assert roads_note(slow, places) == roads_note(slow, None) == ""
     assert roads_note(Heard("/odom", [], [0.0]), roads) == "", "said among what does not fit"
-
-
-def test_a_silent_sensor_may_be_one_that_is_sent() -> None:
-    (said,) = reading_misfits(ReadingConfig(), Heard("/ctd"))
-    assert "is the device on? For one that measures only where it is sent set mission." in said
 
 
 def test_notes_on_the_waypoints() -> None:

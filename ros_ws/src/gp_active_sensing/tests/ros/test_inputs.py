@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +17,7 @@ from gp_active_sensing.ros import qos, subscriptions
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.qos import received_at
-from tests.ros.conftest import Ros, wait_active, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_said, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
 
@@ -161,13 +159,6 @@ def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:
 # -- tf ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def tf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tf]:
-    module = Tf()
-    monkeypatch.setitem(sys.modules, "tf2_ros", module)
-    return module
-
-
 def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
     node = sensing(ros, "pose.type:=tf", "pose.child_frame:=sensor", "pose.rate:=100.0")
     probe = Probe(ros)
@@ -187,14 +178,9 @@ def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
 
 def test_what_tf_lacks_is_said(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
     sensing(ros, "pose.type:=tf")
-    said = 'waiting for transform map <- base_link: "base_link" passed to lookupTransform'
-    log: list[str] = []
-
-    def is_said() -> bool:
-        log.append(capfd.readouterr().err)
-        return said in "".join(log)
-
-    wait_until(is_said, "what is missing")
+    wait_said(
+        capfd, 'waiting for transform map <- base_link: "base_link" passed to lookupTransform'
+    )
 
 
 def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:

@@ -99,10 +99,22 @@ def parameters_in(text: str) -> set[str]:
     return set(keys(text.split("<!-- generated: parameters ")[1].split("<!-- end -->")[0]))
 
 
+def statuses(ros: Ros) -> dict[str, set[str]]:
+    """Listen to /diagnostics; return the keys of each status as they come."""
+    heard: dict[str, set[str]] = {}
+
+    def listen(message: DiagnosticArray) -> None:
+        heard.update({s.name: {item.key for item in s.values} for s in message.status})
+
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    return heard
+
+
 def test_active_sensing(ros: Ros) -> None:
     node = sensing(ros, f"policy.name:={DEFAULT_POLICY['name']}", "belief.signal_std:=[1.0]")
     wait_active(node)
     assert made(node.publishers) == written(section("### Topics out"))
+    assert not {p.topic_name for p in node.publishers} & {"/map", "/plan"}, "Nav2 has these"
     assert made(node.subscriptions) == written(section("### Topics in"))
     # Of the node itself: the graph may not have heard of all of them yet.
     services = {
@@ -159,12 +171,7 @@ def test_several_probes(ros: Ros) -> None:
     services = {re.sub("^(/?active_sensing|~)/", "", s.srv_name) for s in node.services}
     private = {n for n in told if n.startswith("~/")}
     assert {n.removeprefix("~/") for n in private - own} <= services
-    heard: dict[str, set[str]] = {}
-
-    def listen(message: DiagnosticArray) -> None:
-        heard.update({s.name: {item.key for item in s.values} for s in message.status})
-
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    heard = statuses(ros)
     status = "active_sensing: probe probe_1"
     assert status in told
     wait_until(lambda: status in heard, "the probe's status")
@@ -191,12 +198,7 @@ def test_an_expert(ros: Ros, tmp_path: Path) -> None:
     wait_active(world)
     found = made([*world.publishers, *world.subscriptions])
     assert {name: row for name, row in found.items() if "expert" in name} == told
-    heard: dict[str, set[str]] = {}
-
-    def listen(message: DiagnosticArray) -> None:
-        heard.update({s.name: {item.key for item in s.values} for s in message.status})
-
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    heard = statuses(ros)
     status = "active_sensing: expert"
     wait_until(lambda: status in heard, "the expert's status")
     (row,) = (row for row in rows(text) if status in row[0])

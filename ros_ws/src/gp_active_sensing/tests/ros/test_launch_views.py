@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
@@ -14,10 +13,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from rclpy.qos import DurabilityPolicy
 
-from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.publishers import PROBE_TOPICS, TOPICS
 from gp_active_sensing.ros.to_messages import type_name
-from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.util.resources import find_resource
 
 PUBLISHED = {
@@ -60,14 +57,6 @@ def test_rviz_shows_each_topic_as_what_it_is(displays: dict[str, dict[str, Any]]
         kind, _ = PUBLISHED[display["Topic"]["Value"]]
         assert SHOWS[display["Class"]] == type_name(kind)
         assert display["Topic"]["Reliability Policy"] == "Reliable"
-
-
-def test_rviz_colours_the_field_by_columns_that_it_has(displays: dict[str, dict[str, Any]]) -> None:
-    channels = [d["Channel Name"] for d in displays.values() if "Channel Name" in d]
-    assert channels == ["mean", "std"]
-    grid = build_topology(MapConfig("grid", columns=2, rows=1))
-    cloud = outputs.field_cloud(grid, np.zeros(2), np.ones(2), 0)
-    assert set(channels) <= {field.name for field in cloud.fields}
 
 
 def test_rviz_asks_for_the_last_message_where_one_is_kept(

@@ -13,16 +13,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Temperature
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import (
-    ActiveSensingError,
     ConfigError,
     MissingDependencyError,
     ResourceError,
@@ -43,16 +39,14 @@ from gp_active_sensing.ros.runner import (
     make_group,
     parse_arguments,
 )
-from gp_active_sensing.util.resources import find_resource, list_resources
+from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.web.serve import can_serve
-from tests.ros.conftest import Ros, wait_until
-from tests.ros.launched import launched, parameters, processes, runner
+from tests.ros.launched import parameters, processes
 from tests.ros.ros2_bag import ros2_bag  # noqa: F401  a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"replay": {"bag": "some_bag"}}
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
-PARAMETER_FILES = [n for n in list_resources("config") if n.endswith(".yaml")]
 MISSION = """\
 /**:
   ros__parameters:
@@ -314,24 +308,6 @@ def test_the_environment_of_the_nodes() -> None:
     assert "FASTRTPS_DEFAULT_PROFILES_FILE" not in other
 
 
-@pytest.mark.ros
-@pytest.mark.long
-def test_a_node_subscribes_to_the_topics_of_its_file_in_its_namespace(
-    ros: Ros, tmp_path: Path
-) -> None:
-    path, log = tmp_path / "mission.yaml", tmp_path / "log"
-    path.write_text(MISSION.format(""), encoding="utf-8")
-    node = ros.node()
-    poses = node.create_publisher(Odometry, "/boat/odometry/filtered", 10)
-    readings = node.create_publisher(Temperature, "/boat/ctd/temperature", 10)
-    words = [f"params_file:={path}", "namespace:=boat", "log_level:=debug"]
-    with launched(log, *runner("probe", *words)):
-        wait_until(poses.get_subscription_count, f"a subscriber of the poses; {log}")
-        wait_until(readings.get_subscription_count, f"a subscriber of the readings; {log}")
-        wait_until(lambda: node.count_publishers("/boat/goal_pose"), f"its waypoints; {log}")
-        wait_until(lambda: "[DEBUG]" in log.read_text(), f"debug messages; {log}")
-
-
 # -- the launch files, without `launch` (with it: test_real_launch) --------------------------------
 
 
@@ -422,61 +398,3 @@ def test_what_follows_the_end_of_a_process(actions: Any, tmp_path: Path) -> None
     assert not ended(recorder, FAILED), "the mission goes on"
     with pytest.raises(RunError, match="recorder ended with exit code 1"):
         ended(sensing, 0)
-
-
-def test_a_launch_file_refuses_what_the_runner_refuses(actions: Any) -> None:
-    context = SimpleNamespace(launch_configurations={"budget": "many"})
-    with pytest.raises(ActiveSensingError, match="budget: expected a whole number"):
-        actions.start(context, LAUNCHES["probe"])
-
-
-# -- parameter files ------------------------------------------------------------------------------
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        inner = flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-        found.update(inner)
-    return found
-
-
-@pytest.mark.parametrize("name", PARAMETER_FILES)
-def test_a_shipped_parameter_file_is_read_by_ros_and_known_to_its_nodes(name: str) -> None:
-    """The YAML of rcl is older than Python's: a bare y is a truth value, lists have one type."""
-    import rclpy
-    from rclpy.context import Context
-
-    path = find_resource("config", name)
-    text = path.read_text(encoding="utf-8")
-    users = {
-        process.name
-        for launch in LAUNCHES
-        for process in processes(launch, **NEEDED.get(launch, {})).values()
-        if Path(process.params_file).name == name
-    }
-    assert users
-    for line in text.splitlines():  # a comment with the unit
-        assert not re.match(r"^ *\w+: +[^#\s]", line) or " # " in line
-    context = Context()
-    rclpy.init(args=["--ros-args", "--params-file", str(path)], context=context)
-    try:
-        for key, content in yaml.safe_load(text).items():
-            assert list(content) == ["ros__parameters"]
-            values = flat(content["ros__parameters"])
-            targets = users if key == "/**" else {key.removeprefix("/**/")}
-            assert set(values) <= set().union(*(parameters_of(target) for target in targets))
-            node = rclpy.create_node(
-                "active_sensing" if key == "/**" else key.removeprefix("/**/"),
-                namespace="boat",
-                context=context,
-                automatically_declare_parameters_from_overrides=True,
-                start_parameter_services=False,
-            )
-            for parameter, value in values.items():
-                found = node.get_parameter(parameter).value
-                same = (list(found) if isinstance(value, list) else found) == value
-                assert same or (found != found and value != value), parameter  # NaN takes back
-            node.destroy_node()
-    finally:
-        rclpy.shutdown(context=context)

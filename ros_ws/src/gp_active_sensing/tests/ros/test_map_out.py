@@ -95,17 +95,6 @@ def test_a_costmap_gets_levels_of_mean_and_deviation(ros: Ros) -> None:
             assert value == pytest.approx(row[column], abs=0.006 * (high - low) + 1e-5)
 
 
-def test_levels_between_limits_of_ones_own(ros: Ros) -> None:
-    read_one(ros, "grids.mean_low:=0.0", "grids.mean_high:=10.0", "grids.std_high:=100.0")
-    heard = grids(ros)
-    wait_until(lambda: all(heard.values()), "both grids and their limits")
-    assert limits_in(heard["grid_limits"][-1]) == {
-        "mean_low": 0.0, "mean_high": 10.0, "std_low": 0.0, "std_high": 100.0,
-    }  # fmt: skip
-    wait_until(lambda: max(heard["mean_grid"][-1].data) == 100, "12 is beyond the limit")
-    assert max(heard["std_grid"][-1].data) < 15
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
@@ -163,27 +152,3 @@ def test_a_mission_that_is_shut_down_leaves_its_map(ros: Ros, tmp_path: Path) ->
     node.release()
     assert sum(row["readings"] != "0" for row in rows_of(run / "map.csv")) == 1
     assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
-
-
-@pytest.mark.long
-def test_a_map_in_layers_is_saved_layer_by_layer_and_has_no_flat_grids(
-    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    layers = ("map.heights:=[0.0, -3.0]", "mission.export:=['csv', 'asc', 'pgm']")
-    _, probe = read_one(ros, f"run_dir:={run}", *layers)
-    answer = save(ros)
-    assert answer.success
-    written = [f"map_z{z}m_{part}" for z in (0, -3) for part in ("mean", "std")]
-    for name in ("map.csv", *(f"{n}{s}" for n in written for s in (".asc", ".pgm", ".yaml"))):
-        assert name in answer.message
-        assert (run / name).stat().st_size > 10
-    assert [row["z"] for row in rows_of(run / "map.csv")] == ["0.0"] * 4 + ["-3.0"] * 4
-    probe.obedient = True
-    probe.hear(probe.waypoints[-1])
-    wait_until(lambda: len(probe.waypoints) > 3, "a few stages more")
-    said = capfd.readouterr().err
-    assert said.count("is no flat grid: nothing comes on ~/mean_grid") == 1
-    heard = grids(ros)
-    wait_until(lambda: probe.heard["field"], "the field")
-    assert not any(heard.values())

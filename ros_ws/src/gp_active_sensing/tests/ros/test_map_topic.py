@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +17,10 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.topology.kept_maps import GridMap
-from tests.ros.conftest import LOOPBACK, Ros, wait_active, wait_until
-from tests.ros.probe import Probe, sensing
+from tests.ros.conftest import Ros, wait_active, wait_until
+from tests.ros.probe import Probe, grid_message, sensing
 from tests.ros.test_node_base import Lifecycle
 from tests.unit.mission.grids import NOTHING_FREE, house
-from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
@@ -57,15 +50,7 @@ class Slam:
         self.publisher = ros.node("slam").create_publisher(OccupancyGrid, "/map", qos.latched())
 
     def publish(self, found: GridMap) -> None:
-        grid = found.grid
-        message = OccupancyGrid()
-        message.header.frame_id = found.frame
-        message.info.height, message.info.width = grid.shape
-        message.info.resolution = grid.resolution
-        message.info.origin.position.x, message.info.origin.position.y = grid.origin
-        message.info.origin.orientation.w = 1.0
-        message.data = grid.values.astype(np.int8).ravel().tolist()
-        self.publisher.publish(message)
+        self.publisher.publish(grid_message(found))
 
 
 def places(node: ActiveSensingNode) -> int:
@@ -167,61 +152,3 @@ def test_the_node_can_be_cleaned_up_while_it_waits_and_configured_again(ros: Ros
     assert not node.is_active, "nobody has activated it"
     assert life.do(Transition.TRANSITION_ACTIVATE)
     wait_active(node)
-
-
-def _start(run: Path, log: Path) -> subprocess.Popen[bytes]:
-    given = (*PARAMETERS, f"run_dir:={run}", "budget.readings:=20", "mission.exit_at_end:=true")
-    words = [word for text in given for word in ("-p", text)]
-    command = [sys.executable, "-m", "gp_active_sensing.ros.active_sensing_node", "--ros-args"]
-    with log.open("ab") as stream:
-        return subprocess.Popen(
-            [*command, *words],
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **LOOPBACK},
-        )
-
-
-@pytest.mark.long
-def test_a_killed_mission_goes_on_with_its_own_map_before_another_comes(
-    ros: Ros, tmp_path: Path
-) -> None:
-    run, log = tmp_path / "run", tmp_path / "log"
-    slam = Slam(ros)
-    slam.publish(ROOM)
-    process = _start(run, log)
-
-    def lines(kind: str) -> list[dict[str, Any]]:
-        path = run / "journal.jsonl"
-        text = path.read_text().splitlines() if path.exists() else []
-        found = [json.loads(line) for line in text if line.endswith("}")]
-        return [line for line in found if line["event"] == kind]
-
-    try:
-        probe = Probe(ros).connect()
-        probe.obedient = True
-        wait_until(lambda: bool(run.exists() and lines("start")), "the mission")
-        probe.pose(0.0)
-        wait_until(lambda: len(lines("reading")) >= 4, "readings")
-        slam.publish(LARGER)
-        wait_until(lambda: len(lines("map")) == 1, "the map to grow")
-        wait_until(lambda: len(lines("reading")) >= 7, "more readings")
-        process.send_signal(signal.SIGKILL)
-        process.wait(LIMIT)
-        before = lines("reading")
-        process = _start(run, log)
-        wait_until(lambda: len(lines("resumed")) == 1, "the mission to be gone on with")
-        assert lines("reading")[: len(before)] == before
-        probe.connect()
-        wait_until(lambda: probe.values.get("map_places") == "12", "the map it had")
-        probe.go()
-        slam.publish(LARGEST)
-        assert process.wait(LIMIT) == 0, log.read_text()[-3000:]
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    assert [line["number"] for line in lines("map")] == [2, 3]
-    summary = json.loads((run / "summary.json").read_text())
-    assert (summary["status"], summary["observed"]) == ("finished", 20)
-    assert load_run(run).topology.n == 32

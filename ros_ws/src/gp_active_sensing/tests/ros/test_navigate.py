@@ -298,14 +298,6 @@ def test_on_the_way_home_an_aborted_goal_is_sent_again(stage: Stage) -> None:
     assert len(stage.client.goals) == 2
 
 
-def test_closing_cancels_what_is_under_way(stage: Stage) -> None:
-    stage.go()
-    stage.navigator.close()
-    assert stage.client.handles[0].cancelled
-    assert stage.client.destroyed
-    assert stage.guards == 1
-
-
 # -- with a node -----------------------------------------------------------------------------------
 
 

@@ -151,15 +151,6 @@ def test_a_failed_activate_leaves_it_inactive(ros: Ros, weak: Weak) -> None:
     assert lifecycle.state == "inactive"
 
 
-def test_shutdown_ends_the_process(ros: Ros, weak: Weak) -> None:
-    lifecycle = Lifecycle(ros, "weak")
-    lifecycle.do(CONFIGURE)
-    lifecycle.do(ACTIVATE)
-    assert lifecycle.do(Transition.TRANSITION_ACTIVE_SHUTDOWN)
-    assert weak.calls[-2:] == ["deactivate", "release"]
-    wait_until(lambda: weak.exit_code == 0, "the process to be asked to end")
-
-
 # -- (c) exceptions in callbacks -------------------------------------------------------------------
 
 

@@ -10,8 +10,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from diagnostic_msgs.msg import DiagnosticArray
-from nav_msgs.msg import Odometry
 
 from gp_active_sensing.errors import RunError
 from tests.ros.conftest import Ros, wait_active, wait_until
@@ -19,8 +17,6 @@ from tests.ros.probe import Probe, sensing
 from tests.ros.test_node_base import ACTIVATE, DEACTIVATE, Lifecycle
 
 pytestmark = pytest.mark.ros
-TWO = ("probes:=[probe_1, probe_2]",)
-"""Python's own words, and stamps in nanoseconds."""
 
 
 def lines(said: str) -> list[str]:
@@ -90,50 +86,6 @@ def test_pausing_going_on_and_ending_leave_a_line_each(
     told = lines(capfd.readouterr().err)
     begun = "continuing at stage 1: 0 places observed, 0 readings, paused (asked by ~/pause); "
     assert f"{begun}kept in {run}" in told
-
-
-@pytest.mark.long
-def test_no_reading_is_missed_of_a_probe_that_nothing_is_left_for(
-    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.GRACE_SECONDS", 1e9)
-    states: dict[str, str] = {}
-
-    def listen(message: DiagnosticArray) -> None:
-        for status in message.status:
-            for item in status.values:
-                if item.key == "state":
-                    states[status.name] = item.value
-
-    tester = ros.node()
-    tester.create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
-    poses = [tester.create_publisher(Odometry, f"probe_{n}/pose", 10) for n in (1, 2)]
-    sensing(ros, "budget.readings:=1", *TWO)
-    pose = Odometry()
-    pose.header.frame_id = "map"
-
-    def one_rests() -> bool:
-        for publisher in poses:
-            pose.header.stamp = tester.get_clock().now().to_msg()
-            publisher.publish(pose)
-        found = [state for name, state in states.items() if "probe " in name]
-        return sorted(found) == ["driving", "resting"]
-
-    wait_until(one_rests, "one to drive and one to rest")
-    (resting,) = (name[-1] for name, state in states.items() if state == "resting")
-    driving = "2" if resting == "1" else "1"
-    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.GRACE_SECONDS", 0.0)
-    said: list[str] = []
-
-    def missed() -> bool:
-        said.append(capfd.readouterr().err)
-        return f"waiting for topic /probe_{driving}/reading: nobody" in "".join(said)
-
-    wait_until(missed, "a word about the sensor that is needed")
-    heard = len(said)
-    states.clear()
-    wait_until(lambda: "active_sensing: mission" in states, "another look")
-    assert f"/probe_{resting}/reading" not in "".join([*said[:heard], capfd.readouterr().err])
 
 
 def test_a_mission_of_which_not_all_could_be_written_is_not_called_kept(

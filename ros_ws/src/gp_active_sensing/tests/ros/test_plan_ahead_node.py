@@ -12,14 +12,12 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from lifecycle_msgs.msg import Transition
 
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
-from tests.ros.test_node_base import Lifecycle
 
 pytestmark = pytest.mark.ros
 
@@ -114,28 +112,3 @@ def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> Non
     assert probe.call("finish").success
     assert policy.held, "which is given up"
     assert json.loads((run / "summary.json").read_text())["status"] == "finished"
-
-
-@pytest.mark.long
-def test_the_lifecycle_works_while_it_plans_ahead(
-    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    node, probe, policy = prepared(ros, f"run_dir:={tmp_path / 'run'}", held_after=1)
-    lifecycle = Lifecycle(ros, "active_sensing")
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    for number in range(2):
-        wait_until(lambda n=number: policy.calls > n + 1, "planning ahead")
-        assert node.mission.probe.ahead.progress
-        assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-        assert node.mission.probe.ahead.progress == ""
-        assert node.mission.state == "paused"
-        assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
-    assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-    assert lifecycle.do(Transition.TRANSITION_CLEANUP)
-    assert "a plan was still being computed" not in capfd.readouterr().err
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["status"] == "interrupted"
-    assert not ros.failures
-
-
-# -- nothing known ---------------------------------------------------------------------------------

@@ -57,16 +57,6 @@ def test_from_driving_to_leaving() -> None:
     assert values["waypoint"] == ""
 
 
-def test_what_was_not_used_is_a_warning() -> None:
-    team = Team(["a", "b"])
-    team.here("a", "b")
-    team.step()
-    level, summary, values = status(team, "pose", "reading", refused={"too_large": 2})
-    assert level == WARN
-    assert summary.endswith("; 2 rejected")
-    assert values["rejected_too_large"] == 2
-
-
 def test_readings_that_have_to_settle_are_no_problem() -> None:
     team = Team(["a", "b"])
     team.here("a", "b")

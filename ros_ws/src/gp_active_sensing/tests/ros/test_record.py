@@ -18,7 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
@@ -50,12 +50,6 @@ def test_without_ros2_bag_nothing_is_started(
             assert list(tmp_path.iterdir()) == []
             with pytest.raises(MissingDependencyError):
                 processes(launch, record="bag")
-
-
-@with_ros2_bag
-def test_a_folder_that_exists_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"record: {tmp_path} exists; give a new folder"):
-        processes("probe", record=str(tmp_path))
 
 
 @with_ros2_bag

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +26,6 @@ from gp_active_sensing.report.steps import JournalTeller
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
 from tests.replay.bags import header, message, write_bag
-from tests.ros.conftest import wait_until
 from tests.ros.listening import Listener, listener
 from tests.ros.reports import check_command_reports
 from tests.waiting import LIMIT
@@ -215,19 +213,6 @@ def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: D
     ways = iter(went for went, _ in offline)
     assert all(went in ways for went, _ in played), "the same places in the same order"
     assert len(set(played) & set(offline)) >= 10
-
-
-@pytest.mark.long
-def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) -> None:
-    command = replay_command(drive, tmp_path / "run", "rate:=1")
-    journal = tmp_path / "run" / "journal.jsonl"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: journal.exists() and "reading" in journal.read_text(), "a reading")
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == 0, said
-    assert RunDirectory.open(tmp_path / "run").summary()["status"] == "interrupted"
-    check_command_reports(tmp_path / "run")
 
 
 @pytest.mark.long

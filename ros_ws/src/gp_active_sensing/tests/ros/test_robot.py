@@ -1,9 +1,8 @@
-"""A stranger's robot, driven by `probe.launch.py` as its page says: in a field and on roads."""
+"""A robot that knows nothing of the package, driven by `probe.launch.py`."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
@@ -42,24 +40,6 @@ COMMON = """
     mission: {{reading_timeout: 4.0, exit_at_end: true}}
 """
 FIELD = "{kind: grid, columns: 6, rows: 4, spacing: 10.0, frame: odom}"
-CORNERS = {"a": (0.0, 0.0), "b": (60.0, 0.0), "c": (30.0, 51.96), "d": (90.0, 51.96)}
-ROADS = ("ab", "bc", "ca", "bd", "dc")
-
-
-def write_roads(path: Path) -> Path:
-    """Write two triangles of roads of 60 m that share one, each driven both ways."""
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"id": road, "from": road[0], "to": road[1], "oneway": False},
-            "geometry": {"type": "LineString", "coordinates": [CORNERS[end] for end in road]},
-        }
-        for road in ROADS
-    ]
-    about = {"schema": 1, "name": "farm", "crs": "local", "frame": "odom", "units": "metre"}
-    whole = {"type": "FeatureCollection", "gp_active_sensing": about, "features": features}
-    path.write_text(json.dumps(whole), encoding="utf-8")
-    return path
 
 
 class Drive:
@@ -149,15 +129,6 @@ class Drive:
         """Return the map."""
         return build_topology(from_mapping(MapConfig, RunDirectory.open(self.run).config["map"]))
 
-    def belief(self) -> Belief:
-        """Return what the readings in the journal say of the field."""
-        topology = self.topology()
-        prior = from_mapping(BeliefConfig, RunDirectory.open(self.run).config["belief"])
-        belief = build_belief(prior, topology.features)
-        for event in self.events("reading"):
-            belief.observe(event["location"], event["value"], event["noise_variance"])
-        return belief
-
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
@@ -192,17 +163,6 @@ def test_a_field_is_learned(start: Callable[..., Drive]) -> None:
 
 
 @pytest.mark.long
-def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
-    roads = write_roads(tmp_path / "farm.geojson")
-    drive = start(
-        robot={"run_up": 59.0, "speed": 10.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}"
-    )
-    assert drive.wait_end() == 0, drive.log.read_text()
-    summary = RunDirectory.open(drive.run).summary()
-    assert (summary["status"], summary["observed"]) == ("finished", 8)
-
-
-@pytest.mark.long
 def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
     large = FIELD.replace("columns: 6, rows: 4", "columns: 16, rows: 12")
     # Ended as soon as it is found.
@@ -216,29 +176,6 @@ def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
     assert drive.wait_end() == 0, drive.log.read_text()
     [found] = RunDirectory.open(drive.run).summary()["delays"]
     assert found["seconds"] == pytest.approx(1.5, abs=0.3)
-
-
-@pytest.mark.long
-def test_a_robot_on_another_map_is_not_sent_across_the_country(start: Callable[..., Drive]) -> None:
-    drive = start(robot={"x": 2582.0, "y": 1313.0})
-    drive.wait(lambda: drive.values.get("state") == "paused", "a pause")
-    reason = drive.values["reason"]
-    assert "from its pose (2582.0, 1313.0) to c" in reason
-    assert "more than the map's extent of 68 m" in reason
-    assert drive.waypoints == []
-    assert f"paused at stage 0 ({reason})" in drive.log.read_text()
-
-
-@pytest.mark.long
-def test_a_dead_sensor_is_waited_for(start: Callable[..., Drive]) -> None:
-    drive = start(robot={"alive": False})
-    waiting = "waiting for a first reading on /temperature"
-    drive.wait(lambda: drive.levels.get("mission") == (1, f"running: {waiting}"), "the word")
-    drive.wait(lambda: f"{waiting}: 1 publisher(s)" in drive.log.read_text(), "the log to say so")
-    assert drive.waypoints == []
-    drive.robot.alive = True
-    assert drive.wait_end() == 0, drive.log.read_text()
-    assert RunDirectory.open(drive.run).summary()["observed"] == 8
 
 
 @pytest.mark.long

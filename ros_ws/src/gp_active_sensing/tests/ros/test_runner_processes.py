@@ -139,22 +139,13 @@ print('done', flush=True)"""
     assert ("a", "done") in lines.seen
 
 
-def test_escalation_to_sigterm() -> None:
-    lines = Lines(up=1)
-    group = group_of(lines, program("term", NEEDS_TERM), grace=0.2, patience=LIMIT)
-    assert group.run(lines.all_up) == 0
-    assert group.killed == []
-    assert group.children["term"].returncode == 0
-    assert_all_gone(group)
-
-
-def test_escalation_to_sigkill(caplog: pytest.LogCaptureFixture) -> None:
-    lines = Lines(up=1)
-    group = group_of(lines, program("kill", STUBBORN), grace=0.2, patience=0.2)
-    assert group.run(lines.all_up) == 1
-    assert group.killed == ["kill"]
-    assert "kill did not end when asked" in caplog.text
-    assert_all_gone(group)
+def test_a_child_that_does_not_end_is_asked_again_and_then_killed() -> None:
+    for code, patience, expected in ((NEEDS_TERM, LIMIT, 0), (STUBBORN, 0.2, 1)):
+        lines = Lines(up=1)
+        group = group_of(lines, program("a", code), grace=0.2, patience=patience)
+        assert group.run(lines.all_up) == expected
+        assert group.killed == ["a"] * expected
+        assert_all_gone(group)
 
 
 def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_done(

@@ -36,15 +36,6 @@ def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
     return outputs.waypoint_message((x, 0.0, 0.0), frame, stamp * 10**9)
 
 
-def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNode) -> None:
-    """Simulated time goes in steps; a place read at once is decided again within one."""
-    player = simulator.players[""]
-    simulator.drive("", waypoint(0.0))
-    assert player.goal == 0
-    simulator.drive("", waypoint(10.0))
-    assert player.goal == 1
-
-
 def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) -> None:
     player = simulator.players[""]
     for _ in range(3):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.records.events import DecisionTaken, Event
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.cases import case
@@ -92,20 +91,6 @@ def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
     rig.loop.policy = good
     assert rig.mission.resume() == ""
     wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
-
-
-def test_a_decision_that_cannot_be_written_down_pauses(start: Start) -> None:
-    rig = at_place_0()
-
-    def full(event: Event) -> None:
-        if isinstance(event, DecisionTaken):
-            msg = "no space"
-            raise OSError(msg)
-
-    rig.probe.journal = full
-    start(rig, Said())
-    wait_until(lambda: rig.mission.state == "paused", "the pause")
-    assert rig.mission.reason == "planning failed: no space"
 
 
 def test_stop_does_not_wait_for_a_plan_for_long(
@@ -253,25 +238,6 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
         "plan",
         "plan",
     ]
-
-
-def test_a_clock_that_is_set_forward_pauses_the_mission() -> None:
-    ahead = [0]
-    rig = at_place_0()
-
-    def now_ns() -> int:
-        return time.monotonic_ns() + SECOND + ahead[0]
-
-    worker = Worker(rig.mission, Said(), now_ns)
-    worker.start()
-    try:
-        wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
-        ahead[0] = 86_400 * SECOND
-        wait_until(lambda: rig.mission.state == "paused", "the pause")
-    finally:
-        worker.stop()
-    assert rig.mission.reason.startswith("the clock went forward by 86400.")
-    assert rig.mission.driven.seconds == 0.0
 
 
 def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
