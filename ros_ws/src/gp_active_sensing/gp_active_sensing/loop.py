@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.promise import met
+from gp_active_sensing.belief.aim import met
 from gp_active_sensing.engine.batch_plan import BatchPlan
 from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.errors import ReadingError

@@ -12,9 +12,9 @@ The weights of the candidates are those without the place, too:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
@@ -22,9 +22,6 @@ from scipy.linalg.lapack import dtrtri
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.prior import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from gp_active_sensing.belief.belief import Belief
 
 __all__ = ["FEWEST", "Explained", "LeaveOneOut", "leave_one_out"]
 
@@ -252,10 +249,9 @@ class Explained:
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)
         return self.places + max(AT_LEAST, round(growth * self.places))
 
-    def after(self, belief: Belief) -> Explained:
-        """Return it for a belief, computed again only where that is due."""
-        places = int(belief.observed.sum())
+    def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> Explained:
+        """Return it for so many read places, found again only where that is due."""
         if places < self.due:
             return self
-        found = belief.leave_one_out()
+        found = find()
         return Explained(None if found is None else found.explained, places)

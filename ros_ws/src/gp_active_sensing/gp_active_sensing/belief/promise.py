@@ -7,7 +7,7 @@ With weights :math:`w_p` of the places the promised error is
 the root of the expected mean squared error of the belief's mean, every candidate λ and what their
 means differ by included. It holds on average over what is believed. A mission that ends at a
 promised error looks at it again and again and ends where the promise happens to be low, so there
-more is asked, see `assurance`.
+more is asked, see `aim.assurance`.
 
 The floor of it is a lower bound, of what any set of so many readings can promise (`floor_of`).
 
@@ -32,41 +32,24 @@ needs. A large map is taken apart: the sum of the parts' bounds is one of the wh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.belief.prior import IDENTITY, JoinedCovariance, LocationCovariance
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.geometry import parts_that_count
-from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from gp_active_sensing.belief.belief import Belief
+from gp_active_sensing.belief.prior import JoinedCovariance, LocationCovariance
+from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
-    "FEWEST",
     "MOST_PLACES",
-    "SURE",
-    "AimForecast",
     "Floor",
     "Promise",
-    "assurance",
     "floor_of",
-    "met",
-    "not_seen",
     "promise_of",
     "to_record",
 ]
-
-SURE = 0.9
-"""Probability with which the error to be expected has to be at most the one that is asked for."""
-FEWEST = 10
-"""Places to be read before a promise counts where the scale is not known; also parts of a map."""
-_TINY = 1e-300
 
 
 class Promise(NamedTuple):
@@ -79,60 +62,6 @@ class Promise(NamedTuple):
 
     error: float
     worst: float
-
-
-def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = frozenset()) -> str:
-    """Return why a map is good enough, "" while it is not.
-
-    Its promised error has to be at most the error asked for, and besides the error to be expected
-    with a probability of `SURE`, see `assurance`. Where the scale is not known `FEWEST` places have
-    to be read: a few readings that happen to be alike look like a flat field, on one map of many,
-    whatever the probabilities say that they are of. And they may not all lie in one part of the
-    map, see `not_seen`.
-
-    Args:
-        aim: what is asked for.
-        belief: what is known.
-        topology: the map, with the weights of its places.
-        closed: places that cannot be read.
-    """
-    few = int(np.count_nonzero(belief.readings)) < FEWEST
-    if (few and not belief.scale_known) or not_seen(belief, topology, closed):
-        return ""
-    found = belief.mixture()
-    promise = belief.promise(topology.weights, found)
-    if promise is None:
-        return ""
-    promised = promise.worst if aim.of == WORST else promise.error
-    if promised > aim.error or assurance(belief, topology.weights, aim.error, aim.of) < SURE:
-        return ""
-    what = "of its worst place" if aim.of == WORST else "of the map"
-    return f"the promised error {what} is {promised:.3g}, at most {aim.error:.6g} was asked for"
-
-
-def not_seen(
-    belief: Belief, topology: Topology, closed: Collection[int] = frozenset()
-) -> list[IntArray]:
-    """Return the parts of a map, of `FEWEST` equally large ones, where nothing was read yet.
-
-    What readings of one part tell about λ and the scale holds in another only as far as the field
-    is of one kind everywhere. That is assumed, and no probability of the belief says how far it is
-    true: only a reading there can. Of a belief that knows the scale no part is asked for: there the
-    user has said how much the field varies, wherever it was not read.
-
-    Args:
-        belief: what is known.
-        topology: the map; places without a weight are in no part.
-        closed: places that cannot be read; a part without any other one is not asked for.
-    """
-    if belief.scale_known:
-        return []
-    left = belief.readings == 0
-    found = [part for part in parts_that_count(topology, FEWEST) if left[part].all()]
-    if found and closed:
-        left[list(closed)] = False
-        found = [part for part in found if left[part].any()]
-    return found
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:
@@ -152,99 +81,6 @@ def promise_of(found: Mixture, weights: FloatArray) -> Promise:
     counted = weights > 0.0
     mean = float(weights @ variance) / float(weights.sum())
     return Promise(float(np.sqrt(mean)), float(np.sqrt(variance[counted].max())))
-
-
-def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN) -> float:
-    r"""Return how probable it is, by a belief, that the error to be expected is at most so large.
-
-    Under one λ, and one factor c of all variances where the scale is not known, the error to be
-    expected of the belief's mean :math:`\mu` is a number,
-
-    .. math:: E(\lambda, c)^2 = \sum_p w_p ( c\, v_{\lambda p} + (\mu_{\lambda p} - \mu_p)^2 ) ,
-
-    or the largest of these terms. λ has the belief's weights and :math:`Q_\lambda / c \sim
-    \chi^2_\nu` (see `scale`), so E has a distribution: the promised error is the root of the mean
-    of its square, and this is how much of it lies at or below `error`. A short length-scale that
-    is not ruled out yet has a large E, and so has a large c while there are few readings.
-
-    Args:
-        belief: what is known.
-        weights: (n,) of the places.
-        error: in the sensor's unit.
-        of: one of `types.OF`.
-    """
-    found = belief.mixture()
-    every = np.arange(len(found.weights))
-    forecast = AimForecast(Aim(error, of), belief, weights, every, found.weights, found)
-    return forecast.assurance(np.ones(len(every)))
-
-
-class AimForecast:
-    """Predicts whether a map is good enough once a share of its variance is gone.
-
-    What is expected of the error under each λ and factor c, see `assurance`, is taken to fall as
-    the mean variance of the map does under that λ: its square in the same proportion, what the
-    means under different λ are apart included. What readings will tell about λ and c is left out.
-
-    Args:
-        aim: what is asked for.
-        belief: what is known.
-        weights: (n,) of the places.
-        which: (L',) numbers of the candidates that are counted,
-        shares: (L',) and how probable they are; sum to one.
-        found: what the belief says of every place, where that was asked already.
-    """
-
-    def __init__(
-        self,
-        aim: Aim,
-        belief: Belief,
-        weights: FloatArray,
-        which: IntArray,
-        shares: FloatArray,
-        found: Mixture | None = None,
-    ) -> None:
-        found = belief.mixture() if found is None else found
-        counted = weights > 0.0
-        self._aim = aim
-        self._belief = belief
-        self._shares = shares
-        self._places = weights[counted] / weights.sum()
-        middle = found.moments()[0][counted]
-        mean, variance = found.transform.moments(found.mean[:, counted], found.variance[:, counted])
-        self._variance = variance[which]
-        self._apart = np.square(mean[which] - middle)
-        self._scaled = found.transform is IDENTITY
-        self.total: FloatArray = found.variance[which][:, counted] @ self._places
-        """(L',) mean variance of the map now, of what the Gaussian process sees."""
-
-    def met(self, left: FloatArray) -> bool:
-        """Return whether the map is good enough then, by the promise and by `assurance`.
-
-        Args:
-            left: (L',) share of the mean variance that is left under each candidate.
-        """
-        square = self._of(self._variance + self._apart)
-        promised = float(self._shares @ (left * square))
-        return promised <= self._aim.error**2 and self.assurance(left) >= SURE
-
-    def assurance(self, left: FloatArray) -> float:
-        """Return the probability that the error to be expected is at most the one asked for."""
-        allowed = self._aim.error**2 / np.maximum(left, _TINY)
-        variance, apart = self._variance, self._apart
-        if not self._scaled:  # the factor is inside the transform: as it is expected
-            return float(self._shares @ (self._of(variance + apart) <= allowed))
-        if self._aim.of == WORST:
-            most = ((allowed[:, None] - apart) / np.maximum(variance, _TINY)).min(axis=1)
-        else:
-            most = (allowed - self._of(apart)) / np.maximum(self._of(variance), _TINY)
-        return float(self._shares @ self._belief.scale_below(most))
-
-    def _of(self, square: FloatArray) -> FloatArray:
-        """(L',) of numbers at places (L', s) their mean, or the largest of them."""
-        if self._aim.of == WORST:
-            return np.asarray(square.max(axis=1))
-        return np.asarray(square @ self._places)
 
 
 MOST_PLACES = 2000

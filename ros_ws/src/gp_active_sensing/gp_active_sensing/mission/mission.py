@@ -20,7 +20,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
@@ -47,6 +47,7 @@ from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (
     AnswerUnused,
     Event,
+    MapChanged,
     MissionEnded,
     MissionStopped,
     StateChanged,
@@ -55,9 +56,10 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.types import Clock, Cost, Plan
 
 if TYPE_CHECKING:
-    from gp_active_sensing.mission.live_map import LiveMap
+    from gp_active_sensing.topology.kept_maps import GridMap
+    from gp_active_sensing.topology.live import LivePlaces
 
-__all__ = ["Mission"]
+__all__ = ["GrowingMap", "Mission"]
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,23 @@ AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
 GROWS = "the map may grow"
 """How the reason ends of a mission that waits for its map."""
+
+
+class GrowingMap(Protocol):
+    """Map of a mission that newer maps replace; `live_map.LiveMap` is one."""
+
+    places: LivePlaces
+    refused: Counter[str]
+    problem: str
+
+    def take(self, mission: Mission, found: GridMap) -> bool:
+        """Go on with the places of a newer map; return whether they have changed."""
+
+    def refuse(self, word: str, why: str) -> None:
+        """Count a map that cannot be used, and keep why."""
+
+    def replay(self, mission: Mission, event: MapChanged) -> None:
+        """Take over a map that the journal holds."""
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
@@ -123,7 +142,7 @@ class Mission:
             probe.ingestion.latency = self.reading_latency
         self.showing = False
         """What is known is being shown; anyone who shows it resets this."""
-        self.map: LiveMap | None = None
+        self.map: GrowingMap | None = None
         """Follows a map that changes, where it is one."""
         self._nothing_since_ns: int | None = None
         """Since when nothing can be chosen on a map that may grow [ns]."""

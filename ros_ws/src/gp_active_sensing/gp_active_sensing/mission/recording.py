@@ -202,7 +202,9 @@ class Recorder:
                 read = None if stage.value is None else went
                 self.regret.go_on(self.stages.figures)
                 more |= self.regret.stage(read, found.moments()[0], seconds)
-        more |= self._newest_explained.after(belief).to_record()
+        more |= self._newest_explained.after(
+            int(belief.observed.sum()), belief.leave_one_out
+        ).to_record()
         record = stage_record(
             stage=stage.number,
             plan=plan,

@@ -18,7 +18,7 @@ from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import ActiveSensingConfig, WaypointConfig
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.mission.log_messages import MissionLog
+from gp_active_sensing.mission.mission_log import MissionLog
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.requests import DecisionRequest, Stage
 from gp_active_sensing.records.run_directory import PAGE

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met, not_seen
+from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.mission import changes

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.promise import FEWEST, AimForecast, not_seen
+from gp_active_sensing.belief.aim import FEWEST, AimForecast, not_seen
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, check_fit
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals

@@ -26,7 +26,7 @@ def test_it_is_computed_again_when_the_places_have_grown(belief: Belief) -> None
     kept, computed = Explained(), []
     for place in range(49):
         belief.observe(place, float(np.sin(place % 7) + place // 7))
-        before, kept = kept, kept.after(belief)
+        before, kept = kept, kept.after(int(belief.observed.sum()), belief.leave_one_out)
         if kept is not before:
             computed.append(kept.places)
             found = belief.leave_one_out()

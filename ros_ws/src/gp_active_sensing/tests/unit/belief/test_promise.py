@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief import promise as module
+from gp_active_sensing.belief.aim import SURE, AimForecast, assurance
 from gp_active_sensing.belief.prior import (
     LOG,
     FeatureCovariance,
@@ -16,14 +17,7 @@ from gp_active_sensing.belief.prior import (
     PriorMean,
     Transform,
 )
-from gp_active_sensing.belief.promise import (
-    MOST_PLACES,
-    SURE,
-    AimForecast,
-    assurance,
-    floor_of,
-    promise_of,
-)
+from gp_active_sensing.belief.promise import MOST_PLACES, floor_of, promise_of
 from gp_active_sensing.kernels import kernels
 from gp_active_sensing.topology import make_line
 from gp_active_sensing.types import MEAN, OF, Aim, FloatArray

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.belief.promise import FEWEST, AimForecast, assurance, met, not_seen
+from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met, not_seen
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives

@@ -1,0 +1,122 @@
+"""Log of a mission under way: next places, why they were chosen, and what is left of budgets."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.types import FloatArray, Plan
+from gp_active_sensing.util.wording import brief, distance
+
+__all__ = ["MissionLog", "budget_left"]
+
+logger = logging.getLogger(__name__)
+
+
+class MissionLog:
+    """Says each thing once; may be used from several threads.
+
+    Args:
+        mission: what it is about.
+        policy: its name, for the words.
+        unit: of the readings, "" when not known.
+    """
+
+    def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
+        from gp_active_sensing.planning import explain as sentences
+
+        self._mission = mission
+        self._policy = policy
+        self._sentences = sentences
+        self._unit = f" {unit}" if unit else ""
+        self.value_unit = sentences.value_unit(policy)
+        """Of the bounds on a decision's value, "" where it is not known."""
+        self._tenths: dict[str, int] = {}
+        self._decided: list[tuple[str, int, Plan]] = []
+        """Decisions that nothing has been said of: probe, stage, plan."""
+        self._uncertainty = ""
+        self._lock = threading.Lock()
+
+    def decision(self, probe: str, plan: Plan) -> None:
+        """Keep a decision until `decisions`; of a plan that leads home the mission says it."""
+        if plan.waypoints:
+            with self._lock:
+                number = self._mission.probes[probe].stages.number
+                self._decided.append((probe, number, plan))
+
+    def decisions(
+        self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
+    ) -> None:
+        """Say where the probes go next and why, each after what the stage before has brought.
+
+        Args:
+            std: (n,) of the field at every place, in the unit of the readings.
+            weights: (n,) of these places; None = those of the mission's map.
+            known: False where `std` has no meaning yet: no reading has said what the scale is.
+        """
+        with self._lock:
+            ready = [decided for decided in self._decided if self._follows(*decided[:2])]
+            self._decided = [decided for decided in self._decided if decided not in ready]
+            for probe, number, plan in ready:
+                self._say(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
+
+    def _follows(self, probe: str, number: int) -> bool:
+        """Whether all earlier stages of a probe have been told, or a later one is decided."""
+        left = self._mission.probes[probe].stages.unrecorded
+        later = any(name == probe and n > number for name, n, _ in self._decided)
+        return later or all(stage.number >= number for stage in left)
+
+    def _say(self, probe: str, number: int, plan: Plan, uncertainty: str) -> None:
+        names, words = self._mission.loop.topology.names, self._sentences
+        whose = f" of {probe}" if probe else ""
+        place = words.called(names[plan.waypoints[0]])
+        metres = plan.cost.metres
+        way = distance(metres) if metres > 0.0 else "here"
+        logger.info("stage %d%s: next: %s (%s)%s", number, whose, place, way, uncertainty)
+        why = words.why(plan, names, self._policy)
+        logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
+
+    def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
+        """Return how little is known of the map (root mean variance), and how little was."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if weights is None:
+                weights = self._mission.loop.topology.weights
+            now = float(np.sqrt(np.average(np.square(std), weights=weights)))
+        if not math.isfinite(now):
+            return ""
+        before, self._uncertainty = self._uncertainty, brief(now)
+        change = f"{before} → " if before not in ("", self._uncertainty) else ""
+        return f"; map uncertainty {change}{self._uncertainty}{self._unit}"
+
+    def budget(self) -> None:
+        """Say how much is left, whenever another tenth of it is spent."""
+        for what, unit, left, whole in budget_left(self._mission):
+            tenth = max(0, math.ceil(10.0 * left / whole - 1e-9))
+            before = self._tenths.get(what)
+            self._tenths[what] = tenth
+            if before is not None and tenth != before:
+                share = max(0.0, left / whole)
+                logger.info(
+                    "%.0f %% left of the %s: %.4g of %.4g%s", 100 * share, what, left, whole, unit
+                )
+
+
+def budget_left(mission: Mission) -> Iterator[tuple[str, str, float, float]]:
+    """Yield what the budget limits, its unit, what is left of it and what it was in all."""
+    whole = mission.budget
+    if whole.readings is not None:
+        readings = mission.loop.remaining.readings
+        yield "readings", "", float(readings or 0), float(whole.readings)
+    for name, probe in mission.probes.items():
+        whose = f" of {name}" if name else ""
+        for what, unit, left, total in (
+            ("metres", " m", probe.purse.metres, whole.metres),
+            ("seconds", " s", probe.purse.seconds, whole.seconds),
+        ):
+            if left is not None and total is not None:
+                yield f"{what}{whose}", unit, left, total
