@@ -112,7 +112,7 @@ def test_imports_go_one_way() -> None:
 
 
 HINTS_ONLY = {"config", "grids", "kept_maps", "live", "map_kinds"}
-"""Modules of topology whose type hints lead in a circle, as long as one configuration has all maps."""
+"""Modules of topology in a circle of type hints: one configuration has all maps."""
 
 
 def module_imports(tree: ast.AST, *, hints: bool) -> Iterator[ast.ImportFrom]:
@@ -125,7 +125,7 @@ def module_imports(tree: ast.AST, *, hints: bool) -> Iterator[ast.ImportFrom]:
         yield from module_imports(node, hints=hints)
 
 
-@pytest.mark.parametrize("hints", [False, True])
+@for_each("hints", [False, True])
 def test_no_modules_import_each_other_in_a_circle(hints: bool) -> None:
     names = {
         ".".join([NAME, *path.relative_to(ROOT).with_suffix("").parts]): path for path in modules()
