@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.types import FloatArray
 
 SECOND = 1_000_000_000
+D = TypeVar("D", bound="Drive")
 CONFIG: dict[str, Any] = {
     "map": {"kind": "grid", "columns": 6, "rows": 5, "spacing": 10.0, "speed": 5.0},
     "belief": {
@@ -70,7 +71,7 @@ class Drive:
         assert self.parts is not None
         return self.parts
 
-    def start(self) -> None:
+    def start(self: D) -> D:
         """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
         first = None if self.first is None else FirstMap.of(config.map, self.first)
@@ -83,6 +84,22 @@ class Drive:
         else:
             for what in self.sent:
                 mission.inbox.put(what, 0.0)
+        return self
+
+    def start_again(self) -> None:
+        """Kill the node and start it again."""
+        self.kill()
+        self.start()
+
+    def steps(self, count: int) -> None:
+        """Take so many steps."""
+        for _ in range(count):
+            self.step()
+
+    def decide(self, stage: int) -> None:
+        """Go on until so many decisions were taken."""
+        while self.built.mission.decisions.stage < stage:
+            self.step()
 
     def run(self, steps: int = 10_000) -> None:
         """Go on until the mission is over."""

@@ -11,9 +11,7 @@ from tests.unit.mission.worlds import Rig, chain, grid, place
 
 def under_way(rig: Rig) -> int:
     """Start a mission at the origin, which has been read; return the place it is sent to."""
-    rig.pose(1.0, 0.0)
-    rig.reading(1.0)
-    rig.step(1.0)
+    rig.read(1.0, 0.0)
     rig.mission.start()
     rig.step(1.0)
     return rig.sent[-1]

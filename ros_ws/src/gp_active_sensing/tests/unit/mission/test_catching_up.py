@@ -10,7 +10,7 @@ from gp_active_sensing.mission.inbox import BATCH, RawReading
 from gp_active_sensing.mission.ingestion.backlog import CATCH_UP_SECONDS, Backlog
 from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.teams import Team
-from tests.unit.mission.worlds import SECOND, Rig, grid
+from tests.unit.mission.worlds import SECOND, Rig, begun, grid
 
 
 def begin_again(rig: Rig) -> None:
@@ -22,10 +22,7 @@ def begin_again(rig: Rig) -> None:
 
 def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
     """Its reading lies behind many poses from the place that it was sent to."""
-    rig = Rig(grid(), arrival_radius=2.0, reading_timeout=0.5, inbox=5000)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(), arrival_radius=2.0, reading_timeout=0.5, inbox=5000))
     (target,) = rig.sent
     begin_again(rig)
     for i in range(3 * BATCH):

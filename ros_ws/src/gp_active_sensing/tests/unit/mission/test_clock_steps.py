@@ -11,7 +11,7 @@ from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.types import Budget
 from tests.cases import for_each
 from tests.unit.mission.missions import Drive
-from tests.unit.mission.worlds import SECOND, Rig, grid
+from tests.unit.mission.worlds import SECOND, Rig, begun, grid
 
 DAY = 86_400
 
@@ -73,10 +73,7 @@ def test_simulated_time_may_go_at_any_speed() -> None:
 
 def under_way(seconds: float = 1000.0) -> Rig:
     """Return a mission that has driven to its first place, and is sent to the second."""
-    rig = Rig(grid(5), budget=Budget(seconds=seconds))
-    rig.mission.start()
-    rig.pose(1.0, 20.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5), budget=Budget(seconds=seconds)), 20.0)
     rig.reading(1.0, 5.0)
     rig.step(2.0)
     assert rig.mission.state == "running"
@@ -115,15 +112,13 @@ def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
 
 
 def test_a_restart_knows_of_the_pause_and_of_what_is_not_charged(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", budget={"readings": 6, "seconds": 3600.0})
-    drive.start()
+    drive = Drive(tmp_path / "run", budget={"readings": 6, "seconds": 3600.0}).start()
     while len(drive.decided) < 3:
         drive.step()
     before = drive.built.mission.driven.seconds
     drive.now_ns += DAY * SECOND
     changes.clock_stepped(drive.built.mission, DAY * SECOND, drive.now_ns)
-    drive.kill()
-    drive.start()
+    drive.start_again()
     mission = drive.built.mission
     assert mission.state == "paused"
     assert "the clock went forward by 86400.000 s" in mission.reason

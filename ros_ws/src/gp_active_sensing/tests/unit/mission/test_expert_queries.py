@@ -239,12 +239,10 @@ def same(one: Drive, other: Drive) -> None:
 @pytest.mark.slow
 @pytest.mark.seeds(0.3)
 def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: int) -> None:
-    plain = AskedDrive(tmp_path / "straight")
-    plain.start()
+    plain = AskedDrive(tmp_path / "straight").start()
     plain.run()
     rng = np.random.default_rng([3, seed])
-    drive = AskedDrive(tmp_path / "killed")
-    drive.start()
+    drive = AskedDrive(tmp_path / "killed").start()
     kills = 0
     for _ in range(6):
         for _ in range(int(rng.integers(1, 25))):
@@ -252,8 +250,7 @@ def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: 
                 drive.step()
         if drive.built.mission.state == "ended":
             break
-        drive.kill()
-        drive.start()
+        drive.start_again()
         kills += 1
     assert kills > 2
     drive.run()
@@ -275,20 +272,17 @@ def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: 
 
 
 def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
-    drive = AskedDrive(tmp_path / "run")
-    drive.start()
+    drive = AskedDrive(tmp_path / "run").start()
     while len(of_drive(drive, "answer")) < 1:
         drive.step()
-    drive.kill()
-    drive.start()
+    drive.start_again()
     drive.step()
     first, again = drive.questions
     assert again == first[1:]
 
 
 def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path) -> None:
-    plain = AskedDrive(tmp_path / "straight")
-    plain.start()
+    plain = AskedDrive(tmp_path / "straight").start()
     plain.run()
     for number in (0, 3, 11):
         drive = AskedDrive(tmp_path / f"killed{number}")
@@ -296,8 +290,7 @@ def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path)
         drive.start()
         with pytest.raises(Killed):
             drive.run()
-        drive.kill()
-        drive.start()
+        drive.start_again()
         drive.run()
         same(plain, drive)
 

@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.mission import changes
-from tests.unit.mission.worlds import Rig, grid
+from tests.unit.mission.worlds import Rig, begun, grid
 
 FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
 
 
 def far_away(**mission: Any) -> Rig:
     """Return a mission whose probe says that it is far off a map of 40 m."""
-    rig = Rig(grid(5), **mission)
-    rig.mission.start()
-    rig.pose(1.0, 3000.0, 400.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5), **mission), 3000.0, 400.0)
     return rig
 
 
@@ -49,10 +46,7 @@ def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None
 
 
 def test_only_the_first_leg_counts() -> None:
-    rig = Rig(grid(5), drive_timeout=0.0)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5), drive_timeout=0.0))
     assert len(rig.sent) == 1
     rig.pose(2.0, 3000.0)
     rig.mission.pause()

@@ -43,8 +43,7 @@ class FastDrive(Drive):
 
 
 def killed(run_dir: Path, steps: int, **config: Any) -> Drive:
-    drive = Drive(run_dir, budget=BUDGET, **config)
-    drive.start()
+    drive = Drive(run_dir, budget=BUDGET, **config).start()
     for _ in range(steps):
         drive.step()
     drive.kill()
@@ -140,8 +139,7 @@ def test_what_may_have_been_driven_is_charged_until_then(tmp_path: Path) -> None
 
 
 def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", budget=BUDGET)
-    drive.start()
+    drive = Drive(tmp_path / "run", budget=BUDGET).start()
     drive.run()
     assert drive.built.recorder.save(drive.built.mission, "finished")
     drive.kill()
@@ -156,8 +154,7 @@ def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> Non
 
 
 def fast(run_dir: Path, steps: int = 34) -> FastDrive:
-    drive = FastDrive(run_dir, budget=BUDGET)
-    drive.start()
+    drive = FastDrive(run_dir, budget=BUDGET).start()
     for _ in range(steps):
         drive.step()
     drive.kill()

@@ -39,8 +39,7 @@ def kinds(run_dir: Path) -> list[str]:
 
 
 def test_the_map_grows_twice_while_the_mission_goes_on(tmp_path: Path) -> None:
-    drive = drive_on(tmp_path / "run", budget={"readings": 60})
-    drive.start()
+    drive = drive_on(tmp_path / "run", budget={"readings": 60}).start()
     loop = drive.built.mission.loop
     names = loop.topology.names
     assert len(names) == 16
@@ -63,8 +62,7 @@ def test_the_map_grows_twice_while_the_mission_goes_on(tmp_path: Path) -> None:
 
 
 def test_occupied_places_are_left_out_and_come_back() -> None:
-    drive = drive_on(None, LARGER)
-    drive.start()
+    drive = drive_on(None, LARGER).start()
     mission, loop = drive.built.mission, drive.built.mission.loop
     steps(drive, 3)
     assert take(drive, SHELF)
@@ -77,16 +75,14 @@ def test_occupied_places_are_left_out_and_come_back() -> None:
     assert not loop.belief.observed[sorted(loop.closed)].any() or len(drive.decided) < 4
     read = int(loop.belief.observed.sum())
     assert read >= 28, "all that can be reached is read"
-    again = drive_on(None, SHELF)
-    again.start()
+    again = drive_on(None, SHELF).start()
     assert take(again, LARGER)
     assert not again.built.mission.loop.closed
     assert again.built.mission.loop.topology.n == 32
 
 
 def test_a_probe_under_way_to_a_place_that_becomes_occupied_is_sent_elsewhere() -> None:
-    drive = drive_on(None, LARGER)
-    drive.start()
+    drive = drive_on(None, LARGER).start()
     mission = drive.built.mission
     while mission.probe.target is None:
         for step in mission.step(drive.now_ns):
@@ -107,8 +103,7 @@ def test_a_probe_under_way_to_a_place_that_becomes_occupied_is_sent_elsewhere() 
 def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    drive = drive_on(None)
-    drive.start()
+    drive = drive_on(None).start()
     mission = drive.built.mission
     assert mission.map is not None
     steps(drive, 5)
@@ -123,8 +118,7 @@ def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
 
 
 def test_a_map_in_another_frame_is_refused_with_both_names() -> None:
-    drive = drive_on(None)
-    drive.start()
+    drive = drive_on(None).start()
     assert not take(drive, house((-1.0, -1.0, 15.0, 7.0), frame="odom"))
     assert drive.built.mission.map is not None
     assert drive.built.mission.map.refused == {"frame": 1}
@@ -150,8 +144,7 @@ def test_without_a_map_there_is_no_mission_and_nothing_is_left_behind(tmp_path: 
 
 
 def test_the_mission_waits_for_a_map_that_may_grow() -> None:
-    drive = drive_on(None, map={**LIVE, "patience": 2.0})
-    drive.start()
+    drive = drive_on(None, map={**LIVE, "patience": 2.0}).start()
     mission = drive.built.mission
     for _ in range(2000):
         drive.step()
@@ -172,8 +165,7 @@ def test_the_mission_waits_for_a_map_that_may_grow() -> None:
 
 
 def test_it_ends_when_the_map_does_not_grow() -> None:
-    drive = drive_on(None, map={**LIVE, "patience": 2.0}, budget={"readings": 100})
-    drive.start()
+    drive = drive_on(None, map={**LIVE, "patience": 2.0}, budget={"readings": 100}).start()
     drive.run()
     assert drive.built.mission.loop.belief.observed.all()
 
@@ -208,11 +200,9 @@ def run_through(drive: Drive, kill_at: tuple[int, ...] = ()) -> None:
 def test_a_mission_killed_between_maps_goes_on_as_if_it_had_not_been(
     tmp_path: Path, more: dict[str, Any]
 ) -> None:
-    plain = drive_on(tmp_path / "plain", **more)
-    plain.start()
+    plain = drive_on(tmp_path / "plain", **more).start()
     run_through(plain)
-    killed = drive_on(tmp_path / "killed", **more)
-    killed.start()
+    killed = drive_on(tmp_path / "killed", **more).start()
     run_through(killed, (16, 31, 44, 52, 70))
     assert killed.decided == plain.decided
     for one, other in zip(killed.outcome()[1:], plain.outcome()[1:], strict=True):
@@ -225,8 +215,7 @@ def test_a_mission_killed_between_maps_goes_on_as_if_it_had_not_been(
 
 
 def test_a_run_directory_without_its_maps_is_not_gone_on_with(tmp_path: Path) -> None:
-    drive = drive_on(tmp_path / "run")
-    drive.start()
+    drive = drive_on(tmp_path / "run").start()
     steps(drive, 10)
     take(drive, LARGER)
     steps(drive, 5)

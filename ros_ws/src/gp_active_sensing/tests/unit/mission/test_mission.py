@@ -4,7 +4,7 @@ import pytest
 
 from gp_active_sensing.mission.requests import DecisionRequest
 from tests.cases import for_each
-from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
+from tests.unit.mission.worlds import Rig, begun, chain, grid, job_of, place
 
 
 def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
@@ -27,10 +27,7 @@ def asking() -> tuple[Rig, DecisionRequest]:
 
 
 def test_a_mission_observes_until_the_budget_is_spent() -> None:
-    rig = Rig(grid(5), budget=3)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5), budget=3))
     t = 1.0
     while rig.mission.state == "running":
         t += 1.0
@@ -57,10 +54,7 @@ def test_no_decision_before_the_first_pose_and_the_first_time() -> None:
 
 
 def test_readings_after_the_end_are_counted_not_used() -> None:
-    rig = Rig(grid(), budget=1)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(), budget=1))
     drive_to(rig, 2.0, rig.sent[-1])
     assert rig.mission.state == "ended"
     rig.reading(2.0)
@@ -70,10 +64,7 @@ def test_readings_after_the_end_are_counted_not_used() -> None:
 
 
 def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
-    rig = Rig(grid(2), reading_timeout=5.0, retries=1)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(2), reading_timeout=5.0, retries=1))
     first = rig.sent[0]
     for t in range(2, 30):
         if first in rig.loop.set_aside:
@@ -88,10 +79,7 @@ def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
 
 
 def test_a_reading_in_time_counts_for_the_place() -> None:
-    rig = Rig(grid(2), reading_timeout=5.0)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(2), reading_timeout=5.0))
     target = rig.sent[0]
     drive_to(rig, 2.0, target, read=False)
     drive_to(rig, 6.0, target)
@@ -100,10 +88,7 @@ def test_a_reading_in_time_counts_for_the_place() -> None:
 
 
 def test_passing_by_is_not_arriving() -> None:
-    rig = Rig(grid(3), reading_timeout=2.0)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(3), reading_timeout=2.0))
     target = rig.sent[0]
     drive_to(rig, 2.0, target, read=False)
     rig.pose(3.0, 1000.0)
@@ -127,10 +112,7 @@ def test_on_roads_the_next_waypoint_comes_before_the_end_of_the_segment() -> Non
 
 
 def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
-    rig = Rig(chain())
-    rig.mission.start()
-    rig.pose(1.0, 100.0)
-    rig.step(1.0)
+    rig = begun(Rig(chain()), 100.0)
     for t, x in ((2, 120.0), (3, 140.0), (5, 160.0)):
         rig.pose(t, x)
     rig.reading(5.0)
@@ -152,10 +134,7 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
 
 
 def test_paused_it_takes_readings_and_decides_nothing() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5)))
     assert rig.mission.pause() == ""
     drive_to(rig, 2.0, rig.sent[-1])
     assert rig.accepted == 1
@@ -233,10 +212,7 @@ def test_a_clock_that_goes_back_pauses_the_mission() -> None:
 
 
 def test_the_waypoint_is_sent_again_when_it_goes_on() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(5)))
     rig.mission.pause()
     rig.mission.resume()
     rig.step(2.0)

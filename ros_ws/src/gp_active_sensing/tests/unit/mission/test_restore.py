@@ -38,8 +38,7 @@ def told(run_dir: Path) -> Counter[tuple[int, float]]:
 
 
 def straight(tmp_path: Path, **config: Any) -> Drive:
-    drive = Drive(tmp_path / "straight", **config)
-    drive.start()
+    drive = Drive(tmp_path / "straight", **config).start()
     drive.run()
     return drive
 
@@ -65,16 +64,14 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     if seed % 8 == 7:
         options["policy"] = {"name": "gp_ucb", "scale": 5.0}  # comes back to observed places
     plain = straight(tmp_path, **options)
-    drive = Drive(tmp_path / "killed", **options)
-    drive.start()
+    drive = Drive(tmp_path / "killed", **options).start()
     for _ in range(3):
         for _ in range(int(rng.integers(1, 60))):
             if drive.built.mission.state != "ended":
                 drive.step()
         if drive.built.mission.state == "ended":
             break
-        drive.kill()
-        drive.start()
+        drive.start_again()
     if drive.built.mission.state != "ended":
         drive.run()
     same(plain, drive)
@@ -88,8 +85,7 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
 @pytest.mark.seeds(0.75)
 def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng([2, seed])
-    drive = Drive(tmp_path / "run")
-    drive.start()
+    drive = Drive(tmp_path / "run").start()
     for _ in range(int(rng.integers(5, 60))):
         drive.step()
     drive.kill()
@@ -126,26 +122,21 @@ def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
     with pytest.raises(Killed):
         drive.run()
     # A reading of somewhere else comes before the decision is asked for again.
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert events_of(tmp_path / "killed")[-2]["event"] == "asked"
     drive.run()
     same(plain, drive)
 
 
 def test_a_paused_mission_stays_paused(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    for _ in range(10):
-        drive.step()
+    drive = Drive(tmp_path / "run").start()
+    drive.steps(10)
     drive.built.mission.pause("the operator wants lunch")
-    drive.kill()
-    drive.start()
+    drive.start_again()
     mission = drive.built.mission
     assert (mission.state, mission.reason) == ("paused", "the operator wants lunch")
     stage = mission.decisions.stage
-    for _ in range(10):
-        drive.step()
+    drive.steps(10)
     assert mission.decisions.stage == stage
     assert mission.resume() == ""
     drive.obeyed = None
@@ -154,14 +145,11 @@ def test_a_paused_mission_stays_paused(tmp_path: Path) -> None:
 
 
 def test_after_an_orderly_end_of_the_process_it_goes_on(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    for _ in range(10):
-        drive.step()
+    drive = Drive(tmp_path / "run").start()
+    drive.steps(10)
     drive.built.mission.stop("the node was shut down", over=False)
     observed = drive.built.mission.loop.belief.observed.sum()
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert drive.built.mission.state == "running"
     assert drive.built.mission.loop.belief.observed.sum() == observed
     drive.run()
@@ -183,10 +171,8 @@ def test_a_mission_that_does_not_go_on_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    for _ in range(8):
-        drive.step()
+    drive = Drive(tmp_path / "run").start()
+    drive.steps(8)
     drive.kill()
     journal = tmp_path / "run" / JOURNAL
     whole = journal.read_bytes()
@@ -213,8 +199,7 @@ def test_an_event_that_does_not_follow_is_refused(tmp_path: Path) -> None:
 
 @for_each("kind", ["decision", "moved", "miss"])
 def test_an_event_that_is_there_twice_is_refused(tmp_path: Path, kind: str) -> None:
-    drive = Drive(tmp_path / "run", dropout=0.4)
-    drive.start()
+    drive = Drive(tmp_path / "run", dropout=0.4).start()
     while kind not in {event["event"] for event in events_of(tmp_path / "run")}:
         drive.step()
     drive.kill()
@@ -260,21 +245,18 @@ def test_what_a_probe_waits_for_is_as_it_was_after_a_restart(tmp_path: Path) -> 
         probe = drive.built.mission.probe
         return probe.sent_ns, list(probe.sensor.silent)
 
-    drive = Drive(tmp_path / "run", dropout=1.0, mission={"reading_timeout": 1.0})
-    drive.start()
+    drive = Drive(tmp_path / "run", dropout=1.0, mission={"reading_timeout": 1.0}).start()
     for missed in (1, 4):  # a visit that is repeated, then a place that is set aside
         while drive.built.mission.loop.counts["missed"] < missed:
             drive.step()
         before = waits(drive)
-        drive.kill()
-        drive.start()
+        drive.start_again()
         assert waits(drive) == before
     assert len(before[1]) == 1
     drive.built.mission.pause("a look at the sensor")
     assert drive.built.mission.resume() == ""
     before = waits(drive)
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert waits(drive) == before
     assert before[1] == [], "silent places count from there on"
 
@@ -284,8 +266,7 @@ def test_after_an_answer_without_a_place_no_readings_are_kept_for_its_way(tmp_pa
         loop = drive.built.mission.loop
         return loop.reservations.kept(loop.belief.observed, ())
 
-    drive = Drive(tmp_path / "run")
-    drive.start()
+    drive = Drive(tmp_path / "run").start()
     while not kept(drive):
         drive.step()
     drive.kill()
@@ -296,16 +277,14 @@ def test_after_an_answer_without_a_place_no_readings_are_kept_for_its_way(tmp_pa
 
 
 def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", mission={"block_seconds": 5.0, "retries": 1})
-    drive.start()
+    drive = Drive(tmp_path / "run", mission={"block_seconds": 5.0, "retries": 1}).start()
     drive.step()
     mission = drive.built.mission
     target = mission.probe.target
     assert target is not None
     assert mission.unreachable() == ""
     drive.step()
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert drive.built.mission.loop.blocked == {target}
     drive.now_ns += 10 * SECOND
     drive.step()
@@ -316,27 +295,22 @@ def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
 
 
 def test_what_was_rejected_is_still_counted(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", budget={"readings": 25})
-    drive.start()
+    drive = Drive(tmp_path / "run", budget={"readings": 25}).start()
     drive.built.mission.inbox.put(drive.sent[0].__class__(1, "odom", 0.0, 0.0, 0.0), 0.0)
-    for _ in range(15):
-        drive.step()
+    drive.steps(15)
     assert drive.built.mission.rejected["wrong_frame"] == 1
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert drive.built.mission.rejected["wrong_frame"] == 1
 
 
 def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", dropout=0.6)
-    drive.start()
+    drive = Drive(tmp_path / "run", dropout=0.6).start()
     mission = drive.built.mission
     changes.set_config(mission, replace(mission.config, retries=0, reading_timeout=1.0))
     while not mission.loop.set_aside:
         drive.step()
     aside = set(mission.loop.set_aside)
-    drive.kill()
-    drive.start()
+    drive.start_again()
     assert drive.built.mission.loop.set_aside == aside
 
 
@@ -344,10 +318,8 @@ def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    drive = Drive(Path("auto"))
-    drive.start()
-    while drive.built.mission.decisions.stage < 3:
-        drive.step()
+    drive = Drive(Path("auto")).start()
+    drive.decide(3)
     drive.kill()
     (old,) = (tmp_path / "gp_active_sensing").iterdir()
     journal = old / JOURNAL
@@ -376,15 +348,12 @@ def full(*_: Any) -> None:
 def test_events_that_could_not_be_written_are_when_writing_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
+    drive = Drive(tmp_path / "run").start()
     with monkeypatch.context() as patch:
         patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
-        while drive.built.mission.decisions.stage < 5:
-            drive.step()
+        drive.decide(5)
     assert drive.built.recorder.failures > 0
-    while drive.built.mission.decisions.stage < 8:
-        drive.step()
+    drive.decide(8)
     drive.kill()
     kinds = [event["event"] for event in events_of(tmp_path / "run")]
     assert "gap" not in kinds
@@ -410,8 +379,7 @@ def test_what_a_disk_has_no_room_for_until_the_end_is_said(
             full()
         append(run, event)
 
-    drive = Drive(tmp_path / "run")
-    drive.start()
+    drive = Drive(tmp_path / "run").start()
     recorder, mission = drive.built.recorder, drive.built.mission
     kept = RunDirectory.open(tmp_path / "run")
     before = len(kept.events())
@@ -439,17 +407,14 @@ def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_
     drive = Drive(tmp_path / "run")
     drive.now_ns += 100 * 86_400 * SECOND
     drive.start()
-    while drive.built.mission.decisions.stage < 4:
-        drive.step()
+    drive.decide(4)
     drive.now_ns += days * 86_400 * SECOND
     drive.step()
     if drive.built.mission.state == "paused":
         assert drive.built.mission.resume() == ""
     drive.obeyed = None
-    while drive.built.mission.decisions.stage < 7:
-        drive.step()
-    drive.kill()
-    drive.start()
+    drive.decide(7)
+    drive.start_again()
     for _ in range(5):
         drive.step()
         assert drive.built.mission.state == "running"
@@ -458,8 +423,7 @@ def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_
 
 
 def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
+    drive = Drive(tmp_path / "run").start()
     for _ in range(30):
         if drive.built.mission.decisions.stage < 8:
             drive.step()
@@ -482,10 +446,8 @@ def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Pa
 def test_a_reading_of_the_wrong_shape_is_one_more_missing_event_after_a_gap(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, after_a_gap: bool
 ) -> None:
-    drive = Drive(tmp_path / "run")
-    drive.start()
-    while drive.built.mission.decisions.stage < 2:
-        drive.step()
+    drive = Drive(tmp_path / "run").start()
+    drive.decide(2)
     drive.kill()
 
     def spoil(events: list[dict[str, Any]]) -> None:

@@ -16,16 +16,13 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.teams import Team
-from tests.unit.mission.worlds import Rig, grid
+from tests.unit.mission.worlds import Rig, begun, grid
 
 # -- the first waypoint ----------------------------------------------------------------------------
 
 
 def test_no_waypoint_before_a_reading_was_heard() -> None:
-    rig = Rig(grid(), wait_for_reading=True)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
+    rig = begun(Rig(grid(), wait_for_reading=True))
     rig.step(2.0)
     assert rig.sent == []
     assert rig.probe.needs_reading

@@ -36,9 +36,7 @@ def test_readings_before_it_has_settled_are_counted_and_not_used() -> None:
     rig = Rig(grid(3), arrival_radius=2.0, settle=3.0)
     for i in range(60):
         t, x = 0.1 * i, min(0.0, -5.0 + i)  # at the point from 0.5 s on; within 2 m from 0.3 s on
-        rig.pose(1.0 + t, x)
-        rig.reading(1.0 + t, 7.0)
-        rig.step(1.0 + t)
+        rig.read(1.0 + t, x, value=7.0)
         assert rig.loop.belief.observed[0] == (t >= 3.3 - 1e-9)
     assert rig.ingestion.rejected["settling"] == 33
     assert rig.loop.counts["accepted"] == 60 - 33
@@ -48,9 +46,7 @@ def test_on_a_road_it_counts_from_its_beginning() -> None:
     rig = Rig(chain(), settle=7.0)
     road = place(rig.topology, "a1")
     for i in range(95):
-        rig.pose(1.0 + 0.1 * i, 1.0 * i)
-        rig.reading(1.0 + 0.1 * i, 7.0)
-        rig.step(1.0 + 0.1 * i)
+        rig.read(1.0 + 0.1 * i, 1.0 * i, value=7.0)
     assert rig.ingestion.rejected["settling"] == 70
     assert rig.loop.belief.readings[road] == 25
 

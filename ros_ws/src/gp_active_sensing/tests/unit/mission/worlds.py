@@ -157,6 +157,21 @@ class Rig:
     def reading(self, t: float, value: float = 1.0, variance: float | None = None) -> None:
         self.mission.inbox.put(RawReading(round(t * SECOND), value, variance), self.seconds)
 
+    def read(
+        self,
+        t: float,
+        x: float,
+        y: float = 0.0,
+        heading: float = 0.0,
+        *,
+        value: float = 1.0,
+        variance: float | None = None,
+    ) -> None:
+        """Let a pose and a reading of one time arrive, and step."""
+        self.pose(t, x, y, heading)
+        self.reading(t, value, variance)
+        self.step(t)
+
     def step(self, t: float, *, plan: bool = True) -> None:
         for step in self.mission.step(round(t * SECOND)):
             self._do(step, plan=plan)
@@ -206,3 +221,11 @@ class Rig:
     @property
     def observed(self) -> list[str]:
         return [self.topology.names[i] for i in np.flatnonzero(self.loop.belief.observed)]
+
+
+def begun(rig: Rig, x: float = 0.0, y: float = 0.0) -> Rig:
+    """Start the mission of a probe that stands at (x, y); it is sent to its first place."""
+    rig.mission.start()
+    rig.pose(1.0, x, y)
+    rig.step(1.0)
+    return rig

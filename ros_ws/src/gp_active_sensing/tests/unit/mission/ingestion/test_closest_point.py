@@ -83,9 +83,7 @@ def test_the_stage_does_not_end_at_the_border_of_a_cell() -> None:
     rig = Rig(grid(4), taking={"window": None})
     for i in range(60):
         t, x = 1.0 + 0.1 * i, 5.1 + 0.1 * i  # in cell 1, whose point is at 10 m
-        rig.pose(t, x)
-        rig.reading(t)
-        rig.step(t)
+        rig.read(t, x)
         if x < 8.9:
             assert not rig.loop.belief.observed[1]
     np.testing.assert_array_equal(rig.loop.belief.observed, [False, True, False, False])

@@ -13,9 +13,7 @@ from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
 def test_a_reading_is_told_at_the_place_of_its_pose() -> None:
     rig = Rig(grid())
-    rig.pose(1.0, 10.0)
-    rig.reading(1.0, 5.0)
-    rig.step(1.0)
+    rig.read(1.0, 10.0, value=5.0)
     assert rig.observed == [rig.topology.names[1]]
     assert [e["event"] for e in rig.events] == ["reading"]
     assert rig.events[0]["location"] == 1
@@ -90,9 +88,7 @@ def test_bad_numbers_are_counted_with_or_without_a_pose(
 ) -> None:
     rig = Rig(grid())
     rig.reading(0.5, value, variance)
-    rig.pose(1.0, 0.0)
-    rig.reading(1.0, value, variance)
-    rig.step(1.0)
+    rig.read(1.0, 0.0, value=value, variance=variance)
     assert rig.accepted == 0
     assert rig.ingestion.rejected == {reason: 2}
     rig.reading(1.0, 2.0)
@@ -172,9 +168,7 @@ def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     rig.pose(1.0, 0.0)
     rig.reading(1.0)
     rig.pose(2.0, 20.0)
-    rig.pose(3.0, 10.0)
-    rig.reading(3.0)
-    rig.step(3.0)
+    rig.read(3.0, 10.0)
     assert rig.observed == ["c0r0", "c1r0"]
     assert rig.ingestion.rejected == {"error": 1}
 
@@ -198,9 +192,7 @@ def test_the_average_of_a_window_is_one_reading_and_is_in_the_journal_as_such() 
 
 def test_a_window_ends_when_the_probe_leaves_its_place() -> None:
     rig = Rig(grid(), taking={"window": 100.0})
-    rig.pose(1.0, 10.0)
-    rig.reading(1.0, 5.0)
-    rig.step(1.0)
+    rig.read(1.0, 10.0, value=5.0)
     assert rig.observed == []
     rig.pose(2.0, 20.0)
     rig.step(2.0)

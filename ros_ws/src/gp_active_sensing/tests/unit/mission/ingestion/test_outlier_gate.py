@@ -179,9 +179,7 @@ def test_an_outlier_is_set_aside_said_counted_and_in_the_journal(
 ) -> None:
     rig = mission(unit="degC")
     caplog.set_level(logging.WARNING)
-    rig.pose(5.0, 30.0)
-    rig.reading(5.0, 65535.0)
-    rig.step(5.0)
+    rig.read(5.0, 30.0, value=65535.0)
     assert rig.accepted == 3
     assert rig.ingestion.rejected == {"gated": 1}
     event = rig.events[-1]
@@ -199,9 +197,7 @@ def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, 
     rig = mission()
     rig.ingestion.pipeline.window.length_ns = round(window * SECOND)
     for t in (5.0, 5.6, 6.2):
-        rig.pose(t, 30.0)
-        rig.reading(t, 40.0)
-        rig.step(t)
+        rig.read(t, 30.0, value=40.0)
     rig.pose(20.0, 40.0)
     rig.step(20.0)
     assert rig.ingestion.rejected == {}
@@ -215,18 +211,14 @@ def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, 
 def test_a_reading_that_passes_between_them_ends_what_surprises_had_in_common() -> None:
     rig = mission()
     for t, value in ((5.0, 40.0), (5.6, 40.0), (6.2, 20.3), (6.8, 40.0), (7.4, 20.3)):
-        rig.pose(t, 30.0)
-        rig.reading(t, value)
-        rig.step(t)
+        rig.read(t, 30.0, value=value)
     assert rig.ingestion.rejected == {"gated": 3}
     assert rig.ingestion.pipeline.used == 5
 
 
 def test_an_operator_takes_back_what_was_set_aside() -> None:
     rig = mission()
-    rig.pose(5.0, 30.0)
-    rig.reading(5.0, 40.0)
-    rig.step(5.0)
+    rig.read(5.0, 30.0, value=40.0)
     assert rig.mission.accept_gated() == 1
     assert rig.observed[-1] == "c3r0"
     assert rig.events[-1]["taken_back"] == "asked"
@@ -236,9 +228,7 @@ def test_an_operator_takes_back_what_was_set_aside() -> None:
 
 def test_what_is_taken_back_costs_the_budget_as_it_is_then() -> None:
     rig = mission()
-    rig.pose(5.0, 30.0)
-    rig.reading(5.0, 40.0)
-    rig.step(5.0)
+    rig.read(5.0, 30.0, value=40.0)
     rig.loop.decisions, rig.loop.remaining = 1, Budget(readings=0)
     rig.mission.accept_gated()
     assert rig.ingestion.rejected == {"budget_spent": 1}
@@ -258,13 +248,9 @@ def test_the_journal_takes_back_as_many_as_there_were() -> None:
 def test_the_journal_brings_back_what_was_kept() -> None:
     rig = mission()
     for t, value in ((5.0, 40.0), (5.5, 70.0), (6.0, 40.1)):
-        rig.pose(t, 30.0)
-        rig.reading(t, value)
-        rig.step(t)
+        rig.read(t, 30.0, value=value)
     rig.mission.accept_gated()
-    rig.pose(8.0, 40.0)
-    rig.reading(8.0, -50.0)
-    rig.step(8.0)
+    rig.read(8.0, 40.0, value=-50.0)
     again = mission()
     for event in rig.events:
         if event["event"] in ("reading", "gated"):

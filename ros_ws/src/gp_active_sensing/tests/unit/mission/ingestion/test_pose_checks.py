@@ -52,9 +52,7 @@ def test_a_pose_before_there_was_a_clock_does_not_stay_the_newest() -> None:
     newest = rig.ingestion.track.newest
     assert newest is not None
     assert newest.x == 50.0
-    rig.pose(1.0, 10.0)
-    rig.reading(1.0, 5.0)
-    rig.step(1.0)
+    rig.read(1.0, 10.0, value=5.0)
     newest = rig.ingestion.track.newest
     assert newest is not None
     assert newest.x == 10.0

@@ -31,17 +31,13 @@ def test_the_heading_turns_the_mount_into_the_map(
     heading: float, expected: tuple[float, float]
 ) -> None:
     rig = Rig(grid(5), taking={"mount": (2.0, 1.0)})
-    rig.pose(1.0, 20.0, 0.0, heading)
-    rig.reading(1.0, 7.0)
-    rig.step(1.0)
+    rig.read(1.0, 20.0, 0.0, heading, value=7.0)
     assert positions(rig) == [expected]
 
 
 def test_a_reading_counts_for_the_place_where_the_sensor_was() -> None:
     rig = Rig(grid(5), taking={"mount": (-10.0, 0.0)})  # towed behind
-    rig.pose(1.0, 30.0)
-    rig.reading(1.0, 7.0)
-    rig.step(1.0)
+    rig.read(1.0, 30.0, value=7.0)
     assert rig.observed == ["c2r0"]
     here = rig.ingestion.here
     assert here is not None
@@ -51,9 +47,7 @@ def test_a_reading_counts_for_the_place_where_the_sensor_was() -> None:
 def test_on_a_road_the_sensor_has_to_have_driven_it() -> None:
     rig = Rig(chain(), taking={"mount": (-80.0, 0.0)}, coverage=0.5)
     for i in range(21):
-        rig.pose(1.0 + i, 10.0 * i)
-        rig.reading(1.0 + i, 7.0)
-        rig.step(1.0 + i)
+        rig.read(1.0 + i, 10.0 * i, value=7.0)
         # The sensor is 80 m behind: on a1 only from x = 80 m on, half of it driven at 130 m.
         assert ("a1" in rig.observed) == (10.0 * i >= 130.0)
     assert "a2" not in rig.observed
@@ -69,9 +63,7 @@ def test_without_a_heading_it_may_be_anywhere_about_the_pose() -> None:
 def test_the_course_over_ground_is_the_heading_of_a_receiver_that_moves() -> None:
     rig = Rig(grid(5), taking={"mount": (-2.0, 0.0)})
     for i in range(5):
-        rig.pose(1.0 + i, 10.0 * i, 0.0, math.nan)
-        rig.reading(1.0 + i, 7.0)
-        rig.step(1.0 + i)
+        rig.read(1.0 + i, 10.0 * i, 0.0, math.nan, value=7.0)
     assert positions(rig) == [(0.0, 0.0)] + [(10.0 * i - 2.0, 0.0) for i in range(1, 5)]
     lines = [event for event in rig.events if event["event"] == "reading"]
     assert lines[0]["position_variance"] == 4.0, "before it moved"
@@ -104,8 +96,6 @@ def test_what_tf_says_comes_with_the_reading() -> None:
 def test_it_settles_where_the_probe_stands() -> None:
     rig = Rig(grid(5), taking={"mount": (10.0, 0.0)}, arrival_radius=2.0, settle=3.0)
     for i in range(6):
-        rig.pose(1.0 + i, 20.0)
-        rig.reading(1.0 + i, 7.0)
-        rig.step(1.0 + i)
+        rig.read(1.0 + i, 20.0, value=7.0)
     assert rig.ingestion.rejected["settling"] == 3
     assert rig.observed == ["c3r0"]

@@ -93,14 +93,10 @@ def test_readings_count_for_as_many_as_their_weights_are_worth() -> None:
 def test_a_revisit_begins_a_stay_and_is_paid() -> None:
     rig = Rig(grid(4), budget=5, taking={"window": None})
     for t in (1.0, 1.5):
-        rig.pose(t, 0.0)
-        rig.reading(t, 20.0)
-        rig.step(t)
+        rig.read(t, 0.0, value=20.0)
     assert rig.loop.remaining.readings == 4
     rig.loop.reservations.make("", (0,), again=True)
-    rig.pose(2.0, 0.0)
-    rig.reading(2.0, 21.0)
-    rig.step(2.0)
+    rig.read(2.0, 0.0, value=21.0)
     assert rig.loop.remaining.readings == 3
     assert int(rig.loop.belief.readings[0]) == 2
 
@@ -198,9 +194,7 @@ def drive(rig: Rig, y: float = 0.0) -> None:
     for i in range(150):
         t, x = 1.0 + 0.1 * i, 0.2 * i
         rig.seconds = t
-        rig.pose(t, x, y)
-        rig.reading(t, 10.0 + 0.1 * x + 0.1 * rng.standard_normal())
-        rig.step(t)
+        rig.read(t, x, y, value=10.0 + 0.1 * x + 0.1 * rng.standard_normal())
 
 
 def test_a_probe_that_passes_is_one_reading_a_place_for_the_belief() -> None:
@@ -237,9 +231,7 @@ def test_an_absurd_value_is_a_stay_by_itself() -> None:
     for i, value in enumerate((20.0, 20.1, 1e60, 20.0, 20.2)):
         t = 1.0 + 0.1 * i
         rig.seconds = t
-        rig.pose(t, 0.0)
-        rig.reading(t, value)
-        rig.step(t)
+        rig.read(t, 0.0, value=value)
     readings = [event for event in rig.events if event["event"] == "reading"]
     assert [event.get("stay", {"count": 1})["count"] for event in readings] == [1, 2, 1, 1, 2]
     assert not rig.ingestion.rejected
@@ -270,9 +262,7 @@ def stand(rig: Rig, count: int, start: int = 0) -> None:
     rng = np.random.default_rng([0, start])
     for i in range(start, start + count):
         t = 1.0 + 0.1 * i
-        rig.pose(t, 14.0, 10.0)
-        rig.reading(t, 10.3 + 0.2 * float(rng.standard_normal()))
-        rig.step(t)
+        rig.read(t, 14.0, 10.0, value=10.3 + 0.2 * float(rng.standard_normal()))
 
 
 @for_each("seconds", [10, 90])
@@ -318,9 +308,7 @@ def test_a_bent_road_that_is_driven_whole_is_known_on_average(part: float, off: 
     for i in range(round(200 * part) + 1):
         t = 1.0 + 0.1 * i
         x, y, heading = (i, 0.0, 0.0) if i <= 100 else (100.0, i - 100.0, 0.5 * math.pi)
-        rig.pose(t, x, y, heading)
-        rig.reading(t, 10.0 + 0.1 * (-1) ** i)
-        rig.step(t)
+        rig.read(t, x, y, heading, value=10.0 + 0.1 * (-1) ** i)
     rig.pose(30.0, 60.0, 100.0, math.pi)  # on the other road
     rig.step(30.0)
     stays = [event["stay"] for event in rig.events if "stay" in event]
