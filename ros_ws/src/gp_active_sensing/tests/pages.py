@@ -26,7 +26,6 @@ from pathlib import Path
 
 __all__ = [
     "BENCH",
-    "LANGUAGES",
     "NOT_EXECUTED",
     "PACKAGE",
     "REPOSITORY",
@@ -41,7 +40,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
 BENCH = PACKAGE.with_name("gp_active_sensing_bench")
 _NODES_MAKE = ("run_dir:=", "record:=")
-LANGUAGES = {"python", "sh", "yaml", "json", "toml", "csv", "ini", "text"}
 
 # Commands that no test executes; each by how it begins.
 NOT_EXECUTED: Mapping[str, str] = {

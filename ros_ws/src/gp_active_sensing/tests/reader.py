@@ -40,12 +40,10 @@ class Reader:
     Args:
         page: the page.
         folder: an empty folder.
-        shared: outputs and folders of commands that other pages have run already.
     """
 
     page: Path
     folder: Path
-    shared: dict[tuple[str, ...], tuple[str, Path | None]]
     output: str = ""
     path: list[Path] = field(default_factory=list)
     _done: dict[Step, BaseException | None] = field(default_factory=dict)
@@ -211,25 +209,11 @@ class Reader:
     # -- commands --------------------------------------------------------------------------------
 
     def _our_command(self, step: Step, words: list[str]) -> None:
-        key, out = tuple(words), _out_of(words)
-        shareable = not self.path and "--resume" not in words and "fails" not in step.tags
-        shareable = shareable and (words[0] in {"policies", "doctor"} or self._is_shipped(words))
-        if shareable and key in self.shared:
-            self.output, kept = self.shared[key]
-            if kept is not None and out is not None:
-                shutil.copytree(kept, self.folder / out)
-            return
         program = Path(sys.executable).with_name("gp-active-sensing")
         command = (
             [str(program)] if program.exists() else [sys.executable, "-m", "gp_active_sensing.cli"]
         )
         self._run(step, [*command, *words])
-        if shareable:
-            self.shared[key] = (self.output, None if out is None else self.folder / out)
-
-    def _is_shipped(self, words: list[str]) -> bool:
-        """Return whether a run depends on nothing in the folder, and says where its records go."""
-        return words[0] == "run" and _out_of(words) is not None and not Path(words[1]).suffix
 
     def _run(self, step: Step, command: list[str]) -> None:
         done = subprocess.run(
@@ -305,10 +289,6 @@ def _demand(module: str) -> None:
         pytest.importorskip(module, reason=f"{module} is not installed")
     elif reason := why_not(extra):
         pytest.skip(reason)
-
-
-def _out_of(words: list[str]) -> str | None:
-    return words[words.index("--out") + 1] if "--out" in words else None
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -1,16 +1,51 @@
-"""Requests of policies, in one line, for tests."""
+"""Requests of policies and their beliefs, in one line, for tests."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
+
+__all__ = ["Ticking", "asked", "believing"]
+
+
+def believing(topology: Topology, weights: Sequence[float] | None = None, **config: Any) -> Belief:
+    """Return a belief without readings.
+
+    Args:
+        topology: its places.
+        weights: prior weights of the candidates; None = equal.
+        config: fields of `BeliefConfig`.
+    """
+    built = build_belief(BeliefConfig(**config), topology.features, topology.feature_names)
+    if weights is None:
+        return built
+    return Belief(
+        built.covariance,
+        built.mean,
+        weights,
+        built.transform,
+        scale_known=built.scale_known,
+        grid=built.grid,
+        drift=built.drift,
+    )
+
+
+class Ticking:
+    """A clock that goes on by a step at every look."""
+
+    def __init__(self, step: float = 1.0) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
 
 
 def asked(

@@ -26,7 +26,6 @@ from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from tests.cases import for_each
-from tests.trials import run_trial
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
@@ -151,42 +150,6 @@ def test_a_policy_is_told_what_is_asked_for_on_a_snapshot_too() -> None:
     assert asked == [None, Aim(0.5, WORST), Aim(0.5, WORST)]
 
 
-def test_the_worst_place_takes_longer_than_the_mean(tmp_path: Path) -> None:
-    found = {
-        of: run_scenario(aimed(budget={**WANTED, "error_of": of}), tmp_path / of)
-        for of in (MEAN, WORST)
-    }
-    assert found[MEAN].observed <= found[WORST].observed
-    assert found[WORST].promised_worst is not None
-    assert found[WORST].promised_worst <= 2.0
-
-
-def test_what_counts_is_the_region_of_interest(tmp_path: Path) -> None:
-    areas = [{"outline": [[-1, -1], [11, 11]]}]
-    weights = {"areas": areas, "elsewhere": 0}
-    part = run_scenario(aimed(map={"weights": weights}), tmp_path / "part")
-    whole = run_scenario(aimed(), tmp_path / "whole")
-    assert part.reason.startswith(WHY)
-    assert part.observed <= whole.observed
-
-
-def test_resumed_at_any_stage_it_ends_the_same(tmp_path: Path) -> None:
-    class Stop(Exception):
-        pass
-
-    whole = run_scenario(aimed(), tmp_path / "whole", clock=lambda: 0.0)
-
-    def stop(record: Any) -> None:
-        if record["stage"] == whole.stages:
-            raise Stop
-
-    with pytest.raises(Stop):
-        run_scenario(aimed(), tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
-    again = run_scenario(aimed(), tmp_path / "cut", resume=True, clock=lambda: 0.0)
-    assert again.reason == whole.reason
-    assert records_of(tmp_path / "cut") == records_of(tmp_path / "whole")
-
-
 def test_the_way_home_is_kept(tmp_path: Path) -> None:
     given = aimed(probe={"start": 0, "end": "start"}, budget={**WANTED, "metres": 400.0})
     summary = run_scenario(given, tmp_path / "run")
@@ -203,12 +166,6 @@ def test_several_probes_all_end(tmp_path: Path, probes: int) -> None:
     assert (summary.status, summary.observed < 12) == ("finished", True)
     # The reason names each probe's end, since what is promised then differs.
     assert summary.reason.count(WHY) == probes
-
-
-def test_rounds_end_as_well() -> None:
-    trial = run_trial(aimed(probes=2))
-    assert 0 < len(trial.records) < 12
-    assert trial.reason.startswith(WHY)
 
 
 def test_nothing_that_was_foreseen_is_done_when_it_is_reached() -> None:
@@ -255,16 +212,6 @@ def test_a_node_that_was_killed_ends_the_same(tmp_path: Path) -> None:
     cut.run()
     assert cut.decided == whole.decided
     assert cut.built.mission.reason == whole.built.mission.reason
-
-
-def test_places_that_are_blocked_are_not_waited_for() -> None:
-    drive = nodes(None, mission={"block_seconds": 1e6})
-    drive.start()
-    while len(drive.decided) < 3:
-        drive.step()
-    drive.built.mission.loop.blocked.add(29)
-    drive.run()
-    assert drive.built.mission.reason.startswith(WHY)
 
 
 def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_path: Path) -> None:

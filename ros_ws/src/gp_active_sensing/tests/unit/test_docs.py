@@ -22,10 +22,8 @@ from gp_active_sensing.topology import MapConfig, build_topology
 from tests import page_tables
 from tests.page_checks import check_arguments
 from tests.pages import (
-    LANGUAGES,
     PACKAGE,
     REPOSITORY,
-    blocks,
     steps,
 )
 from tests.reader import Reader
@@ -63,7 +61,7 @@ def executed() -> Iterator[Any]:
 @pytest.mark.parametrize("page", list(executed()))
 def test_a_reader_can_do_this(page: Path, tmp_path: Path) -> None:
     """Do every step of a page in an empty folder; a step whose library is missing is left out."""
-    reader, failures = Reader(page, tmp_path, {}), []
+    reader, failures = Reader(page, tmp_path), []
     for step in steps(page):
         if not step.excuse:
             try:
@@ -73,14 +71,6 @@ def test_a_reader_can_do_this(page: Path, tmp_path: Path) -> None:
             except (Exception, pytest.fail.Exception) as error:
                 failures.append(f"{step.where}: {error}")
     assert not failures, "\n\n".join(failures)
-
-
-def test_blocks_say_their_language() -> None:
-    for block in (block for page in PAGES for block in blocks(page)):
-        assert block.language in LANGUAGES, (
-            f"{block.where}: expected one of {sorted(LANGUAGES)} after the fence, "
-            f"got {block.language!r}; what is plain text is `text`"
-        )
 
 
 def spans() -> Iterator[tuple[Path, str]]:
@@ -172,12 +162,6 @@ def test_every_policy_is_in_the_page_on_choosing_one() -> None:
     table = page.split("## The policies")[1].split("##")[0]
     built_in = {name for name in policies if name not in policies.plugins()}
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == built_in
-
-
-def test_a_reader_without_ros_is_told_first_where_the_commands_are() -> None:
-    page = (REPOSITORY / "README.md").read_text("utf-8")
-    block = next(text for text in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if _CLI in text)
-    assert block.startswith(". .venv/bin/activate\n")
 
 
 def test_the_grid_of_the_shipped_parameters_is_one() -> None:

@@ -14,10 +14,9 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
-from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.types import Plan, PlanLimit, Reading
 from tests.cases import for_each
-from tests.requesting import asked
+from tests.requesting import asked, believing
 
 WAYS = (("cells", "tight"), ("cells", "chain"), ("draws", "chain"))
 SIGNAL, NOISE = 3.0, 0.3
@@ -67,8 +66,7 @@ VALUES: dict[str, list[float]] = {
 
 def believe(topology: Topology, values: list[float] = (), **options: object) -> Belief:  # type: ignore[assignment]
     known = {"length_scales": (0.5, 2.0, 8.0), "signal_std": (SIGNAL,), "noise_std": (NOISE,)}
-    config = BeliefConfig(**(known | options))  # type: ignore[arg-type]
-    belief = build_belief(config, topology.features, topology.feature_names)
+    belief = believing(topology, **(known | options))  # type: ignore[arg-type]
     for place, value in enumerate(values):
         belief.observe(place % topology.n, value)
     return belief
@@ -108,31 +106,6 @@ def test_degenerate_beliefs_give_legal_plans(name: str) -> None:
         belief = believe(topology, values, **BELIEFS[name])
         bal = Bal(horizon=horizon, samples=3, discretisation=discretisation, bounds=bounds)
         check(ask(bal, belief, topology), belief, topology)
-
-
-def test_a_real_clock_that_is_up_at_once() -> None:
-    topology = make_line(60, 1.0, moves="free")
-    for (discretisation, bounds), seconds in product(WAYS, (0.0, 1e-6, 50e-6)):
-        for name in ("one length-scale", "no noise", "short or long", "untuned"):
-            belief = believe(topology, VALUES["some"], **BELIEFS[name])
-            bal = Bal(horizon=4, alpha=0.0, discretisation=discretisation, bounds=bounds)
-            plan = ask(bal, belief, topology, seconds=seconds, expansions=10**6)
-            check(plan, belief, topology)
-            assert plan.deadline_hit
-
-
-@for_each("bounds", ["tight", "chain"])
-def test_one_length_scale_is_the_largest_determinant(bounds: str) -> None:
-    """Nothing to learn about λ: the value is the best set's joint entropy, known at once."""
-    topology = make_line(6, 1.0, moves="free")
-    belief = believe(topology, length_scales=(2.0,), mean_std=0.0)
-    x = np.arange(6.0)
-    K = SIGNAL**2 * np.exp(-0.5 * (x[:, None] - x) ** 2 / 4.0) + NOISE**2 * np.eye(6)
-    sets = [(i, j, k) for i in range(6) for j in range(i) for k in range(j)]
-    best = max(np.linalg.slogdet(K[np.ix_(s, s)])[1] for s in sets)
-    plan = ask(Bal(horizon=3, bounds=bounds), belief, topology)
-    assert plan.lower == pytest.approx(0.5 * best + 1.5 * math.log(2 * math.pi * math.e))
-    assert plan.gap == pytest.approx(0.0, abs=1e-9)
 
 
 @for_each(("discretisation", "bounds"), WAYS)
@@ -176,30 +149,6 @@ def test_no_noise_keeps_apart_what_is_apart() -> None:
     plan = ask(Bal(horizon=4), belief, topology)
     each = 0.5 * math.log(2 * math.pi * math.e * SIGNAL**2)
     assert plan.lower == pytest.approx(4 * each, abs=1e-6)
-
-
-@for_each(("discretisation", "bounds"), WAYS[1:])
-def test_a_horizon_beyond_what_is_reachable(discretisation: str, bounds: str) -> None:
-    topology = make_line(5, 1.0, moves="free")
-    belief = believe(topology, [1.0, 2.0])
-    bal = Bal(horizon=50, samples=2, discretisation=discretisation, bounds=bounds)
-    plan = ask(bal, belief, topology)
-    check(plan, belief, topology)
-    assert plan.horizon == 3
-
-
-@for_each(("discretisation", "bounds"), WAYS)
-@for_each("cap", [1, 2000])
-def test_a_dead_end_ends_the_outlook(discretisation: str, bounds: str, cap: int) -> None:
-    """0 leads to 1 and to 2, and 2 to 3: after those there is nowhere to go."""
-    steps = [[Move(1, 1.0, 1.0), Move(2, 1.0, 1.0)], [], [Move(3, 1.0, 1.0)], []]
-    at = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0], [0.0, 18.0]])
-    topology = GraphTopology("ends", "map", ["0", "1", "2", "3"], at, steps)
-    belief = believe(topology, [1.0])
-    bal = Bal(horizon=9, samples=2, discretisation=discretisation, bounds=bounds, max_sequences=cap)
-    plan = ask(bal, belief, topology)
-    check(plan, belief, topology)
-    assert plan.waypoint == 2, "two readings lie that way, one the other"
 
 
 SPIKE = [0.0] * 4 + [1e8] + [0.0] * 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.beliefs import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
@@ -123,15 +122,3 @@ def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
     ]
     assert plans[0].waypoint == plans[1].waypoint
     assert plans[0].lower == pytest.approx(plans[1].lower, abs=0.1)
-
-
-def test_a_belief_of_few_candidates_is_planned_with_as_it_is() -> None:
-    scenario = load_scenario("line")
-    world = build_world(scenario)
-    belief = build_loop(scenario, world.topology).belief
-    plans = [
-        Bal(horizon=2, candidates=count).plan(asked(belief, world.topology, None))[0]
-        for count in (7, 1000)
-    ]
-    assert plans[0].lower == plans[1].lower
-    assert plans[0].waypoint == plans[1].waypoint

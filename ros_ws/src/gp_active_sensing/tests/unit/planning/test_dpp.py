@@ -113,16 +113,6 @@ def test_the_walk_has_the_right_distribution_and_mixes_within_its_steps(k: int) 
         assert 0.5 * np.abs(reached - p).sum() <= epsilon
 
 
-def test_fewer_steps_are_farther_away() -> None:
-    L = kernel(20)
-    diagonal, rng = np.diagonal(L), np.random.default_rng(0)
-    greedy = np.sort(greedy_kdpp(entries_of(L), diagonal, 4))
-    still = sample_kdpp_mcmc(entries_of(L), diagonal, 4, rng, steps=0)
-    np.testing.assert_array_equal(still, greedy)
-    assert mixing_steps(diagonal, 4, 0.0, 1e-4) > mixing_steps(diagonal, 4, 0.0, 1e-1) > 0
-    assert mixing_steps(diagonal, 20, 0.0) == 0
-
-
 def test_what_the_walk_carries_along_is_what_it_would_compute_afresh() -> None:
     L = smooth(200, 0.05, 1e-2)
     diagonal, rng = np.diagonal(L).copy(), np.random.default_rng(0)
@@ -136,23 +126,16 @@ def test_what_the_walk_carries_along_is_what_it_would_compute_afresh() -> None:
     np.testing.assert_allclose(walk.weights, inverse @ L[S], rtol=1e-9, atol=1e-9)
     residual = diagonal - np.einsum("in,in->n", L[S], inverse @ L[S])
     np.testing.assert_allclose(walk.residual, residual, atol=1e-9)
-
-
-def test_an_error_that_creeps_in_is_gone_after_so_many_exchanges() -> None:
-    L = kernel(40)
-    diagonal, rng = np.diagonal(L).copy(), np.random.default_rng(0)
-    walk = _BasesExchange(entries_of(L), diagonal, greedy_kdpp(entries_of(L), diagonal, 6))
-    while walk.exchanges < _REFRESH - 1:
-        walk.exchange(int(rng.integers(6)), float(rng.random()))
+    # An error that creeps in is gone after the next exchange, which computes all afresh.
     walk.residual += 1e-6
     walk.weights += 1e-6
     walk.inverse += 1e-6
-    while walk.exchanges < _REFRESH:
-        walk.exchange(int(rng.integers(6)), float(rng.random()))
+    while walk.exchanges % _REFRESH:
+        walk.exchange(int(rng.integers(15)), float(rng.random()))
     afresh = _BasesExchange(entries_of(L), diagonal, walk.items)
-    np.testing.assert_allclose(walk.residual, afresh.residual, atol=1e-12)
-    np.testing.assert_allclose(walk.weights, afresh.weights, atol=1e-12)
-    np.testing.assert_allclose(walk.inverse, afresh.inverse, atol=1e-12)
+    np.testing.assert_allclose(walk.residual, afresh.residual, atol=1e-9)
+    np.testing.assert_allclose(walk.weights, afresh.weights, atol=1e-9)
+    np.testing.assert_allclose(walk.inverse, afresh.inverse, atol=1e-9)
 
 
 @pytest.mark.seeds
@@ -227,15 +210,6 @@ def test_a_matrix_that_is_no_kernel() -> None:
     L = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     with pytest.raises(ValueError, match="positive semi-definite kernel, got the eigenvalue -1"):
         sample_kdpp(entries_of(L), np.diagonal(L), 2, np.random.default_rng(0))
-
-
-def test_options_of_the_walk() -> None:
-    L = kernel(4)
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="epsilon between 0 and 1, got 0"):
-        sample_kdpp_mcmc(entries_of(L), np.diagonal(L), 2, rng, epsilon=0.0)
-    with pytest.raises(ValueError, match="zero steps or more, got -1"):
-        sample_kdpp_mcmc(entries_of(L), np.diagonal(L), 2, rng, steps=-1)
 
 
 def test_elementary_symmetric_polynomials_far_beyond_the_range_of_floats() -> None:

@@ -18,17 +18,6 @@ from gp_active_sensing.planning.entropy import (
 from tests.cases import for_each
 
 
-def test_gaussian_entropy_is_the_closed_form() -> None:
-    for std in (0.1, 1.0, 7.0):
-        expected = stats.norm(scale=std).entropy()
-        assert gaussian_entropy(np.array(std**2)) == pytest.approx(expected)
-
-
-def test_discrete_entropy_of_zero_weights() -> None:
-    assert discrete_entropy(np.array([0.0, 1.0])) == 0.0
-    assert discrete_entropy(np.full(4, 0.25)) == pytest.approx(np.log(4))
-
-
 @pytest.mark.seeds
 def test_mixture_entropy_is_the_integral(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -374,7 +374,8 @@ def test_words_are_not_read_by_a_shell(tmp_path: Path) -> None:
 
 def test_one_process_for_a_policy_which_ends_with_it() -> None:
     topology, belief = world()
-    policy, twin = chooser(), chooser()
+    policy = chooser()
+    twin = copy.deepcopy(policy)
     assert policy == twin
     ask(policy, topology, belief)
     ask(twin, topology, belief)
@@ -392,17 +393,6 @@ def test_one_process_for_a_policy_which_ends_with_it() -> None:
     end(twin)
     assert not alive(second)
     end(twin)
-
-
-def test_a_copy_has_a_program_of_its_own() -> None:
-    topology, belief = world()
-    policy = chooser()
-    other = copy.deepcopy(policy)
-    ask(policy, topology, belief)
-    ask(other, topology, belief)
-    assert pid_of(policy) != pid_of(other)
-    end(policy)
-    end(other)
 
 
 def test_one_for_each_decision_leaves_nothing_behind(told: tuple[External, Path]) -> None:

@@ -9,8 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
-from gp_active_sensing.config import from_mapping
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
@@ -18,16 +17,14 @@ from gp_active_sensing.planning.base import candidates
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
 from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
 from gp_active_sensing.planning.ie import ImplicitExploration, advantage_over_apgd
-from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology import Topology, make_line
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 from tests.cases import for_each
-from tests.requesting import asked
+from tests.requesting import Ticking, asked, believing
 
 
 def world(count: int = 6, moves: str = "free", seed: int = 0, **options) -> tuple[Topology, Belief]:
-    topology = build_topology(
-        from_mapping(MapConfig, {"kind": "line", "count": count, "spacing": 1.0, "moves": moves})
-    )
+    topology = make_line(count, 1.0, moves=moves)
     rng = np.random.default_rng(seed)
     settings = {
         "length_scales": (0.6, 2.0, 7.0),
@@ -36,7 +33,7 @@ def world(count: int = 6, moves: str = "free", seed: int = 0, **options) -> tupl
         "weights": tuple(rng.dirichlet(np.ones(3)).tolist()),
         "mean_std": 0.0,
     }
-    return topology, build_belief(BeliefConfig(**(settings | options)), topology.features)
+    return topology, believing(topology, **(settings | options))
 
 
 def bound(topology, belief, at, k, *, pending=(), unavailable=(), look_ahead=40, **budget) -> float:
@@ -74,17 +71,8 @@ def apgd_places(topology, belief, at, k, pending, unavailable) -> tuple[int, ...
     belief, found = belief.copy(), []
     state = None
     for left in range(k, 0, -1):
-        plan, state = Apgd().plan(
-            asked(
-                belief,
-                topology,
-                at,
-                pending=pending,
-                unavailable=unavailable,
-                remaining=Budget(readings=left),
-            ),
-            state,
-        )
+        request = asked(belief, topology, at, pending, unavailable, Budget(readings=left))
+        plan, state = Apgd().plan(request, state)
         if plan.waypoint is None:
             break
         at = plan.waypoint
@@ -118,17 +106,8 @@ def test_bound_holds_against_brute_force(moves: str, seed: int) -> None:
         found = bound(topology, belief, at, k, pending=pending, unavailable=unavailable)
         assert found >= exact - 1e-7
         bal = Bal(horizon=k, samples=4, alpha=0.0, search="exhaustive")
-        plan, _ = bal.plan(
-            asked(
-                belief,
-                topology,
-                at,
-                pending=pending,
-                unavailable=unavailable,
-                rng=np.random.default_rng(1),
-                limit=PlanLimit(expansions=10**6),
-            )
-        )
+        limit = PlanLimit(expansions=10**6)
+        plan, _ = bal.plan(asked(belief, topology, at, pending, unavailable, limit=limit))
         offset = reported_offset(belief.noise_variance, plan.horizon)
         assert found >= plan.lower - offset - float(b @ apgd) - 1e-7
         # All sets of k places within reach: what submodularity gives away, and nothing else.
@@ -238,24 +217,10 @@ def test_a_bound_that_is_too_large_is_made_again_later() -> None:
 
 @for_each("seconds", [0.0, 1.5, 2.5, 3.5, 6.5, 1000.0])
 def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
-    class Ticking:
-        now = 0.0
-
-        def __call__(self) -> float:
-            self.now += 1.0
-            return self.now
-
     topology, belief = world(weights=(1.0, 0.0, 0.0))
-    found, state = ImplicitExploration().plan(
-        asked(
-            belief,
-            topology,
-            None,
-            remaining=Budget(readings=6),
-            limit=PlanLimit(seconds=seconds),
-            clock=Ticking(),
-        )
-    )
+    hurry = {"limit": PlanLimit(seconds=seconds), "clock": Ticking()}
+    request = asked(belief, topology, None, remaining=Budget(readings=6), **hurry)
+    found, state = ImplicitExploration().plan(request)
     assert found.waypoint is not None
     assert ("weights" in state) == (seconds > 100.0), "no bound, no switch"
 
@@ -290,20 +255,6 @@ def test_degenerate_beliefs_give_finite_numbers_to_the_end(options, moves: str) 
         state = json.loads(json.dumps(state))
     plan, _ = ImplicitExploration().plan(asked(belief, topology, at, rng=rng), state)
     assert plan.waypoint is None
-
-
-def test_with_one_length_scale_it_is_apgd_and_max_entropy() -> None:
-    topology, belief = world(10, length_scales=(2.0,), weights=None)
-    rng = np.random.default_rng(0)
-    for left in range(10, 0, -1):
-        found = {
-            name: build_policy({"name": name})
-            .plan(asked(belief, topology, None, rng=rng, remaining=Budget(readings=left)))[0]
-            .waypoint
-            for name in ("ie", "apgd", "max_entropy")
-        }
-        assert len(set(found.values())) == 1
-        belief.observe(found["ie"], float(rng.normal()))
 
 
 def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> None:

@@ -9,26 +9,22 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, FeatureCovariance, build_belief
-from gp_active_sensing.config import from_mapping
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.greedy import Apgd
 from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
 from gp_active_sensing.planning.ite import ExplicitExploration
-from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Reading
 from tests.cases import for_each
-from tests.requesting import asked
+from tests.requesting import asked, believing
 
 SCALES = (1.0, 4.0, 16.0)
 
 
 def world(count: int = 60, **options) -> tuple[Topology, Belief]:
-    topology = build_topology(
-        from_mapping(MapConfig, {"kind": "line", "count": count, "spacing": 1.0, "moves": "free"})
-    )
+    topology = make_line(count, 1.0, moves="free")
     settings = {
         "length_scales": SCALES,
         "signal_std": (3.0,),
@@ -36,7 +32,7 @@ def world(count: int = 60, **options) -> tuple[Topology, Belief]:
         "mean_value": 20.0,
         "mean_std": 0.0,
     }
-    return topology, build_belief(BeliefConfig(**(settings | options)), topology.features)
+    return topology, believing(topology, **(settings | options))
 
 
 def draw_field(belief: Belief, index: int, seed: int) -> np.ndarray:
@@ -87,19 +83,6 @@ def test_midpoint_and_error_against_simulation(
     assert test.midpoint(pair) == pytest.approx(np.mean(expectations), abs=0.01)
 
 
-def test_like_length_scales_take_more_pairs_and_equal_ones_no_number_is_enough() -> None:
-    def needed(shorter: float, longer: float, error: float = 0.05) -> float:
-        pair = Pair(0, 1, shorter, longer)
-        return PairTest.for_pair(pair, 1.0, False).pairs_needed(pair, error)
-
-    assert needed(0.0, 0.9) < needed(0.3, 0.9) < needed(0.8, 0.9)
-    assert needed(0.3, 0.9, 0.05) < needed(0.3, 0.9, 0.001)
-    assert needed(0.9, 0.9) == math.inf
-    test = PairTest(1.0, False, 2.0)
-    assert test.error(Pair(0, 1, 0.9, 0.9), 1000) == 1.0
-    assert test.pairs_needed(Pair(0, 1, 0.1, 0.9), 0.0) == math.inf
-
-
 # -- pairs -----------------------------------------------------------------------------------------
 
 
@@ -135,15 +118,6 @@ def test_pairs_are_found_in_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = find_pairs(belief.covariance, every, 0, 1, 0.3, 20)
     monkeypatch.setattr("gp_active_sensing.planning.independent_tests._NUMBERS", 1)
     assert find_pairs(belief.covariance, every, 0, 1, 0.3, 20) == whole
-
-
-def test_no_pairs_where_nothing_differs() -> None:
-    _, belief = world(10)
-    every = np.arange(10)
-    assert find_pairs(belief.covariance, every, 1, 1, 0.3, 5) == []
-    assert find_pairs(belief.covariance, every[:1], 0, 1, 0.3, 5) == []
-    same = FeatureCovariance(build_kernel("se"), np.zeros((5, 1)), belief.hyperparameters)
-    assert find_pairs(same, np.arange(5), 0, 1, 0.3, 5) == []
 
 
 # -- missions --------------------------------------------------------------------------------------
@@ -229,20 +203,6 @@ def test_the_rest_is_apgd_at_the_length_scale_found() -> None:
     assert after == state
 
 
-def test_an_interrupted_mission_goes_on_the_same() -> None:
-    field = draw_field(world(60)[1], 1, 2)
-    whole, states = fly(ExplicitExploration(share=0.8), *world(60), field, 14)
-    for cut in (1, 3, 6, 10):
-        topology, belief = world(60)
-        for place in whole[:cut]:
-            belief.observe(place, float(field[place]))
-        loop = SensingLoop(
-            topology, belief, ExplicitExploration(share=0.8), budget=Budget(readings=14 - cut)
-        )
-        loop.policy_state = json.loads(json.dumps(states[cut - 1]))
-        assert loop.ask(whole[cut - 1]).waypoint == whole[cut]
-
-
 def test_it_works_when_readings_are_missing() -> None:
     topology, belief = world(60)
     field = draw_field(belief, 0, 0)
@@ -319,12 +279,8 @@ def test_degenerate_beliefs_go_to_the_end(options, readings: int | None) -> None
 
 
 def test_a_length_scale_for_each_feature_is_refused() -> None:
-    topology = build_topology(
-        from_mapping(
-            MapConfig, {"kind": "grid", "columns": 4, "rows": 3, "spacing": 1.0, "moves": "free"}
-        )
-    )
-    belief = build_belief(BeliefConfig(length_scales=((1.0, 2.0), (2.0, 4.0))), topology.features)
+    topology = make_grid(4, 3, 1.0, moves="free")
+    belief = believing(topology, length_scales=((1.0, 2.0), (2.0, 4.0)))
     with pytest.raises(PlanningError, match="one for each feature"):
         SensingLoop(topology, belief, ExplicitExploration())
     with pytest.raises(PlanningError, match="one for each feature"):

@@ -116,24 +116,6 @@ def test_a_sample_of_a_large_map_stands_for_it() -> None:
     assert sampled.value(some) == pytest.approx(exact.value(some), rel=0.01)
 
 
-def on_the_ring(name: str) -> int:
-    """Return how many of 16 places in a row a policy chooses on the outer ring of a square."""
-    topology = grid(9, 9, moves="free")
-    known = {"length_scales": (3.0,), "signal_std": (1.0,), "noise_std": (0.1,)}
-    belief = belief_on(BeliefConfig(kernel=("se",), **known), topology)  # type: ignore[arg-type]
-    policy, at, found = build_policy({"name": name}), 40, 0
-    for _ in range(16):
-        belief.observe(at, 0.0)
-        plan, _ = policy.plan(asked(belief, topology, at))
-        at = plan.waypoint
-        found += bool({0.0, topology.positions.max()} & set(topology.positions[at].tolist()))
-    return found
-
-
-def test_it_goes_to_the_border_less_than_entropy_does() -> None:
-    assert on_the_ring("integrated_variance") < on_the_ring("max_entropy") - 3
-
-
 def test_weights_of_places_move_the_choice() -> None:
     topology = grid(9, 9, moves="free")
     left = np.where(topology.positions[:, 0] < 3.0, 1.0, 0.0)
@@ -248,22 +230,3 @@ def test_a_place_that_will_have_been_read_first_counts_as_one_that_was() -> None
     chosen = np.arange(1, 160, 3)
     assert 0.0 < pending.value(chosen) < float(pending.weights @ pending.total) < 4.0
     assert 0.0 < read.value(chosen) < float(read.weights @ read.total) < 4.0
-
-
-def test_a_belief_that_knows_its_mean_is_left_as_it_is() -> None:
-    topology = grid()
-    belief = belief_on(BeliefConfig(), topology)
-    vague = belief.with_mean_within(1e3)
-    assert vague is not belief
-    every = np.arange(topology.n)
-    which = np.arange(len(belief.weights))
-    assert (
-        vague.between(every, every, which).max() < 1e5 < belief.between(every, every, which).max()
-    )
-    belief.observe(0, 0.3)
-    assert belief.with_mean_within(1e3) is belief
-    told = belief_on(
-        BeliefConfig((1.0,), signal_std=(1.0,), noise_std=(0.1,), mean_value=0.0, mean_std=0.0),
-        topology,
-    )
-    assert told.with_mean_within(1e3) is told

@@ -73,12 +73,3 @@ def test_a_belief_that_forgets_follows_the_field(name: str) -> None:
     assert error(INJECTION) < 0.75
     standing = [len(list(mission(name, "line", NO_DRIFT, 60)))]
     assert standing == [24], "every place once, and the end"
-
-
-def test_rmspe_counts_forgotten_places() -> None:
-    """What is scored is what is not observed any more; so forgetting moves places back into it."""
-    seen = [int(loop.belief.observed.sum()) for loop, _, _ in mission("ie", "line", INJECTION)]
-    assert max(seen) == 16
-    assert seen[:3] == [1, 2, 3]
-    visited = [int(loop.belief.visited.sum()) for loop, _, _ in mission("ie", "line", INJECTION)]
-    assert visited[-1] == 24

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.base import revisits
-from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.spread import FarPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
@@ -95,18 +94,6 @@ def test_every_budget_is_used_and_kept(name: str, start: int | None, budget: str
         assert found.metres[0] > 0.85 * limits.metres
 
 
-@for_each("name", MAPS)
-def test_the_set_fits_as_it_is_laid(name: str) -> None:
-    topology = MAPS[name]
-    remaining = Budget(metres=60.0 * UNIT[name], end=0)
-    plan, state = Spread().plan(asked(plain_belief(topology), topology, 0, remaining=remaining))
-    assert BudgetConstraint(topology, remaining).allows(plan.path[-1], plan.cost)
-    found = drive(Spread(), topology, remaining, [0], limit=PlanLimit())
-    assert set(state["route"]) <= set(found.read)
-    assert plan.waypoints[0] in found.read
-    assert plan.horizon == len(plan.waypoints) >= len(state["route"])
-
-
 def test_as_many_places_as_readings_where_any_place_may_be_next() -> None:
     plan, state = Spread().plan(asked(plain_belief(FREE), FREE, 0, remaining=Budget(readings=17)))
     assert len(state["route"]) == 17
@@ -166,10 +153,3 @@ def test_a_limit_is_kept_and_said() -> None:
     plan, _ = Spread().plan(asked(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0)))
     assert not plan.deadline_hit
     assert not revisits(Spread())
-
-
-def test_the_order_is_short() -> None:
-    _, state = Spread().plan(asked(plain_belief(FREE), FREE, 0, remaining=Budget(readings=30)))
-    x = FREE.positions[state["route"]]
-    length = float(np.hypot(*np.diff(x, axis=0).T).sum())
-    assert length < 1.15 * np.sqrt(30 * np.prod(np.ptp(x, axis=0)))

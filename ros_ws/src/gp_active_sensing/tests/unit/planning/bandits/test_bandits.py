@@ -290,16 +290,6 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     assert plan.waypoint == int(np.argmax(view.mean + 3 * view.std))
 
 
-def test_a_margin_makes_improvement_look_farther() -> None:
-    line = make_line(30, 1.0, moves="free")
-    belief = belief_of(line, length_scales=(2.0,), mean_std=0.0)
-    belief.observe(0, 2.0)
-    at_once = decide(belief, line, name="pi", margin=0.0).waypoint
-    bold = decide(belief, line, name="pi", margin=3.0).waypoint
-    assert at_once == 0, "nothing beats the incumbent: it is read again"
-    assert bold >= 2
-
-
 def test_keys_that_a_schedule_needs_are_asked_for() -> None:
     with pytest.raises(ConfigError, match=r"policy\.dimension: is needed for schedule: compact"):
         build_policy({"name": "gp_ucb", "schedule": "compact", "extent": 1.0, "a": 1.0, "b": 1.0})

@@ -276,28 +276,6 @@ def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, objec
             assert np.isfinite(numbers).all()
 
 
-@for_each("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
-def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
-    topology = make_grid(14, 14, 10.0)
-    belief = believe(topology)
-    policy = batch(name, toward="step")
-    pending: list[int] = []
-    goals: list[int] = []
-    state = None
-    for at in (0, 13, 182):
-        plan, state = policy.plan(asked(belief, topology, at, pending=pending), state)
-        state = json.loads(json.dumps(state))
-        goals.append(plan.waypoints[-1])
-        pending.append(plan.waypoints[0])
-    assert len(set(goals)) == 3
-    assert state["lead"] == goals[0]
-    at_once, _ = policy.plan_batch(
-        BatchRequest(belief, topology, (0, 13, 182), rng=np.random.default_rng(0))
-    )
-    assert len({plan.waypoints[-1] for plan in at_once}) == 3
-    assert goals[0] in {plan.waypoints[-1] for plan in at_once}
-
-
 def best(costs: np.ndarray) -> tuple[int, float]:
     """How many probes can get a goal, and for which cost at least, by enumeration."""
     k, g = costs.shape
@@ -324,18 +302,3 @@ def test_as_many_as_possible_for_the_least_cost(seed: int) -> None:
     number, cost = best(costs)
     assert len(got) == number
     assert sum(costs[pair] for pair in got) == pytest.approx(cost)
-
-
-def test_nobody_can_go_anywhere() -> None:
-    assert assign(np.full((2, 3), np.inf)) == [None, None]
-    assert assign(np.empty((2, 0))) == [None, None]
-
-
-def test_standing_at_the_goals_costs_nothing() -> None:
-    assert assign(np.array([[5.0, 0.0], [0.0, 5.0]])) == [1, 0]
-
-
-@for_each("bad", [-1.0, np.nan])
-def test_costs_that_are_none(bad: float) -> None:
-    with pytest.raises(ValueError, match="zero or more each"):
-        assign(np.array([[1.0, bad]]))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-
 import numpy as np
 import pytest
 
@@ -15,8 +12,6 @@ from gp_active_sensing.planning.bandits.dpp_batch import (
     region_of,
     relevance_region,
 )
-from gp_active_sensing.planning.bandits.gp_ucb import Schedule
-from gp_active_sensing.planning.base import BatchRequest
 from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
@@ -134,51 +129,6 @@ def test_a_field_without_noise_has_sets_with_a_determinant(
         assert len(set(policy.choose(start, 6, np.random.default_rng(0)))) == 6
 
 
-def in_rounds(name: str, rounds: int, size: int, **keys: float):  # type: ignore[no-untyped-def]
-    """The plans of so many rounds, all readings of each taken after it, and what was known."""
-    topology = scattered()
-    belief = believe(topology)
-    state = None
-    for number in range(rounds):
-        known = belief.copy()
-        plans, state = batch(name, **keys).plan_batch(
-            BatchRequest(belief, topology, [0] * size, rng=np.random.default_rng(number)), state
-        )
-        state = json.loads(json.dumps(state))
-        for plan in plans:
-            belief.observe(plan.waypoint, 0.0)
-    return plans, known, state
-
-
-@for_each(("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)])
-def test_beta_of_the_third_round_of_four(name: str, t: int) -> None:
-    """Rounds for a DPP [Kathuria2016, Algorithm 2], readings for GP-BUCB [Algorithm 1]."""
-    plans, belief, state = in_rounds(name, 3, 4, delta=0.2, scale=2.0)
-    beta = 2.0 * math.log(40 * t**2 * math.pi**2 / (6 * 0.2))
-    mean, variance = belief.predict()
-    upper = mean + math.sqrt(beta / 2.0) * np.sqrt(variance)
-    for plan in plans:
-        assert plan.upper == pytest.approx(upper[plan.waypoint], rel=1e-9)
-    assert state["stage"] == 12
-    assert state["round"] == 3
-
-
-def test_the_region_of_a_round_has_the_width_of_the_next_round(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    asked: list[int] = []
-    plain = Schedule.width
-
-    def width(self, stage, size, belief):  # type: ignore[no-untyped-def]
-        asked.append(stage)
-        return plain(self, stage, size, belief)
-
-    monkeypatch.setattr(Schedule, "width", width)
-    in_rounds("ucb_dpp_max", 1, 5)
-    assert set(asked) == {1, 2}
-    asked.clear()
-    in_rounds("ucb_dpp_max", 4, 5)
-    assert set(asked) == {1, 2, 3, 4, 5}
-
-
 def test_a_round_begins_with_each_lead_where_probes_wait_one_at_a_time() -> None:
     topology = scattered()
     belief = believe(topology)
@@ -192,13 +142,3 @@ def test_a_round_begins_with_each_lead_where_probes_wait_one_at_a_time() -> None
             belief.observe(pending.pop(0), 0.0)
     # The lead arrives after decision 3, and every third decision from there on is one.
     assert rounds == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-
-
-def test_a_state_of_before_rounds_were_counted_has_its_decisions_for_them() -> None:
-    topology = scattered()
-    belief = believe(topology)
-    for lead, expected in ((7, 12), (8, 13)):
-        _, state = batch("ucb_dpp_max").plan(
-            asked(belief, topology, 0, pending=[7]), {"stage": 12, "lead": lead}
-        )
-        assert state["round"] == expected

@@ -7,19 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.gp_ucb import (
     compact_beta,
-    constant,
     finite_beta,
     rkhs_beta,
 )
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
-from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
 from tests.cases import for_each
-from tests.trials import run_trial
 
 STAGES = (1, 2, 10, 1000)
 
@@ -70,43 +67,3 @@ def test_a_negative_beta_is_none_at_all() -> None:
     belief = build_belief(BeliefConfig(length_scales=(1.0,)), np.arange(3.0)[:, None])
     assert policy.unscaled(1, 3, belief) < 0
     assert policy.width(1, 3, belief) == 0.0
-
-
-ROUNDS, BATCH, DELTA = 12, 4, 0.2
-
-
-def scenario_of(name: str, seed: int, **policy: float) -> Scenario:
-    known = {"length_scales": [0.2], "signal_std": [1.0], "noise_std": [0.2], "mean_std": 0.0}
-    return scenario_from_mapping(
-        {
-            "map": {"kind": "points", "count": 80, "low": [0, 0], "high": [1, 1]},
-            "field": {"kind": "gp", "length_scale": 0.2, "signal_std": 1.0},
-            "sensor": {"noise_std": 0.2},
-            "belief": known,
-            "policy": {"name": name, **policy},
-            "seek": "maximise",
-            "probes": BATCH,
-            "budget": {"readings": ROUNDS * BATCH},
-            "seed": seed,
-        }
-    )
-
-
-def regret_of(scenario: Scenario) -> float:
-    return float(run_trial(scenario).records[-1]["cumulative_regret"])
-
-
-@pytest.mark.long
-@for_each("name", ["ucb_dpp_max", "ucb_dpp_sample"])
-def test_regret_is_below_the_bound(name: str) -> None:
-    """With probability 1 - δ; the bound is loose, so that in no run it should fail."""
-    scenarios = [scenario_of(name, seed, delta=DELTA) for seed in range(8)]
-    found = [regret_of(scenario) for scenario in scenarios]
-    prior = belief_on(scenarios[0].belief, build_world(scenarios[0]).topology)
-    beta = scenarios[0].build_policy().unscaled(ROUNDS, 80, prior)  # type: ignore[attr-defined]
-    gain = largest_gain(prior, ROUNDS * BATCH)
-    # √(C₁ T B β_T γ_TB) [Kathuria2016, Theorem 3.3]
-    c1 = constant(1.0, 0.04, 36.0)
-    assert max(found) < math.sqrt(c1 * ROUNDS * BATCH * beta * gain)
-    blind = [regret_of(scenario_of("random", seed)) for seed in range(8)]
-    assert np.mean(found) < np.mean(blind)

@@ -10,8 +10,10 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits.gp_ucb import constant, regret_bound
+from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.planning.bandits.information_gain import SHARE, GreedyGain, largest_gain
+from gp_active_sensing.topology import make_line
+from tests.requesting import believing
 
 
 def gain_of(K: np.ndarray, noise: float, places: tuple[int, ...]) -> float:
@@ -58,18 +60,10 @@ def test_greedy_choices_are_those_of_the_largest_variance() -> None:
 
 
 def test_the_gain_of_a_belief_averages_over_its_candidates() -> None:
-    config = BeliefConfig(
-        length_scales=(0.5, 5.0), signal_std=(1.0,), noise_std=(0.5,), weights=(3.0, 1.0)
-    )
-    belief = build_belief(config, np.arange(20.0)[:, None])
+    known = {"length_scales": (0.5, 5.0), "signal_std": (1.0,), "noise_std": (0.5,)}
+    belief = believing(make_line(20, 1.0), (3.0, 1.0), **known)
     gains = [GreedyGain(belief.covariance, belief.mean, which).gain(6) for which in (0, 1)]
     assert largest_gain(belief, 6) == pytest.approx((0.75 * gains[0] + 0.25 * gains[1]) / SHARE)
-
-
-def test_the_constant_is_that_of_the_paper() -> None:
-    assert constant(1.0, 0.04) == pytest.approx(8.0 / math.log(1 + 1 / 0.04))
-    # In other units of the readings v and σ² grow together, and C₁ with them.
-    assert constant(9.0, 0.36) == pytest.approx(9.0 * constant(1.0, 0.04))
 
 
 def test_the_bound_of_a_mission_and_where_there_is_none() -> None:

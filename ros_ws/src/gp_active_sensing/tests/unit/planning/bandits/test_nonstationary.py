@@ -15,7 +15,6 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.nonstationary import (
     SparqGpUcb,
-    TvGpUcb,
     query_number,
     sparq_beta,
     spread_places,
@@ -73,16 +72,6 @@ def test_a_window_of_w_steps_holds_the_latest_w_readings(
     SensingLoop(LINE, latest, build_policy({"name": "random"})).tell(readings[-window:])
     for a, b in zip(belief.predict(), latest.predict(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
-
-
-def test_the_forgetting_kernel_is_that_of_the_paper() -> None:
-    """Correlation (1 - ε)^(|t - t'| / 2) of the field at one place, steps apart."""
-    policy = TvGpUcb(epsilon=0.1, step=5.0)
-    belief = belief_for(policy, mean_std=0.0)
-    belief.observe(3, 1.0, 1e-12, seconds=0.0)
-    for steps in (0, 1, 4, 10):
-        belief.advance(5.0 * steps)
-        assert belief.predict(np.array([3]))[0][0] == pytest.approx(0.9 ** (steps / 2), rel=1e-9)
 
 
 def test_a_policy_with_a_drift_of_its_own_refuses_another() -> None:
@@ -229,18 +218,6 @@ def test_every_policy_that_forgets_may_ask_as_sparq_does(name: str) -> None:
     assert set(asking.queries(places=(3, 30))) == {3, 30}
 
 
-def test_stations_are_asked_at_their_own_places() -> None:
-    loop = loop_with(SparqGpUcb())
-    for second in range(12):
-        loop.tell([Reading(second * SECOND, second, 0.1)])
-        loop.ask(second, now_ns=second * SECOND)
-    assert set(loop.queries(places=(3, 30, 30, 17))) == {3, 17, 30}
-    few = loop_with_seed(loop, 2, query_factor=0.5).queries(places=tuple(range(20, 40)))
-    assert len(few) == 2
-    assert min(few) >= 20
-    assert loop.queries(places=()) == ()
-
-
 def test_no_more_questions_than_places_were_visited() -> None:
     """min(⌈c log^d t⌉, visited), also where the expert has places of its own."""
     loop = loop_with(SparqGpUcb(), budget=Budget())
@@ -254,20 +231,6 @@ def test_no_more_questions_than_places_were_visited() -> None:
     assert len(loop.queries(places=stations)) == 2
     assert set(loop.queries(places=stations)) <= set(stations)
     assert loop_with(SparqGpUcb(query_power=0.0)).queries(places=stations) == (), "none visited"
-
-
-def test_a_silent_expert_leaves_the_decision_to_what_is_recent() -> None:
-    loop = loop_with(SparqGpUcb(norm=0.0))
-    at = 12
-    for second in range(20):
-        loop.tell([Reading(second * SECOND, at, 0.5)])
-        assert len(loop.queries()) <= 12
-        plan = loop.ask(at, now_ns=second * SECOND)
-        assert plan.waypoint is not None
-        at = int(plan.waypoint)
-    plan = loop.ask(at, now_ns=10**9 * SECOND)
-    assert plan.waypoint is not None, "thirty years later the newest reading is still there"
-    assert np.isfinite([plan.lower, plan.upper]).all()
 
 
 def test_late_answers_have_the_age_they_have() -> None:
@@ -301,14 +264,6 @@ def test_bad_answers_are_counted_and_change_nothing() -> None:
     assert len(report.rejected) == 4
     for a, b in zip(before, loop.belief.predict(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_horizon_of_one() -> None:
-    loop = loop_with(SparqGpUcb(), budget=Budget(readings=1))
-    plan = loop.ask(4, now_ns=0)
-    assert plan.waypoint is not None
-    loop.tell([Reading(0, plan.waypoint, 0.1)])
-    assert loop.ask(plan.waypoint, now_ns=SECOND).waypoint is None
 
 
 @for_each("size", [30, 700])

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy.special import erfc
-from scipy.stats import norm
 
 from gp_active_sensing.planning.bandits.acquisition import est_n
 from gp_active_sensing.planning.bandits.sequential_batch import (
@@ -16,7 +15,6 @@ from gp_active_sensing.planning.bandits.sequential_batch import (
     log_penalty,
     scaled_features,
 )
-from gp_active_sensing.topology import make_grid
 from tests.cases import for_each
 from tests.unit.planning.bandits.worlds import batch, believe, field, scattered, start_of
 
@@ -67,26 +65,6 @@ def test_b_est_by_its_definition(seed: int) -> None:
         told.observe(x, float(mean[x]))
 
 
-def test_factor() -> None:
-    assert batch("gp_bucb").factor == 1.0
-    assert batch("gp_bucb", information=0.7).factor == pytest.approx(math.exp(0.7))
-    wide = batch("b_est", information=0.7, widening="exp_2c")
-    assert wide.factor == pytest.approx(math.exp(1.4))
-
-
-def test_a_wider_bound_explores_more() -> None:
-    topology = scattered(200)
-    belief = believe(topology, 30)
-    mean, _ = belief.predict()
-    rng = np.random.default_rng(0)
-    expected = []
-    for information in (0.0, 5.0):
-        policy = batch("gp_bucb", information=information, scale=25.0)
-        chosen = policy.choose(start_of(policy, belief, topology), 6, rng)
-        expected.append(mean[chosen].mean())
-    assert expected[1] < expected[0]
-
-
 def test_first_readings_are_where_least_is_known() -> None:
     topology = scattered()
     belief = believe(topology)
@@ -100,16 +78,6 @@ def test_first_readings_are_where_least_is_known() -> None:
         told.observe(x, 0.0)
     start = start_of(without, belief, topology, members=tuple(chosen[:3]), stage=3)
     assert without.choose(start, 1, np.random.default_rng(0)) == chosen[3:]
-
-
-@for_each("distance", [0.0, 0.3, 2.0, 50.0])
-def test_penalty_by_its_definition(distance: float) -> None:
-    slope, top, mean, std = 1.5, 2.0, 0.4, 0.7
-    z = (slope * distance - top + mean) / math.sqrt(2.0 * std**2)
-    found = log_penalty(np.array([distance]), slope, top, mean, std)
-    assert np.exp(found[0]) == pytest.approx(0.5 * erfc(-z))
-    # The probability that a ball of radius (M - f(x_j)) / S does not reach so far.
-    assert np.exp(found[0]) == pytest.approx(norm.cdf(slope * distance, top - mean, std))
 
 
 def test_penalties_far_below_the_range_of_floats() -> None:
@@ -126,15 +94,6 @@ def test_the_largest_slope_between_neighbours() -> None:
     assert largest_slope(x[:1], values[:1]) == 0.0
     assert largest_slope(np.zeros((3, 2)), np.arange(3.0)) == 0.0
     assert largest_slope(x, np.ones(5)) == 0.0
-
-
-def test_the_slope_of_a_fine_lattice_is_the_gradient_along_its_axes() -> None:
-    lattice = make_grid(40, 40, 0.05)
-    x, y = lattice.positions.T
-    assert largest_slope(lattice.positions, 3.0 * x - y) == pytest.approx(3.0)
-    bump = np.exp(-((x - 1.0) ** 2))
-    steepest = math.sqrt(2.0) * math.exp(-0.5)
-    assert largest_slope(lattice.positions, bump) == pytest.approx(steepest, rel=0.01)
 
 
 @for_each("seed", range(5))

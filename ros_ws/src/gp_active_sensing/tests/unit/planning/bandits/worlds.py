@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import Batch
 from gp_active_sensing.planning.bandits.batch import Start
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import FloatArray
+from tests.requesting import believing
 
 NAMES = (
     "b_est",
@@ -45,7 +46,7 @@ def field(topology: Topology) -> FloatArray:
 
 def believe(topology: Topology, readings: int = 8, *, seed: int = 0, **options: Any) -> Belief:
     known: dict[str, Any] = {"length_scales": (2.0,), "signal_std": (1.0,), "noise_std": (0.2,)}
-    belief = build_belief(BeliefConfig(**(known | options)), topology.features)
+    belief = believing(topology, **(known | options))
     rng = np.random.default_rng([seed, 1])
     for place in rng.permutation(topology.n)[:readings].tolist():
         belief.observe(place, float(field(topology)[place] + 0.2 * rng.normal()))

@@ -63,20 +63,6 @@ def test_rows_begin_in_each_corner() -> None:
         assert ground.corner(0.0, at) == corner
 
 
-def test_rows_keep_inside_an_outline_and_the_ways_between_are_there() -> None:
-    grid = make_grid(12, 9, 1.0, neighbours=8, outline=[(0, 0), (11, 1), (8, 8), (2, 8)])
-    joined = np.isfinite(grid.ways_from(grid.n // 2).seconds)
-    places = rows_of(Ground(grid, joined), Rows(spacing=2.0))
-    assert len(set(places)) == len(places) > 30
-    trip = trip_of(grid, places, places[0], all_unread(grid))
-    assert trip is not None
-    here = places[0]
-    for place in trip.path[1:]:
-        assert place in grid.neighbours(here)
-        here = place
-    assert trip.reads == len(set(trip.path))
-
-
 def test_one_side_of_an_obstacle_after_the_other() -> None:
     grid = make_grid(15, 9, 1.0, obstacles=[((6.5, 1.5), (7.5, 9.0))])
     places = rows_of(Ground(grid), Rows(spacing=1.0))
@@ -115,15 +101,6 @@ def test_the_long_axis_is_tried_where_there_is_one() -> None:
     assert Ground(make_grid(1, 1, 1.0)).directions == (0.0, 90.0)
 
 
-def test_sparse_rows_make_an_even_lattice() -> None:
-    free = make_grid(12, 12, 1.0, moves="free")
-    rows = Rows(spacing=4.0, inset=1.5, along=4.0)
-    found = cells(free, rows_of(Ground(free), rows))
-    assert len(found) == 9
-    assert {x for x, _ in found} <= {1, 2, 5, 6, 9, 10}
-    assert len({x for x, _ in found}) == len({y for _, y in found}) == 3
-
-
 @for_each(
     "budget",
     [
@@ -157,15 +134,6 @@ def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
     assert ground.mean_distance(best.laid.places) <= 1.05 * min(away)
 
 
-def test_the_densest_is_every_place_where_nothing_limits() -> None:
-    grid = make_grid(6, 5, 1.0)
-    best = densest_rows(Ground(grid), 0, Budget(), all_unread(grid))
-    assert best is not None
-    assert len(best.laid.places) == grid.n
-    assert best.laid.trip is not None
-    assert best.laid.trip.cost.metres == grid.n - 1
-
-
 def test_what_is_given_is_kept_even_where_it_does_not_fit() -> None:
     grid = make_grid(20, 20, 1.0)
     best = densest_rows(
@@ -181,16 +149,6 @@ def test_what_is_given_is_kept_even_where_it_does_not_fit() -> None:
     xy = grid.positions[list(given.laid.places)]
     assert xy.min() >= 3.0
     assert xy.max() <= 16.0
-
-
-def test_a_limit_ends_the_search_with_what_there_is() -> None:
-    grid = make_grid(20, 20, 1.0)
-    for limit in (0, 1, 5):
-        best = densest_rows(Ground(grid), 0, Budget(metres=90.0), all_unread(grid), limit=limit)
-        assert best is not None
-        assert best.stopped
-        assert 1 <= best.expanded <= max(limit, 1)
-        assert best.laid.places
 
 
 def test_scattered_places() -> None:

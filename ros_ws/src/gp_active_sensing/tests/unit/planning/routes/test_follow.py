@@ -50,14 +50,6 @@ def test_where_any_place_may_be_next_it_is_the_next_of_the_route() -> None:
     assert (plan.path, plan.cost) == ((5,), (5.0, 5.0))
 
 
-def test_what_is_near_may_be_next_with_a_reach() -> None:
-    line = make_line(12, 1.0, reach=3.0)
-    plan = next_plan([9], asked(read(line, 0), line, 0))
-    assert plan is not None
-    assert plan.path == (1, 2, 3)
-    assert plan.waypoints == (3, 4, 5, 6, 7, 8, 9)
-
-
 def test_the_place_where_it_stands_is_read_first_where_that_costs_nothing() -> None:
     here = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(metres=9.0)))
     assert here is not None
@@ -76,9 +68,8 @@ def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
     plan = next_plan([1, 2, 3, 4], asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3]))
     assert plan is not None
     assert plan.waypoints == (4,)
-    assert (
-        next_plan([1, 2, 3], asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])) is None
-    )
+    request = asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])
+    assert next_plan([1, 2, 3], request) is None
     # The rest is told of up to where another probe is.
     plan = next_plan([6, 12, 18, 24], asked(read(FREE, 0), FREE, 0, pending=[18]))
     assert plan is not None
@@ -143,9 +134,8 @@ def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
     plan = next_plan([2], asked(read(loop, 0), loop, 0, remaining=Budget(metres=4.0, end=0)))
     assert plan is not None
     assert plan.waypoints == (1, 2)
-    assert (
-        next_plan([2], asked(read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0))) is None
-    )
+    less = asked(read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0))
+    assert next_plan([2], less) is None
 
 
 def test_from_nowhere() -> None:

@@ -10,7 +10,6 @@ from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
-    best_of,
     corners,
     design_routes,
     evenly_spaced,
@@ -158,16 +157,6 @@ def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) 
     better = improved(driver, bad, lambda: driver.evaluated < 200)
     assert better.value > 1.02 * bad.value
     check(driver, better)
-
-
-def test_of_evenly_spaced_routes_those_of_one_family_get_denser_with_the_budget() -> None:
-    few = evenly_spaced(driver_of(grid(12, 12), Budget(metres=40.0), at=0), lambda: True)
-    many = evenly_spaced(driver_of(grid(12, 12), Budget(metres=90.0), at=0), lambda: True)
-    best_few, best_many = best_of(few), best_of(many)
-    assert best_few is not None
-    assert best_many is not None
-    assert len(best_many.reads) > 1.5 * len(best_few.reads)
-    assert best_many.value > best_few.value
 
 
 def test_no_room_ends_at_once_with_what_there_is() -> None:
