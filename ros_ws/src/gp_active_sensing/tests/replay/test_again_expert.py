@@ -15,8 +15,6 @@ from gp_active_sensing.experts import ModelExpert
 from gp_active_sensing.mission.inbox import raw_answer
 from gp_active_sensing.mission.requests import ExpertRequest
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay.options import ReplayOptions
-from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.replay.missions import Recorder
 from tests.replay.test_again import check_equal, compared
@@ -79,31 +77,3 @@ def test_the_decisions_come_out_again(tmp_path: Path, seed: int, probes: tuple[s
     assert counts["late"] > 0
     assert counts["answered"] > 10
     assert RunDirectory.open(tmp_path / "run").summary()["expert"] == counts
-
-
-def test_pausing_and_another_time_out_come_out_again(tmp_path: Path) -> None:
-    played = Asked(
-        1,
-        commands={
-            4.0: lambda mission: mission.pause("lunch"),
-            7.0: lambda mission: mission.resume(),
-        },
-    )
-    played.commands[9.0] = lambda _: played.change({"expert": {"timeout": 0.1}})
-    comparison = compared(played.run().bag(tmp_path / "bag"), tmp_path / "run")
-    check_equal(comparison, least=14)
-
-
-def test_along_a_bag_without_a_journal_nobody_is_asked(tmp_path: Path) -> None:
-    played = Asked(2).run()
-    played.messages = [m for m in played.messages if "journal" not in m[0]]
-    params = tmp_path / "params.yaml"
-    params.write_text(
-        "active_sensing: {ros__parameters: {map: {kind: grid, columns: 5, rows: 4, spacing: 10.0}, "
-        "belief: {length_scales: [20.0], signal_std: [3.0], noise_std: [0.3]}, "
-        "policy: {name: asking}}}\n"
-    )
-    bag = played.bag(tmp_path / "bag")
-    replayed = replay_bag(bag, tmp_path / "run", ReplayOptions(params=params))
-    assert replayed.summary["expert"] == {}
-    assert replayed.summary["stages"] > 5

@@ -10,11 +10,9 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.run_directory import MODEL
-from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from tests.kernel_models import make_model, rows
 from tests.replay.missions import Recorder
@@ -66,10 +64,3 @@ def test_another_model_in_its_place_is_refused(
     monkeypatch.setenv("GPAS_DATA", str(tmp_path / "kept"))
     done = replay_bag(bag, tmp_path / "again")
     assert done.summary["replay"]["comparison"]["differences"] == []
-
-
-def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
-    bag = recorded(model, tmp_path)
-    replay_bag(bag, tmp_path / "learnt", ReplayOptions(), belief_only=True)
-    record = records_of(tmp_path / "learnt")[-1]
-    assert len(record["kernels"]) == len(record["weights"]) == 11 * len(OWN_SHARES)

@@ -22,7 +22,7 @@ from gp_active_sensing.replay.stages import information
 from gp_active_sensing.report import write_report
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing.types import PlanLimit, Reading
-from tests.replay.bags import header, message, write_bag
+from tests.replay.bags import write_bag
 from tests.replay.missions import odometry, temperature
 
 START = 1_700_000_000_000_000_000
@@ -113,59 +113,7 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert sum(row.endswith(",1") for row in rows) == len(WAY)
 
 
-def fix(stamp_ns: int, altitude: float, variance: float) -> Any:
-    """A receiver that stands still, but for its altitude."""
-    covariance = np.zeros(9)
-    covariance[8] = variance
-    return message(
-        "sensor_msgs/msg/NavSatFix",
-        header=header(stamp_ns, "gps"),
-        status=message("sensor_msgs/msg/NavSatStatus", status=0, service=1),
-        latitude=54.0,
-        longitude=10.0,
-        altitude=altitude,
-        position_covariance=covariance,
-        position_covariance_type=2,
-    )
-
-
-def test_of_a_map_with_heights_the_altitude_of_a_fix_counts(tmp_path: Path) -> None:
-    messages: list[tuple[str, int, Any]] = []
-    for step, altitude in enumerate((40.0, 37.0, 34.0)):
-        stamp = START + step * SECOND
-        messages.append(("/boat/fix", stamp, fix(stamp, altitude, 0.5)))
-        messages.append(("/boat/temp", stamp + 1, temperature(stamp, 20.0 - step)))
-    bag = write_bag(tmp_path / "bag", messages)
-    column = ("map.rows=1", "map.heights=[0, -3, -6]", "pose.datum=[54.0, 10.0]")
-    more = ("pose.zero_altitude=40.0", "belief.axis_ratio=[0.3]")
-    given = replace(
-        GIVEN,
-        overrides=(*GIVEN.overrides, *column, *more),
-        pose_topic="/boat/fix",
-        pose_type="sensor_msgs/msg/NavSatFix",
-    )
-    done = replay_bag(bag, tmp_path / "run", given, belief_only=True)
-    assert done.summary["readings"] == 3
-    run = RunDirectory.open(tmp_path / "run")
-    assert [record["location"] for record in run.records()] == [0, 6, 12]
-    used = [event for event in run.events() if event["event"] == "reading"]
-    assert [event["height_variance"] for event in used] == [0.5] * 3
-    rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
-    assert rows[0] == "place,x,y,z,mean,std,observed"
-    assert rows[7].startswith("c0r0z1,0.0,0.0,-3.0,")
-
-
-def test_the_page_says_where_the_probe_went_instead(tmp_path: Path, bag: Path) -> None:
-    replay_bag(bag, tmp_path / "run", GIVEN)
-    page = write_report(tmp_path / "run").read_text("utf-8")
-    assert "The probe went to" in page
-    assert "nat at the chosen place" in page
-    assert "probe went to</th>" in page
-    assert "information of the planner's places" in page.replace("&#x27;", "'")
-
-
 def test_a_budget_ends_the_decisions(tmp_path: Path, bag: Path) -> None:
-    from dataclasses import replace
 
     done = replay_bag(bag, tmp_path / "run", replace(GIVEN, budget=4))
     assert done.summary["observed"] == 4
@@ -187,7 +135,6 @@ def test_a_budget_ends_the_decisions(tmp_path: Path, bag: Path) -> None:
 def test_what_does_not_fit_is_said(
     tmp_path: Path, bag: Path, changes: dict[str, Any], said: str
 ) -> None:
-    from dataclasses import replace
 
     if "overrides" in changes:
         changes = {**changes, "pose_topic": ""}
@@ -213,18 +160,3 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, bag: Path) -> 
     found = replay_bag(path, tmp_path / "run", GIVEN, belief_only=True).summary
     assert found["replay"]["unreadable"] == {"/boat/odom": 2, "/boat/temp": 2}
     assert found["readings"] == 2
-
-
-def test_a_type_without_a_header_gets_the_time_of_its_arrival(tmp_path: Path) -> None:
-    messages: list[tuple[str, int, Any]] = []
-    for i in range(30):
-        stamp = START + i * SECOND // 10
-        messages.append(("/pose", stamp, odometry(stamp, 20.0 if i > 14 else 0.0, 0.0)))
-        number = message("std_msgs/msg/Float64", data=7.0)
-        if i in (5, 25):
-            messages.append(("/depth", stamp + 1, number))
-    bag = write_bag(tmp_path / "bag", messages)
-    given = ReplayOptions(overrides=GRID, reading_topic="/depth", reading_field="data")
-    replay_bag(bag, tmp_path / "run", given, belief_only=True)
-    records = RunDirectory.open(tmp_path / "run").records()
-    assert [record["location"] for record in records] == [0, 2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.errors import ConfigError, ReplayError, RunError
+from gp_active_sensing.errors import ReplayError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.sim import build_world, load_scenario
-from gp_active_sensing.topology import MapConfig, grids, live
+from gp_active_sensing.topology import grids, live
 from tests.replay.bags import write_bag
 from tests.replay.missions import CONFIG, Recorder, occupancy, odometry, temperature
 from tests.replay.test_again import check_equal, compared
@@ -120,16 +118,3 @@ def test_a_bag_whose_maps_are_none_is_refused(tmp_path: Path) -> None:
     bag = followed(tmp_path / "bag", {100: occupancy(NOTHING_FREE)})
     with pytest.raises(ReplayError, match=r"no map of topic /map can be used: .* no cell"):
         replay_bag(bag, tmp_path / "run", options(tmp_path))
-
-
-def test_a_topic_of_another_type_is_refused(tmp_path: Path) -> None:
-    stamp = 100 * 10**9
-    bag = followed(tmp_path / "bag", {100: odometry(stamp, 0.0, 0.0)})
-    with pytest.raises(ReplayError, match=r"topic /map is nav_msgs/msg/Odometry, expected"):
-        replay_bag(bag, tmp_path / "run", options(tmp_path))
-
-
-def test_a_simulation_has_no_topic() -> None:
-    scenario = replace(load_scenario("lake"), map=MapConfig(topic="map"))
-    with pytest.raises(ConfigError, match="the map comes by topic map of a running system"):
-        build_world(scenario)

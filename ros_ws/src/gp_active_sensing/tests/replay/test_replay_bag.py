@@ -56,20 +56,6 @@ def test_what_was_written_is_read_in_stamp_order(tmp_path: Path, storage: str) -
     assert first.data == bytes(expected)
 
 
-@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
-def test_one_storage_file_is_a_bag_too(tmp_path: Path, storage: str) -> None:
-    path = drive(tmp_path / "bag", storage)
-    file = next(f for f in path.iterdir() if f.suffix in {".mcap", ".db3"})
-    with Bag(file) as bag:
-        assert len(list(bag.messages())) == 25
-
-
-def test_only_the_topics_asked_for(tmp_path: Path) -> None:
-    with Bag(drive(tmp_path / "bag")) as bag:
-        assert {m.topic for m in bag.messages(["/note"])} == {"/note"}
-        assert list(bag.messages(["/other"])) == []
-
-
 def test_a_split_bag_with_overlapping_files_is_merged_by_stamp(tmp_path: Path) -> None:
     parts = []
     for part, offset in enumerate((0, 5)):
@@ -114,29 +100,12 @@ def test_a_payload_of_another_type_is_an_error_with_topic_and_stamp(tmp_path: Pa
             bag.decode(good._replace(type="other/msg/Thing"))
 
 
-def test_a_bag_is_used_inside_with(tmp_path: Path) -> None:
-    bag = Bag(drive(tmp_path / "bag"))
-    with pytest.raises(ReplayError, match="use it in a with statement"):
-        bag.messages()
-    with bag:
-        assert len(list(bag.messages())) == 25
-    with pytest.raises(ReplayError, match="use it in a with statement"):
-        bag.messages()
-
-
 def test_a_missing_bag_says_what_was_expected(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match=r"nowhere: not found .*metadata\.yaml.*\.mcap"):
         Bag(tmp_path / "nowhere").__enter__()
     (tmp_path / "empty").mkdir()
     with pytest.raises(ReplayError, match="not found"):
         Bag(tmp_path / "empty").__enter__()
-
-
-def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    other = tmp_path / "notes.txt"
-    other.write_text("hello")
-    with pytest.raises(ReplayError, match=r"cannot be opened: Unrecognized storage format '\.txt'"):
-        Bag(other).__enter__()
 
 
 def test_a_bag_with_fewer_messages_than_its_index_says(tmp_path: Path) -> None:
@@ -160,10 +129,3 @@ def test_without_rosbags_the_message_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", no_rosbags)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[bag\]'"):
         Bag(tmp_path).__enter__()
-
-
-@pytest.mark.parametrize("salvage", [False, True])
-def test_a_run_directory_is_called_one(tmp_path: Path, salvage: bool) -> None:
-    (tmp_path / "journal.jsonl").write_text("{}\n")
-    with pytest.raises(ReplayError, match="is a run directory, not a bag"):
-        Bag(tmp_path, salvage=salvage).__enter__()

@@ -15,7 +15,6 @@ from rosbags.rosbag2.metadata import dump_qos_v8
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay import storage as unpacking
 from gp_active_sensing.replay.bag import Bag
-from gp_active_sensing.replay.storage import UnpackingLimit, unlz4, unzstd
 from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
 
@@ -102,25 +101,6 @@ def test_a_chunk_that_claims_too_much_or_too_little(
     assert max(made) <= 1001
 
 
-def test_no_more_is_unpacked_than_was_asked_for() -> None:
-    import lz4.frame
-    import zstandard
-
-    zeros = bytes(SIZE)
-    assert len(unzstd(zstandard.ZstdCompressor().compress(zeros), 1000)) == 1000
-    assert len(unlz4(lz4.frame.compress(zeros), 1000)) == 1000
-
-
-def test_a_chunk_that_the_index_names_twice(tmp_path: Path) -> None:
-    path = bag(tmp_path / "a.mcap", "lz4")
-    with Bag(path) as opened:
-        (reader,) = opened._readers
-        reader.storage.chunks *= 2
-        reader.storage.chunks = [c._replace(compression="") for c in reader.storage.chunks]
-        with pytest.raises(unpacking.TooMuchError, match="twice"):
-            unpacking.check_chunks(reader)
-
-
 def test_compressed_messages_and_files(tmp_path: Path) -> None:
     """As rosbag2 compresses by itself; they are read, and not beyond the limits."""
     from rosbags.rosbag2 import CompressionFormat, CompressionMode
@@ -154,17 +134,6 @@ def test_metadata_are_bounded(tmp_path: Path) -> None:
     assert "metadata.yaml is damaged" in unpacked(path, salvage=True)[1]
 
 
-def test_an_allowance_is_for_the_file_as_a_whole(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(bytes(100))
-    allowance = UnpackingLimit(tmp_path / "a")
-    allowance.take(SIZE)
-    allowance.take(1100)
-    with pytest.raises(unpacking.TooMuchError, match="unpacks to more than"):
-        allowance.take(1)
-    with pytest.raises(unpacking.TooMuchError, match="claims"):
-        allowance.take(-1)
-
-
 def of_many_topics(path: Path, topics: int) -> Path:
     """Make a bag of so many topics with one message each, all offered alike."""
     made = io.BytesIO()
@@ -194,3 +163,13 @@ def test_the_profile_of_many_topics_is_read_once(
             assert [topic.latched for topic in opened.topics] == [True] * 50
             assert opened.count == 50
     assert len(read) <= 3  # once a reader, and once to copy
+
+
+def test_a_chunk_that_the_index_names_twice(tmp_path: Path) -> None:
+    path = bag(tmp_path / "a.mcap", "lz4")
+    with Bag(path) as opened:
+        (reader,) = opened._readers
+        reader.storage.chunks *= 2
+        reader.storage.chunks = [c._replace(compression="") for c in reader.storage.chunks]
+        with pytest.raises(unpacking.TooMuchError, match="twice"):
+            unpacking.check_chunks(reader)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -9,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -57,60 +55,8 @@ def test_run_prints_a_line_a_stage_and_where_things_are(
     assert result.exit_code == 0, result.output
     lines = [line for line in result.stdout.splitlines() if line.startswith("stage")]
     assert len(lines) == 4
-    for part in ("read", " K", "length-scale", "%)", "gap", "planned in", "RMSPE"):
-        assert all(part in line for line in lines)
     assert "small with bal, seed 3: finished" in result.stdout
     assert str(out / "report.html") in result.stdout
-    assert sorted(p.name for p in out.iterdir()) == [
-        ".lock",
-        "config.yaml",
-        "journal.jsonl",
-        "records.jsonl",
-        "report.html",
-        "summary.json",
-    ]
-
-
-def test_a_terminal_gets_a_progress_bar() -> None:
-    from rich.console import Console
-
-    from gp_active_sensing.commands.console import show_stages
-
-    record = {
-        "stage": 1,
-        "name": "a",
-        "value": None,
-        "weights": [0.25, 0.5, 0.25],
-        "length_scales": [[1.0], [2.0], [1.0]],
-        "lower": 1.0,
-        "upper": 1.5,
-        "plan_seconds": 0.1,
-        "observed": 1,
-    }
-    shown = {}
-    for terminal in (True, False):
-        stream = io.StringIO()
-        console = Console(file=stream, force_terminal=terminal, width=200)
-        with show_stages(console, total=4, scale_unit="m") as show:
-            show(record)
-        shown[terminal] = stream.getvalue()
-    assert "1/4" in shown[True]
-    assert "━" in shown[True]
-    assert shown[False] == (
-        "stage   1/4  a           no reading, set aside  length-scale 1 m (50 %)  gap 0.500  "
-        "planned in 0.100 s\n"
-    )
-
-
-def test_length_scales_of_a_scenario_have_a_unit_where_they_are_distances() -> None:
-    for given, unit in (
-        ((), "m"),
-        (("map.features=[speed_limit, lanes]",), ""),
-        (("map.features=[speed_limit, lanes]", "belief.kernel=graph_matern"), "m"),
-        (("map.features=[relational]", "belief.kernel=[graph_matern12, graph_matern32]"), "m"),
-        (("map.features=[relational]", "belief.kernel=[graph_matern12, matern12]"), ""),
-    ):
-        assert load_scenario("town", overrides=given).scale_unit == unit
 
 
 def test_two_policies_are_refused() -> None:
@@ -170,7 +116,6 @@ def test_resume(scenario_file: Path, tmp_path: Path) -> None:
     assert json.loads(again.stdout)["rmspe"] == whole["rmspe"]
     failed(cli(*command), "is not empty", "--resume")
     failed(cli(*command, "--resume", "--seed", 4), "different: seed")
-    failed(cli(*command[:-3], tmp_path / "other", "--resume"), "does not exist")
 
 
 def test_bad_input_is_one_clear_message(tmp_path: Path) -> None:
@@ -179,24 +124,12 @@ def test_bad_input_is_one_clear_message(tmp_path: Path) -> None:
         (["lnie"], ["Did you mean 'line"]),
         (["line", "--policy", "bla"], ["unknown policy 'bla'", "Did you mean 'bal'"]),
         (["line", "--budget", "0"], ["budget.readings: must be 1 or more"]),
-        (["line", "--budget", "-2"], ["budget.readings: must be 1 or more"]),
-        (["line", "--expansions", "-1"], ["limit.expansions: must be 0 or more"]),
-        (["line", "--seed", "-1"], ["seed: must be 0 or more"]),
         (["line", "--set", "map"], ["expected KEY=VALUE"]),
         (["line", "--set", "mpa.count=3"], ["mpa: unknown key", "Did you mean 'map'"]),
-        (["line", "--set", "sensor.noise_std=.nan"], ["sensor.noise_std: expected a finite"]),
         (["line", "--set", "probe.start=nowhere"], ["probe.start: no place 'nowhere'"]),
-        (["line", "--set", "field.kernel=sex"], ["field.kernel: unknown kernel"]),
     ):
         failed(cli("run", *arguments, "--out", tmp_path / "run"), *expected)
         assert not (tmp_path / "run").exists()
-
-
-def test_output_not_writable(scenario_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    result = cli("run", scenario_file, "--out", tmp_path / "file" / "run")
-    failed(result, "cannot make the run directory")
-    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def test_wrong_usage_exits_with_2() -> None:
@@ -272,77 +205,18 @@ def test_replay_prints_a_line_a_stage_and_where_things_are(tmp_path: Path, rosba
     assert lines[0].split() == ["stage", "planner", "nat", "probe", "nat", "reading"]
     assert [int(line.split()[0]) for line in lines[1:13]] == list(range(1, 13))
     text = result.stdout
-    assert "information       planner's places" in text
     assert "town with max_entropy, seed 1: finished, the bag ends here" in text
     assert str(out / "report.html") in text
-    assert sorted(p.name for p in out.iterdir()) == [
-        ".lock",
-        "config.yaml",
-        "journal.jsonl",
-        "map.csv",
-        "records.jsonl",
-        "report.html",
-        "summary.json",
-    ]
     failed(cli("replay", "town_sample", "--out", out), "is not empty", "name another one")
-
-
-def test_replay_as_json(tmp_path: Path, rosbags: None) -> None:
-    out = tmp_path / "run"
-    result = cli("replay", "town_sample", "--out", out, "--json", "--no-report")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)["replay"]
-    comparison = found["comparison"]
-    assert (comparison["decisions"], comparison["decisions_equal"]) == (12, 12)
-    assert comparison["differences"] == []
-    assert 0 <= comparison["decisions_to_the_bit"] <= 12  # 12 on the recording's processor only
-    assert not (out / "report.html").exists()
-
-
-def test_replay_of_the_belief_only_on_a_terminal(tmp_path: Path, rosbags: None) -> None:
-    from rich.console import Console
-
-    from gp_active_sensing.commands.console import ReplayDisplay, end_lines
-    from gp_active_sensing.replay.run import replay_bag
-
-    stream = io.StringIO()
-    with ReplayDisplay(Console(file=stream, force_terminal=True, width=120)) as showing:
-        done = replay_bag(
-            "town_sample",
-            tmp_path / "run",
-            belief_only=True,
-            show=showing.record,
-            begin=showing.begin,
-        )
-    assert "place   12" in stream.getvalue()
-    assert "100%" in stream.getvalue()
-    lines = end_lines(done.summary)
-    (driven,) = (line.split() for line in lines if line.startswith("  driven"))
-    assert 2500.0 < float(driven[1]) < 3500.0
-
-
-def test_replay_s_default_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rosbags: None
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli("replay", "town_sample", "--belief-only", "--no-report").exit_code == 0
-    (made,) = (tmp_path / "runs").iterdir()
-    assert made.name.startswith("replay-town_sample-20")
 
 
 def test_replay_refuses_with_one_clear_message(tmp_path: Path, rosbags: None) -> None:
     for arguments, expected in (
         (["nowhere"], ["nowhere: not found", "metadata.yaml"]),
-        (["nowhere", "--salvage"], ["nowhere: not found"]),
-        (["BAG", "--scenario", "twon"], ["Did you mean 'town"]),
-        (["BAG", "--policy", "bla"], ["unknown policy 'bla'"]),
         (["BAG", "--set", "reading.filed=x"], ["Did you mean 'field'"]),
-        (["BAG", "--set", "x"], ["expected KEY=VALUE"]),
         (["BAG", "--params", "nothing.yaml"], ["nothing.yaml: cannot be read"]),
-        (["BAG", "--map", "nothing"], ["no file 'nothing'"]),
         (["BAG", "--reading-topic", "/x"], ["has no topic /x (reading)", "--reading-topic"]),
         (["BAG", "--reading-field", "x"], ["reading.field: 'x' of sensor_msgs/msg/Temperature"]),
-        (["BAG", "--budget", "0"], ["budget.readings: must be 1 or more"]),
     ):
         words = ["town_sample" if word == "BAG" else word for word in arguments]
         failed(cli("replay", *words, "--out", tmp_path / "run"), *expected)
@@ -354,14 +228,6 @@ def test_replay_without_rosbags_says_what_to_install(
     for name in ("rosbags", "rosbags.rosbag2"):
         monkeypatch.setitem(sys.modules, name, None)
     failed(cli("replay", "town_sample", "--out", tmp_path / "run"), "gp_active_sensing[bag]")
-
-
-def test_replay_wrongly_used_exits_with_2() -> None:
-    for arguments in (
-        ["replay"],
-        ["replay", "b", "--budget", "x"],
-    ):
-        assert cli(*arguments).exit_code == 2
 
 
 # -- the others ------------------------------------------------------------------------------------
@@ -389,11 +255,6 @@ def test_doctor_as_text_and_json() -> None:
     assert data["core_works"] is True
 
 
-def test_report_of_something_else(tmp_path: Path) -> None:
-    failed(cli("report", tmp_path), "is not a run directory")
-    failed(cli("report", tmp_path / "no"), "does not exist")
-
-
 def test_version_and_help() -> None:
     assert __version__ in cli("--version").stdout
     text = cli("--help").stdout
@@ -418,14 +279,6 @@ def test_a_command_of_another_package_names_it(
 
 def test_a_removed_command_names_what_replaces_it() -> None:
     failed(cli("delay", "run"), "removed", "summary.json")
-
-
-def test_a_command_that_is_not_there_suggests_another() -> None:
-    done = CliRunner().invoke(group, ["rnu"])
-    assert done.exit_code == 2
-    assert "No such command 'rnu'" in done.output
-    if hasattr(click, "NoSuchCommand"):  # older versions of click suggest none
-        assert "Did you mean 'run'?" in done.output
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from gp_active_sensing.commands.console import ReplayDisplay, stage_line, summary_lines
+from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -38,26 +36,6 @@ def test_a_gap_is_shown_where_there_are_bounds() -> None:
         assert shown in line
 
 
-@pytest.mark.parametrize("policy", ["tour", "bal"])
-def test_a_run_shows_the_gap_of_its_own_policy(tmp_path: Path, policy: str) -> None:
-    from click.testing import CliRunner
-
-    from gp_active_sensing.cli import cli
-
-    arguments = ["run", "line", "--policy", policy, "--budget", "2", "--no-report"]
-    result = CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "run")])
-    assert result.exit_code == 0, result.output
-    assert ("  gap " in result.output) == (policy == "bal")
-
-
-@pytest.mark.parametrize(("base", "unit"), [(LINE, " m"), (GRID, " m")])
-def test_the_length_scale_has_its_unit(tmp_path: Path, base: dict[str, Any], unit: str) -> None:
-    summary = run_scenario(scenario(base), tmp_path / "run").to_mapping()
-    scale = f"{summary['length_scales'][0]['length_scale'][0]:.4g}"
-    (line,) = [text for text in summary_lines(summary) if "length-scale" in text]
-    assert f"{scale}{unit} with weight" in line
-
-
 def test_a_length_scale_of_other_features_has_none(tmp_path: Path) -> None:
     points = {"kind": "points", "count": 12, "low": [0, 0], "high": [1, 1]}
     what = {key: value for key, value in LINE.items() if key != "map"}
@@ -80,31 +58,3 @@ def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:
     alone = run_scenario(scenario(GRID), tmp_path / "alone").to_mapping()
     assert alone["probes"] == []
     assert any(text.endswith(f" m in {alone['seconds']:.0f} s") for text in summary_lines(alone))
-
-
-def test_each_probe_says_why_it_ended(tmp_path: Path) -> None:
-    ends = {"start": 0, "end": "start", "speed": 2.0}
-    trip = scenario(
-        GRID, probes=2, probe=ends, policy={"name": "tour"}, budget={"readings": None, "metres": 60}
-    )
-    reason = run_scenario(trip, tmp_path / "run").reason
-    first, second = reason.split("; ")
-    assert first.startswith("probe_1: no reachable place is within the budget")
-    assert first.endswith("the end place 'c0r0'")
-    assert second.startswith("probe_2: no reachable place")
-    assert second != first.replace("probe_1", "probe_2")
-    same = run_scenario(scenario(GRID, probes=2), tmp_path / "same").reason
-    assert same == "the budget of readings is spent"
-
-
-def test_the_columns_of_decisions_are_named() -> None:
-    for mode, headed in (
-        ("again", True),
-        ("decisions", True),
-        ("belief", False),
-    ):
-        said = io.StringIO()
-        with ReplayDisplay(Console(file=said, width=200)) as showing:
-            showing.begin(mode, 10)
-        heads = said.getvalue().splitlines()[-1].split()
-        assert (heads == ["stage", "planner", "nat", "probe", "nat", "reading"]) is headed

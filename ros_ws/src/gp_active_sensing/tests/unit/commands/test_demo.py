@@ -59,15 +59,6 @@ def test_wrong_use_is_explained(
     assert (tmp_path / "full" / "notes.txt").read_text() == "mine"
 
 
-def test_a_directory_that_cannot_be_made_is_one_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(demo, "_why_no_ros", lambda: "")
-    assert run(monkeypatch, "--scenario", "line", "--out", str(tmp_path / "file" / "run")) == 1
-    assert "cannot make the directory: Not a directory" in capsys.readouterr().err
-
-
 def test_an_interrupted_engine_ends_with_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,15 +69,3 @@ def test_an_interrupted_engine_ends_with_130(
     out = str(tmp_path / "run")
     assert run(monkeypatch, "--scenario", "line", "--no-ros", "--out", out) == 130
     assert "interrupted" in capsys.readouterr().err
-
-
-def test_several_probes_without_ros(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = str(tmp_path / "run")
-    words = ("--scenario", "hot_spot", "--budget", "12", "--no-ros", "--out", out)
-    assert run(monkeypatch, *words) == 0
-    said = capsys.readouterr().out
-    assert "probe_1" in said
-    assert "  found " in said
-    assert (tmp_path / "run" / "report.html").is_file()

@@ -96,22 +96,6 @@ def test_what_cannot_be_is_refused(folder: Path, given: dict[str, str], problem:
     assert not (folder / "mission.yaml").exists()
 
 
-def test_a_pose_that_is_looked_up_has_no_topic(folder: Path) -> None:
-    assert init(**{**ALL, "pose": "tf"}).exit_code == 0
-    assert parameters_of(folder / "mission.yaml")["pose"] == {"type": "tf"}
-
-
-def test_positions_on_earth_need_an_origin_without_a_system_too(folder: Path) -> None:
-    done = init("--pose-type", "sensor_msgs/msg/NavSatFix", **ALL)
-    assert done.exit_code == 1
-    assert "give --datum LATITUDE,LONGITUDE" in done.output
-    assert (folder / "mission.yaml").is_file()
-    done = init(
-        "--pose-type", "sensor_msgs/msg/NavSatFix", "--datum", "52.5,13.4", "--force", **ALL
-    )
-    assert done.exit_code == 0, done.output
-
-
 def test_a_mission_among_stations(folder: Path) -> None:
     (folder / "stations.csv").write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
     done = init(**{**ALL, "map": "stations.csv"})
@@ -137,19 +121,6 @@ def test_a_map_by_topic_without_a_system(folder: Path) -> None:
     done = init("--map-topic", "/map", "--radius", "-1", "--force", **rest)
     assert done.exit_code == 1
     assert "map.inflation: must be 0 or more [m], got -1" in done.output
-
-
-def test_a_path_that_is_no_file_is_no_topic(folder: Path) -> None:
-    done = init(**{**ALL, "map": "/no/such/map"})
-    assert done.exit_code == 1
-    assert "/no/such/map" in " ".join(done.output.split())
-    assert "the first one that comes on" not in done.output
-
-
-def test_the_radius_of_the_robot(folder: Path) -> None:
-    assert init("--radius", "0.25", **{**ALL, "map": "house"}).exit_code == 0
-    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
-    assert config.map.inflation == 0.25
 
 
 def lane(folder: Path, *limits: float | None) -> str:
@@ -179,20 +150,6 @@ def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
     done = init("--force", "--speed", "0", **given)
     assert done.exit_code == 1
     assert "map.speed: must be more than 0" in done.output
-
-
-def test_a_speed_is_not_missed_where_nothing_goes_by_it(folder: Path) -> None:
-    lane(folder, 10.0, 20.0)
-    done = init(**{**ALL, "map": "lane.geojson", "budget": "30 min"})
-    assert "note:" not in done.output
-    assert "note:" not in init("--force", **ALL).output, "a budget in metres"
-    assert (
-        "the map does not say how fast the robot is"
-        in init("--force", **{**ALL, "budget": "9 s"}).output
-    )
-    done = init("--force", "--speed", "3", **{**ALL, "map": "lane.geojson"})
-    assert done.exit_code == 0
-    assert "note: all roads of the map have speed limits, so that --speed" in done.output
 
 
 def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

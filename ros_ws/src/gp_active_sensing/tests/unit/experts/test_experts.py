@@ -154,33 +154,12 @@ def test_a_probe_needs_the_time_of_its_way() -> None:
     assert [a.stamp_ns for a in answers] == [102e9, 105e9, 109e9]
 
 
-def test_a_probe_without_a_start_begins_at_the_first_place() -> None:
-    expert = probe()
-    expert.ask([9, 12], 5.0)
-    assert [(a.location, a.stamp_ns) for a in expert.answers(1e6)] == [
-        (9, 5_000_000_000),
-        (12, 8_000_000_000),
-    ]
-
-
 def test_a_new_question_calls_off_what_it_has_not_begun_to_drive_to() -> None:
     expert = probe(start=0)
     expert.ask([2, 10, 15], 0.0)
     assert [a.location for a in expert.answers(3.0)] == [2]
     expert.ask([4], 3.0)  # on its way to 10, where it arrives at 10 s; from there 6 s back
     assert [(a.location, 1e-9 * a.stamp_ns) for a in expert.answers(1e6)] == [(10, 10), (4, 16)]
-
-
-def test_what_was_called_off_is_no_visit() -> None:
-    """Draws are keyed by how often a place was asked for and read."""
-    still = of_map(np.zeros(N))
-    called_off, fresh = (RevisitExpert(still, LINE, start=0, noise_std=1.0) for _ in range(2))
-    called_off.ask([2, 15], 0.0)
-    called_off.ask([4], 1.0)  # on its way to 2; 15 is called off
-    called_off.ask([15], 100.0)
-    fresh.ask([15], 0.0)
-    (_, _, again), (first,) = called_off.answers(1e6), fresh.answers(1e6)
-    assert (again.location, again.value) == (15, first.value)
 
 
 def test_a_place_without_a_way_gets_no_answer() -> None:
@@ -205,13 +184,6 @@ def build(**section: object) -> SimulatedExpert | None:
     return build_expert(ExpertConfig(**section), LINE, rising, 0)  # type: ignore[arg-type]
 
 
-def test_the_kinds_are_built() -> None:
-    assert build() is None
-    assert isinstance(build(kind="stations", stations=("3",)), StationsExpert)
-    assert isinstance(build(kind="model"), ModelExpert)
-    assert isinstance(build(kind="probe", start="4"), RevisitExpert)
-
-
 def test_a_station_by_its_name_or_index() -> None:
     grid = make_grid(3, 2, spacing=1.0)
     config = ExpertConfig(kind="stations", stations=(grid.names[4], "1"))
@@ -226,11 +198,6 @@ def test_all_wrong_stations_are_said_at_once() -> None:
     assert "expert.stations[0]: map" in str(caught.value)
     assert "expert.stations[1]: no place 'nowhere'" in str(caught.value)
     assert "more than once" in str(caught.value)
-
-
-def test_a_start_that_is_no_place() -> None:
-    with pytest.raises(ConfigError, match=r"expert\.start"):
-        build(kind="probe", start="20")
 
 
 @for_each(
@@ -273,10 +240,3 @@ def test_near_the_shortest_of_all_orders(one_way: bool) -> None:
     assert min(ratios) >= 1.0 - 1e-12
     assert np.mean(ratios) < 1.01
     assert max(ratios) < 1.25
-
-
-def test_places_without_a_way_are_left_out() -> None:
-    inf = np.inf
-    assert short_tour(np.array([inf, 1.0]), np.array([[0.0, inf], [inf, 0.0]])) == (1,)
-    assert short_tour(np.array([inf]), np.zeros((1, 1))) == ()
-    assert short_tour(np.zeros(0), np.zeros((0, 0))) == ()

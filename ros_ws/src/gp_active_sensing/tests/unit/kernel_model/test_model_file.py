@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief.prior import TRANSFORMS
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import (
     KernelModel,
-    KernelPosterior,
     model_file,
     read_model,
     write_model,
@@ -85,13 +84,6 @@ def test_round_trip_is_exact(model: KernelModel, path: Path) -> None:
         assert np.array_equal(a, b)
 
 
-def test_missing_numbers_of_the_history_stay_missing(model: KernelModel, tmp_path: Path) -> None:
-    bounds = np.array([[np.nan, -3.0]])
-    history = dataclasses.replace(model.history, bounds=bounds)
-    made = write_model(tmp_path / "m.npz", dataclasses.replace(model, history=history))
-    assert np.array_equal(read_model(made).history.bounds, bounds, equal_nan=True)
-
-
 def test_a_model_that_could_not_be_read_again_is_not_written(
     model: KernelModel, tmp_path: Path
 ) -> None:
@@ -106,12 +98,6 @@ def test_a_model_that_could_not_be_read_again_is_not_written(
         with pytest.raises(ValueError, match=words):
             write_model(out, wrong)
         assert not out.exists()
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one(model: KernelModel, path: Path) -> None:
-    with pytest.raises(RunError, match="cannot write"):
-        write_model(path.parent / "missing" / "m.npz", model)
-    assert [p.name for p in path.parent.iterdir()] == ["model.npz"]
 
 
 def test_newer_version(path: Path) -> None:
@@ -134,13 +120,9 @@ def npy(value: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
 @for_each(
     "layout",
     [
-        "float32",
         "packed",
-        "bzip2",
-        "by columns",
         "array file 2.0",
         "text",
-        "bytes",
         "other names",
         "no npy",
     ],
@@ -153,57 +135,32 @@ def test_newer_layouts_are_newer_and_not_damaged(data: bytes, tmp_path: Path, la
     if layout == "other names":
         header = {key: header[key] for key in ("format", "written_by")} | {"fits": [1, {"a": 2}]}
     text = json.dumps(header | {"version": VERSION + 1, "written_by": "9.9.9"}).encode()
-    kind = {"packed": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2}.get(layout, 0)
+    kind = zipfile.ZIP_DEFLATED if layout == "packed" else 0
     version = (2, 0) if layout == "array file 2.0" else (1, 0)
     with zipfile.ZipFile(path, "w", kind) as archive:
         raw = np.frombuffer(text, np.uint8)
         if layout == "text":
             raw = np.array(text.decode())
-        if layout == "bytes":
-            raw = np.array(text)
         whole = text if layout == "no npy" else npy(raw, version)
         archive.writestr("header" if layout == "no npy" else "header.npy", whole)
         for key, value in arrays.items():
-            other = value.astype(np.float32) if layout == "float32" else value
-            order = np.asfortranarray(other) if layout == "by columns" else other
-            archive.writestr(f"{key}.npy", npy(order, version))
+            archive.writestr(f"{key}.npy", npy(value, version))
     with pytest.raises(ConfigError, match=r"newer gp_active_sensing \(9.9.9, format 2; this is"):
         read_model(path)
-
-
-def test_versions_of_another_kind_or_that_never_were(data: bytes) -> None:
-    for version in ("2.0", 1.5, [2], {"major": 2}):
-        with pytest.raises(ConfigError, match="newer gp_active_sensing"):
-            model_from(changed(data, put("version", version)))
-    for version in (None, 0, -1, 0.5):
-        with pytest.raises(ConfigError, match=r"damaged .*expected 1"):
-            model_from(changed(data, put("version", version)))
 
 
 @for_each(
     ("settings", "words"),
     [
-        ({"recipe": "text"}, "settings.recipe: expected an object, got 'text'"),
-        ({"recipe": {"times": [1]}}, "settings.recipe.times: expected an object"),
         ({"recipe": {"times": {"x": "abc"}}}, "settings.recipe.times.x: expected a time such as"),
-        ({"recipe": {"scale": "long"}}, "settings.recipe.scale: expected a number"),
         ({"recipe": {"scale": 0}}, "settings.recipe.scale: expected a number other than 0"),
-        ({"recipe": {"transform": "sqrt"}}, "settings.recipe.transform: expected identity or log"),
         ({"recipe": {"transform": "log"}}, "expected one transform, got identity and log"),
         ({"transform": "nonsense"}, "settings.transform: expected identity or log, got 'nonsense'"),
-        ({"vbks": [1]}, "settings.vbks: expected an object"),
         ({"vbks": {"samples": 1}}, "settings.vbks.samples: expected a whole number, 2 or more"),
-        ({"vbks": {"inducing": True}}, "settings.vbks.inducing: expected a whole number"),
-        ({"vbks": {"prior_std": -1}}, "settings.vbks.prior_std: expected a number"),
-        ({"vbks": {"centre": "no"}}, "settings.vbks.centre: expected true or false"),
         ({"vbks": {"hyperparameters": "some"}}, "settings.vbks.hyperparameters: expected full or"),
-        ({"screening": {"inducing": 8}}, "settings.screening.kernels: is missing"),
         ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": []}}, "expected 1 numbers"),
-        ({"notes": [1]}, "settings.notes: expected a list of texts"),
-        ({"rows_digest": 7}, "settings.rows_digest: expected text of at most 64"),
         ({"versions": {"torch": 2}}, "settings.versions.torch: expected text"),
         ({"more": [float("inf")]}, r"header.settings.more\[0\]: expected a finite number"),
-        ({"more": "\ud800"}, "header.settings.more: text that cannot be written"),
         ({"more": json.loads("[" * 40 + "]" * 40)}, "expected at most 30 levels"),
     ],
 )
@@ -241,35 +198,10 @@ def test_doubt_beyond_all_bounds_is_refused(path: Path) -> None:
     for key, value, words in (
         ("fit0.theta_root", lambda a: 100.0 * np.tril(np.ones_like(a)), "theta_root: expected fin"),
         ("fit0.theta_root", lambda a: 9.0 * np.tril(np.ones_like(a)), "deviations of 10 at most"),
-        ("fit0.theta_root", lambda a: a + 0.1, "theta_root: expected a lower triangle"),
         ("fit0.root", lambda a: a + 0.1, "fit0.root: expected a lower triangle"),
-        ("fit0.theta_mean", lambda a: a + 60.0, "theta_mean: expected finite"),
     ):
         with pytest.raises(ConfigError, match=words):
             model_from(changed(path.read_bytes(), put(key, value)))
-
-
-def test_kernels_are_written_and_read_most_probable_first(model: KernelModel, path: Path) -> None:
-    assert model.belief.probabilities[0] > model.belief.probabilities[1]
-    back = dataclasses.replace(model, fits=model.fits[::-1], belief=turned(model.belief))
-    out = path.with_name("turned.npz")
-    again = read_model(write_model(out, back))
-    assert again.names == model.names
-    assert again.belief.probabilities == pytest.approx(model.belief.probabilities)
-    assert again.belief.correlations == pytest.approx(model.belief.correlations)
-
-
-def turned(belief: KernelPosterior) -> KernelPosterior:
-    """Return the belief about two kernels in the other order."""
-    covariance = (belief.root @ belief.root.T)[::-1, ::-1]
-    return dataclasses.replace(
-        belief,
-        mean=belief.mean[::-1],
-        root=np.linalg.cholesky(covariance),
-        probabilities=belief.probabilities[::-1],
-        errors=belief.errors[::-1],
-        softmax=belief.softmax[::-1],
-    )
 
 
 def test_not_a_model(tmp_path: Path) -> None:
@@ -349,30 +281,18 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
 @for_each(
     ("change", "words"),
     [
-        (drop("elbo"), "header.elbo: is missing"),
         (drop("fit1.root"), "fit1.root: is missing"),
         (put("elbo", True), "header.elbo: expected a number"),
-        (put("rows", -1), "header.rows: expected a whole number"),
         (put("kernels", []), "header.kernels: expected a list"),
         (put("input_names", ["x", "x"]), "different words"),
-        (put("input_names", ["x"]), "fit0.theta_mean: expected shape"),
-        (put("dropped", [["SE"]]), "pairs of words"),
-        (put("settings", []), "header.settings: expected an object"),
         (put("output_scale", 0.0), "header.output_scale"),
-        (put("input_scale", [1.0, 0.0]), "input_scale"),
         (put("belief.probabilities", [0.5, 0.6]), "sum to 1"),
-        (put("belief.probabilities", [-0.5, 1.5]), "belief.probabilities"),
         (put("belief.root", [[1.0, 0.0], [0.0, 0.0]]), "Cholesky"),
         (put("fit0.theta_mean", lambda a: a + np.inf), "fit0.theta_mean: expected finite"),
         (put("fit0.mean", lambda a: a[:-1]), "fit0.inducing: expected shape"),
-        (put("fit0.mean", lambda a: a[:0]), "at least one inducing"),
-        (put("fit0.trace", lambda a: a * np.nan), "fit0.trace"),
         (put("history.softmax", lambda a: a[:, :1]), "history.softmax: expected shape"),
         (of_kernel("name", "SE+"), "is no kernel"),
-        (of_kernel("name", "SE+PER"), "theta_mean: expected shape"),
         (of_kernel("name", "(" * 5000), "text of at most 400"),
-        (of_kernel("name", "LIN×(PER+RQ)"), "shape|twice"),
-        (of_kernel("bound", None), "bound: expected a number"),
         (of_kernel("whitened", 1), "whitened: expected true or false"),
         (lambda header, arrays: arrays.__setitem__("more", np.zeros(1)), "more: is no entry"),
     ],
@@ -382,12 +302,6 @@ def test_contents_that_make_no_sense(
 ) -> None:
     data = changed(path.read_bytes(), change)
     with pytest.raises(ConfigError, match=words):
-        model_from(data)
-
-
-def test_a_changed_number_is_noticed(path: Path) -> None:
-    data = changed(path.read_bytes(), put("fit0.mean", lambda a: a + 1e-9), digest=False)
-    with pytest.raises(ConfigError, match="digest"):
         model_from(data)
 
 
@@ -460,3 +374,9 @@ def test_hundreds_of_files_with_wrong_contents_and_a_right_digest(
         assert np.isfinite(variance).all()
         assert (variance >= 0.0).all()
     assert 20 < passed < 280
+
+
+def test_a_changed_number_is_noticed(path: Path) -> None:
+    data = changed(path.read_bytes(), put("fit0.mean", lambda a: a + 1e-9), digest=False)
+    with pytest.raises(ConfigError, match="digest"):
+        model_from(data)

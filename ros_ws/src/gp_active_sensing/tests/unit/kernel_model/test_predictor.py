@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import JITTER, KernelModel
-from gp_active_sensing.kernel_model.model import drawn, moments
+from gp_active_sensing.kernel_model.model import moments
 from tests.cases import for_each
 from tests.kernel_models import make_fit, make_model, rows
 
@@ -99,17 +99,6 @@ def test_the_average_is_that_of_the_kernels(model: KernelModel) -> None:
     assert some == pytest.approx((q[0] * means[0] + q[2] * means[2]) / (q[0] + q[2]))
 
 
-def test_samples_of_theta_are_balanced_and_of_the_seed(model: KernelModel) -> None:
-    fit = model.fits[0]
-    thetas = drawn(fit, 10, 0)
-    assert thetas.shape == (10, fit.composite.size)
-    assert thetas.mean(axis=0) == pytest.approx(fit.theta_mean)
-    assert np.array_equal(thetas, drawn(fit, 10, 0))
-    assert not np.array_equal(thetas, drawn(fit, 10, 1))
-    point = dataclasses.replace(fit, theta_root=np.zeros_like(fit.theta_root))
-    assert drawn(point, 10, 0).tolist() == [fit.theta_mean.tolist()]
-
-
 @for_each(
     ("X", "options", "words"),
     [
@@ -144,38 +133,3 @@ def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
     assert alone.predict(np.zeros((1, 2)))[0] == pytest.approx(
         model.predict(np.zeros((1, 2)), kernels=[0])[0]
     )
-
-
-def test_kernels_are_pruned_by_their_probability_and_stay_ordered(model: KernelModel) -> None:
-    """Local ELBOs in the other order, as those of a belief with few samples may be."""
-    order = np.array([2, 0, 1])
-    mixed = dataclasses.replace(
-        model,
-        fits=tuple(model.fits[k] for k in order),
-        belief=dataclasses.replace(
-            model.belief,
-            mean=model.belief.mean[order],
-            root=np.linalg.cholesky(
-                (model.belief.root @ model.belief.root.T)[np.ix_(order, order)]
-            ),
-            probabilities=model.belief.probabilities[order],
-            errors=model.belief.errors[order],
-            softmax=model.belief.softmax[order],
-        ),
-    )
-    again = mixed.ordered()
-    assert again.names == model.names
-    for key in ("mean", "root", "probabilities", "errors", "softmax"):
-        assert getattr(again.belief, key) == pytest.approx(getattr(model.belief, key)), key
-    assert mixed.prune(2).names == model.prune(2).names
-    assert again.ordered() is again
-    X = np.array([[10.0, 20.0]])
-    assert mixed.predict(X)[0] == pytest.approx(again.predict(X)[0])
-    ties = dataclasses.replace(
-        model, belief=dataclasses.replace(model.belief, probabilities=np.full(3, 1.0 / 3.0))
-    ).ordered()
-    bounds = [fit.bound for fit in ties.fits]
-    assert bounds == sorted(bounds, reverse=True)
-    for top in (1, 2, 3):
-        chances = mixed.prune(top).belief.probabilities
-        assert (np.diff(chances) <= 0.0).all()

@@ -121,17 +121,6 @@ def test_equal_exactly_when_equal_by_brute_force(a: Expression, b: Expression) -
     assert (a == b) == (canonical(a) == canonical(b))
 
 
-def test_parts_of_the_same_bases_have_one_order() -> None:
-    """PER+LIN+RQ and PER×LIN+RQ have the same base kernels; a product has them in one order."""
-    assert parse("(PER+LIN+RQ)×(PER×LIN+RQ)") == parse("(PER×LIN+RQ)×(PER+LIN+RQ)")
-    assert parse("PER×(LIN+RQ)×SE+(PER+LIN)×RQ×SE") == parse("(PER+LIN)×RQ×SE+PER×(LIN+RQ)×SE")
-
-
-@for_each("text", ["se*per + lin", "SE · PER+LIN", "lin+ Se×per ", "((SE)×PER)+LIN"])
-def test_other_ways_to_write_it(text: str) -> None:
-    assert parse(text) == parse("PER×SE+LIN")
-
-
 @for_each(
     ("text", "why"),
     [
@@ -154,12 +143,6 @@ def test_what_is_no_kernel(text: str, why: str) -> None:
         parse(text)
 
 
-def test_deep_brackets_are_an_error_or_a_kernel_never_a_crash() -> None:
-    assert parse("(" * 50 + "SE" + ")" * 50) == BaseKernel("SE")
-    with pytest.raises(ConfigError, match="expected 200 names and signs at most, got 100001"):
-        parse("(" * 100_000 + "SE")
-
-
 def test_the_largest_expressions() -> None:
     """One limit for what is read, grown or made by hand, far from what anyone needs."""
     for sign in "+×":
@@ -172,16 +155,6 @@ def test_the_largest_expressions() -> None:
         Composite(add(*[BaseKernel("SE")] * (MOST + 1)), 1)
     with pytest.raises(ConfigError, match="50 at most, got 51"):
         sentences(MOST + 1)
-
-
-def test_levels() -> None:
-    assert sentences(1, ("MAT32",)) == (BaseKernel("MAT32"),)
-    assert len(sentences(2, ("SE", "MAT32"))) == 2 + 3 + 3
-    assert sentences(2, ("SE", "SE")) == sentences(2, ("SE",))
-    with pytest.raises(ConfigError, match="level: expected 1 or more, 50 at most, got 0"):
-        sentences(0)
-    with pytest.raises(ConfigError, match="unknown base kernel 'RBF'"):
-        sentences(2, ("RBF",))
 
 
 def test_sets() -> None:
@@ -199,3 +172,9 @@ def test_sets() -> None:
 def test_sets_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError, match=r"kernels: .*k144"):
         kernel_set(text)
+
+
+def test_deep_brackets_are_an_error_or_a_kernel_never_a_crash() -> None:
+    assert parse("(" * 50 + "SE" + ")" * 50) == BaseKernel("SE")
+    with pytest.raises(ConfigError, match="expected 200 names and signs at most, got 100001"):
+        parse("(" * 100_000 + "SE")

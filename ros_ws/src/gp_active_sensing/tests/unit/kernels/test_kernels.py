@@ -14,7 +14,6 @@ from gp_active_sensing.kernels import (
     build_graph_kernel,
     build_kernel,
     graph_kernels,
-    kernel_problems,
     kernels,
 )
 from tests.cases import for_each
@@ -73,22 +72,9 @@ def test_densities_are_positive_and_do_not_grow(graph_kernel: GraphKernel) -> No
         assert (np.diff(density) <= 0.0).all()
 
 
-def test_the_formula() -> None:
-    found = GraphMatern(2.5).density(np.array([0.0, 0.02]), 20.0)
-    stated = (2 * 2.5 / 20.0**2 + np.array([0.0, 0.02])) ** -3.0
-    np.testing.assert_allclose(found, stated / stated[0])
-
-
 def test_names() -> None:
     for name, nu in (("", 1.5), ("12", 0.5), ("32", 1.5), ("52", 2.5)):
         made, expected = build_graph_kernel(f"graph_matern{name}"), GraphMatern(nu)
         assert made.density(np.ones(1), 2.0) == expected.density(np.ones(1), 2.0)
     with pytest.raises(UnknownNameError, match="Did you mean 'graph_matern'"):
         build_graph_kernel("graph_mattern")
-
-
-def test_what_is_wrong_with_a_choice() -> None:
-    assert kernel_problems("se") == kernel_problems("graph_matern") == []
-    (unknown,) = kernel_problems("graf_matern")
-    assert "Did you mean 'graph_matern'" in unknown
-    assert "Registered: graph_matern, graph_matern12, " in unknown

@@ -148,26 +148,6 @@ def test_what_external_tools_read_keeps_its_keys() -> None:
     assert "probe" not in to_line(Moved(cost=Cost(1.0, 2.0)))
 
 
-def needed(event: Event) -> list[str]:
-    """Keys without which a line is refused."""
-    line = to_line(event)
-    found = []
-    for key in line.keys() - {"event"}:
-        try:
-            parse_event({k: v for k, v in line.items() if k != key})
-        except RunError:
-            found.append(key)
-    return sorted(found)
-
-
-def test_keys_without_which_a_line_is_refused() -> None:
-    assert needed(ReadingUsed(reading=READING)) == ["stamp_ns", "value"]
-    assert needed(VisitMissed(location=0, again=False, stamp_ns=3)) == ["again", "location"]
-    roster = RosterChanged(why="", where=HERE, stamp_ns=3)
-    assert needed(roster) == ["odometer", "pose", "stamp_ns", "why"]
-    assert "lower" in needed(DecisionTaken(stage=1, plan=PLAN))
-
-
 def test_lines_of_the_wrong_shape_are_refused() -> None:
     lines: list[dict[str, Any]] = [
         {"event": "reading"},
@@ -184,12 +164,6 @@ def test_lines_of_the_wrong_shape_are_refused() -> None:
     for line in lines:
         with pytest.raises(RunError, match=f"'{line['event']}'"):
             parse_event(line)
-
-
-def test_the_time_of_an_event() -> None:
-    assert ReadingUsed(reading=READING).time_ns == 5
-    assert Moved(cost=Cost(0.0, 0.0), stamp_ns=3).time_ns == 3
-    assert MissionStarted().time_ns == 0
 
 
 def test_the_average_that_the_belief_holds() -> None:

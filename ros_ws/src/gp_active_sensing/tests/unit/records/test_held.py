@@ -26,10 +26,6 @@ def rename(run: Path) -> None:
     run.rename(run.with_name("elsewhere"))
 
 
-def remove_journal(run: Path) -> None:
-    (run / "journal.jsonl").unlink()
-
-
 def rename_journal(run: Path) -> None:
     (run / "journal.jsonl").rename(run / "journal.old")
 
@@ -46,7 +42,7 @@ def replace_by_a_file(run: Path) -> None:
     run.write_text("a file")
 
 
-DEEDS = [remove, rename, remove_journal, rename_journal, replace_journal]
+DEEDS = [remove, rename, rename_journal, replace_journal]
 
 
 @pytest.mark.parametrize("deed", DEEDS)
@@ -151,44 +147,3 @@ def test_a_writer_whose_lock_was_removed_gives_way_to_the_next(tmp_path: Path) -
     kept = RunDirectory.open(tmp_path / "run")
     assert kept.events() == [{"event": "start"}, {"event": "resumed"}]
     assert kept.damage == []
-
-
-def test_a_lock_that_was_removed_is_taken_again_with_the_next_line(tmp_path: Path) -> None:
-    with RunDirectory.create(tmp_path / "run", {"name": "one"}) as run:
-        run.append_event({"event": "start"})
-        (tmp_path / "run" / ".lock").unlink()
-        run.append_event({"event": "reading"})
-        with pytest.raises(InUse):
-            RunDirectory.begin_again(tmp_path / "run")
-        assert len(run.events()) == 2
-
-
-def point(link: Path, target: Path) -> None:
-    """Let a link point elsewhere, at one instant."""
-    new = link.with_name("new")
-    new.symlink_to(target)
-    new.replace(link)
-
-
-def test_a_folder_that_cannot_be_looked_into_is_said_and_the_journal_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.journal.LOOK_SECONDS", 0.01)
-    path, real = tmp_path / "run", tmp_path / "real"
-    real.mkdir()
-    point(path, real)
-    with RunDirectory.create(path, {"name": "x"}) as run:
-        journal = Journal(run, period=0.001)
-        journal.append({"event": "start"})
-        point(path, path)
-        wait_until(lambda: "cannot be looked into" in run.trouble, "it to be noticed")
-        journal.append({"event": "reading"})
-        with pytest.raises(RunError, match="cannot see whether its files are there"):
-            journal.sync()
-        point(path, real)
-        wait_until(lambda: run.trouble == "", "the next look")
-        before = journal.synced
-        journal.append({"event": "end"})
-        wait_until(lambda: journal.synced > before, "the next look at the disk")
-        assert [event["event"] for event in run.events()] == ["start", "reading", "end"]
-        journal.close()

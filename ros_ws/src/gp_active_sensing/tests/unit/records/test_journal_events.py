@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.records.journal import Events, kinds_of, read_journal, seal
+from gp_active_sensing.records.journal import read_journal, seal
 
 EVENTS = [{"event": "start"}, {"event": "moved", "metres": 1.5}, {"event": "end", "reason": "done"}]
 
@@ -31,22 +30,6 @@ def test_it_is_a_sequence(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         events[3]
     assert events[0] is not events[0], "who changes one changes a copy"
-
-
-def test_kinds(tmp_path: Path) -> None:
-    assert kinds_of(read_journal(journal(tmp_path)).events) == ["start", "moved", "end"]
-    assert kinds_of(EVENTS) == ["start", "moved", "end"]
-    assert kinds_of([{}]) == ["None"]
-
-
-def test_an_event_that_is_not_in_the_text() -> None:
-    line = json.dumps(EVENTS[1]).encode()
-    events = Events(line, json.loads)
-    events.take(0, len(line), "moved")
-    events.add({"event": "gap", "failures": 2})
-    events.take(0, len(line), "moved")
-    assert list(events) == [EVENTS[1], {"event": "gap", "failures": 2}, EVENTS[1]]
-    assert events.kinds == ["moved", "gap", "moved"]
 
 
 def test_a_long_journal_takes_hardly_more_than_its_text(tmp_path: Path) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.records.regret import Regret, objective_of, regret_of, regret_summary
+from gp_active_sensing.records.regret import Regret, objective_of, regret_of
 from gp_active_sensing.sim import build_loop, build_world, run_scenario, scenario_from_mapping
 from tests.unit.sim.scenarios import mapping, scenario
 
@@ -51,14 +50,6 @@ def test_each_stage_is_compared_with_the_best_place() -> None:
     }
 
 
-def test_a_stage_without_a_reading_costs_nothing() -> None:
-    regret = Regret(GroundTruth(VALUES), "maximise")
-    regret.stage(0, GUESS, 0.0)
-    found = regret.stage(None, GUESS, 0.0)
-    assert (found["regret"], found["cumulative_regret"]) == (None, 4.0)
-    assert regret.decisions == 1
-
-
 def test_where_the_smallest_is_sought_the_sign_is_turned() -> None:
     regret = Regret(GroundTruth(VALUES), "minimise")
     found = regret.stage(1, GUESS, 0.0)
@@ -91,8 +82,6 @@ def test_what_is_looked_for_is_said_by_the_policy_or_the_scenario() -> None:
     assert (objective_of(other), objective_of(other, "minimise")) == ("", "minimise")
     with pytest.raises(ConfigError, match=r"policy\.objective: is maximise, and seek says minimi"):
         objective_of(policy, "minimise")
-    with pytest.raises(ConfigError, match=r"policy\.objective: is maximise, and seek says minimi"):
-        scenario_from_mapping(mapping(policy=UCB, seek="minimise"))
     with pytest.raises(ConfigError, match=r"seek: expected one of maximise, minimise, got 'max'"):
         scenario_from_mapping(mapping(seek="max"))
 
@@ -138,29 +127,6 @@ def test_records_and_summary_of_a_run(tmp_path: Path, objective: str) -> None:
     assert found["best_value"] == pytest.approx(sign * gain.max())
     assert found["recommended"] == world.topology.names[records[-1]["recommended"]]
     assert found["bound"] == pytest.approx(bounds[-1])
-    lines = summary_lines(summary.to_mapping())
-    said = next(line for line in lines if line.startswith("  regret"))
-    assert "K on average over 9 stages, bound" in said
-    word = "highest" if objective == "maximise" else "lowest"
-    assert any(word in line for line in lines if line.startswith("  found"))
-    assert "regret" in stage_line(records[0])
-
-
-def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
-    built = scenario(policy=UCB, budget={"readings": 6})
-    run_scenario(built, tmp_path / "whole", clock=lambda: 0.0)
-
-    class Stop(Exception):
-        pass
-
-    def stop(record: Any) -> None:
-        if record["stage"] == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        run_scenario(built, tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
-    run_scenario(built, tmp_path / "cut", resume=True, clock=lambda: 0.0)
-    assert records_of(tmp_path / "cut") == records_of(tmp_path / "whole")
 
 
 def test_another_policy_is_measured_by_what_the_scenario_looks_for(tmp_path: Path) -> None:
@@ -168,30 +134,6 @@ def test_another_policy_is_measured_by_what_the_scenario_looks_for(tmp_path: Pat
     summary = run_scenario(built, tmp_path / "run", clock=lambda: 0.0)
     assert summary.regret["objective"] == "minimise"
     assert summary.regret["bound"] is None
-
-
-def test_there_is_no_bound_for_a_field_that_changes(tmp_path: Path) -> None:
-    field = {"kind": "formula", "formula": "cos(x + t)"}
-    built = scenario_from_mapping({**mapping(policy=UCB), "field": field})
-    world = build_world(built)
-    regret = regret_of(build_loop(built, world.topology), world.truth)
-    assert regret is not None
-    assert "regret_bound" not in regret.stage(0, world.truth.at(0.0), 0.0)
-    assert regret_of(build_loop(built, world.topology), None) is None
-
-
-def test_nothing_read_at_all_has_no_summary() -> None:
-    regret = Regret(GroundTruth(VALUES), "maximise")
-    records = [regret.stage(None, GUESS, 0.0)]
-    assert regret_summary(records, GroundTruth(VALUES), "abcd", "maximise", 0.0) == {}
-
-
-def test_the_one_found_is_said_to_be_the_best() -> None:
-    regret = Regret(GroundTruth(VALUES), "maximise")
-    records = [regret.stage(1, VALUES, 0.0)]
-    found = regret_summary(records, GroundTruth(VALUES), "abcd", "maximise", 0.0)
-    assert (found["recommended"], found["best"], found["recommended_regret"]) == ("b", "b", 0.0)
-    assert math.isclose(found["best_value"], 5.0)
 
 
 def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
@@ -211,15 +153,3 @@ def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
         several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
         assert several is not None
         assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
-
-
-def test_a_policy_without_an_objective_looks_for_no_end_of_the_field() -> None:
-    given = scenario(policy={"name": "bal"})
-    assert objective_of(given.build_policy()) == ""
-    assert objective_of(given.build_policy(), "minimise") == "minimise"
-    world = build_world(given)
-    loop = build_loop(given, world.topology)
-    assert regret_of(loop, world.truth) is None
-    found = regret_of(loop, world.truth, "maximise")
-    assert found is not None
-    assert "regret_bound" not in found.stage(0, np.zeros(world.topology.n), 0.0)

@@ -14,22 +14,10 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import MissionStarted, ReadingUsed
-from gp_active_sensing.records.run_directory import RunDirectory, stage_record
-from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
-from gp_active_sensing.util.files import InUse, write_whole
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.types import Reading
+from gp_active_sensing.util.files import InUse
 
-PLAN = Plan(
-    (4, 5),
-    1.25,
-    1.5,
-    17,
-    0.1,
-    deadline_hit=True,
-    path=(2, 4),
-    cost=Cost(12.5, 3.0),
-    horizon=2,
-    candidates=(CandidateValue(4, 1.25, 1.5), CandidateValue(6, 0.5, 1.0)),
-)
 READING = Reading(123, 4, 0.1 + 0.2, 0.5, "sensor", (1.0, 2.0))
 
 
@@ -63,22 +51,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert again.cut_short == []
 
 
-def test_every_line_is_on_disk_at_once(tmp_path: Path) -> None:
-    run = new(tmp_path)
-    run.append_event({"event": "start"})
-    text = (run.path / "journal.jsonl").read_text()
-    assert text.startswith('{"event": "start", "n": 1, "crc": "')
-    assert text.endswith('"}\n')
-    run.close()
-
-
-def test_nothing_written_yet(tmp_path: Path) -> None:
-    run = new(tmp_path)
-    assert (run.events(), run.records(), run.summary()) == ([], [], {})
-    run.repair()
-    assert sorted(path.name for path in run.path.iterdir()) == [".lock", "config.yaml"]
-
-
 @pytest.mark.parametrize("rest", [b'{"event": "rea', b"\xff\xfe", b'{"event": "whole"}'])
 def test_a_half_written_last_line_is_reported_and_can_be_removed(
     tmp_path: Path, rest: bytes, caplog: pytest.LogCaptureFixture
@@ -99,12 +71,12 @@ def test_a_half_written_last_line_is_reported_and_can_be_removed(
     again.close()
 
 
-@pytest.mark.parametrize("line", ["{", "[1]", "3"])
-def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, line: str) -> None:
+def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path) -> None:
     run = new(tmp_path)
-    (run.path / "records.jsonl").write_text(f"{{}}\n{line}\n{{}}\n")
-    with pytest.raises(RunError, match=r"records\.jsonl, line 2: expected"):
-        run.records()
+    for line in ("{", "3"):
+        (run.path / "records.jsonl").write_text(f"{{}}\n{line}\n{{}}\n")
+        with pytest.raises(RunError, match=r"records\.jsonl, line 2: expected"):
+            run.records()
 
 
 def test_numbers_that_json_cannot_say(tmp_path: Path) -> None:
@@ -134,26 +106,6 @@ def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
         RunDirectory.open(tmp_path / "empty")
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1\n", "\x00"])
-def test_a_configuration_that_cannot_be_read(tmp_path: Path, text: str) -> None:
-    run = new(tmp_path)
-    (run.path / "config.yaml").write_text(text)
-    with pytest.raises(RunError, match=r"config\.yaml"):
-        RunDirectory.open(run.path)
-
-
-def test_writing_into_a_directory_that_went_away(tmp_path: Path) -> None:
-    run = new(tmp_path)
-    (run.path / "config.yaml").unlink()
-    (run.path / ".lock").unlink()
-    run.path.rmdir()
-    run.path.touch()
-    with pytest.raises(RunError, match="cannot write"):
-        run.append_event({"event": "start"})
-    with pytest.raises(RunError, match="cannot write"):
-        run.write_summary({})
-
-
 def test_summary_is_whole_or_an_error(tmp_path: Path) -> None:
     run = new(tmp_path)
     run.write_summary({"a": 1})
@@ -165,43 +117,12 @@ def test_summary_is_whole_or_an_error(tmp_path: Path) -> None:
         run.summary()
 
 
-def test_stage_record_has_the_keys_of_the_contract() -> None:
-    record = stage_record(
-        stage=2, plan=PLAN, name="c", position=(1, 2), value=3.5, weights=[0.25, 0.75], extra=1
-    )
-    assert record["location"] == 4
-    assert (record["lower"], record["upper"], record["expanded"]) == (1.25, 1.5, 17)
-    assert record["plan_seconds"] == 0.1
-    assert record["rmspe"] is None
-    assert record["path"] == [2, 4]
-    assert record["extra"] == 1
-    nothing = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason="all done")
-    with pytest.raises(ValueError, match="all done"):
-        stage_record(stage=1, plan=nothing, name="", position=(0, 0), value=None, weights=[])
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_one_error_and_every_file_is_closed(tmp_path: Path) -> None:
-    run = new(tmp_path)
-    streams = {
-        name: Path("/dev/full").open("ab", buffering=0)
-        for name in ("journal.jsonl", "records.jsonl")
-    }
-    run._files.streams.update(streams)
-    with pytest.raises(RunError, match=r"journal\.jsonl: cannot write: No space"):
-        run.append_event(to_line(MissionStarted(details={"seed": 1})))
-    run.close()
-    assert all(stream.closed for stream in streams.values())
-
-
 def test_a_line_that_is_cut_by_a_full_disk_is_taken_back(tmp_path: Path) -> None:
     """A process that may write 1000 bytes: what was whole stays whole, and writing goes on."""
     code = """
 import resource, signal, sys
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.files import InUse
-from gp_active_sensing.records.run_directory import RunDirectory, stage_record
+from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -231,10 +152,7 @@ def test_a_directory_in_use_is_locked(tmp_path: Path) -> None:
         lambda: RunDirectory.begin_again(one.path),
         lambda: RunDirectory.create(one.path, {}),
         lambda: RunDirectory.open(one.path).append_event({"event": "end"}),
-        lambda: RunDirectory.open(one.path).append_record({}),
-        lambda: RunDirectory.open(one.path).append_truth({}),
         lambda: RunDirectory.open(one.path).write_summary({}),
-        lambda: RunDirectory.open(one.path).forget_records(),
         lambda: RunDirectory.open(one.path).repair(),
         lambda: RunDirectory.open(one.path).clear(),
         lambda: RunDirectory.open(one.path).remove(),
@@ -248,21 +166,11 @@ def test_a_directory_in_use_is_locked(tmp_path: Path) -> None:
         other.append_event({"event": "end"})
 
 
-def test_a_lock_holds_when_the_configuration_is_replaced(tmp_path: Path) -> None:
-    one = new(tmp_path)
-    write_whole(one.path / "config.yaml", "name: other\n")
-    with pytest.raises(InUse):
-        RunDirectory.begin_again(one.path)
-    one.close()
-
-
 def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
     """Nor does the file that it leaves, nor one that was removed while another waited for it."""
     code = """
 import os, signal, sys
-from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.files import InUse
-from gp_active_sensing.records.run_directory import RunDirectory, stage_record
+from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 os.kill(os.getpid(), signal.SIGKILL)
@@ -315,10 +223,7 @@ def test_damaged_records_are_kept_in_a_copy_and_left_out(
     [
         "{}",
         '{"stage": "x"}',
-        '{"stage": null}',
-        '{"stAge": 2}',
         '{"stage": 2, "plan_seconds": 0.1, "deadline_hit": false}',
-        '{"stage": 2, "plan_seconds": 0.1, "expanded": [], "deadline_hit": false}',
         '{"stage": 2, "regret": 0.1, "cumulative_regret": 0.1}',
     ],
 )

@@ -123,12 +123,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
             parameters_of(file)
 
 
-def test_without_a_map_it_says_how_to_give_one() -> None:
-    with pytest.raises(ConfigError, match="--scenario NAME, --params FILE or --map FILE"):
-        decided(ReplayOptions())
-    assert decided(ReplayOptions(map_file="town")).map.file == "town"
-
-
 def test_topics_of_several_probes_are_in_their_namespaces() -> None:
     given = ReplayOptions(reading_topic="speed")
     config = dataclasses.replace(decided(ReplayOptions(map_file="town")), probes=("a", "b"))

@@ -6,16 +6,12 @@ import html
 import json
 import re
 
-import pytest
-
 from gp_active_sensing.report.frame import (
     DOUBT,
     VALUES,
     as_json,
     build_page,
-    colour_table,
     luminance,
-    tile,
 )
 from tests.unit.report.runs import HOSTILE
 
@@ -41,12 +37,6 @@ def test_a_page_allows_its_own_scripts_only() -> None:
     assert "default-src 'none'" in html.unescape(policy.group(1))
 
 
-def test_tile() -> None:
-    assert tile("<b>", "a & b") == (
-        '<div class="tile"><b>&lt;b&gt;</b><span>a &amp; b</span></div>'
-    )
-
-
 def test_brightness_rises_all_the_way() -> None:
     for table in (
         VALUES,
@@ -57,10 +47,3 @@ def test_brightness_rises_all_the_way() -> None:
         # Neither end vanishes: contrast with a white and with a nearly black page.
         assert 1.05 / (light[-1] + 0.05) > 1.25
         assert (light[0] + 0.05) / (luminance("#181e27") + 0.05) > 1.25
-
-
-def test_tables() -> None:
-    assert len(VALUES) == len(DOUBT) == 64
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in (*VALUES, *DOUBT))
-    assert colour_table(("#000000", "#ffffff"), 3) == ("#000000", "#808080", "#ffffff")
-    assert luminance("#ffffff") == pytest.approx(1.0)

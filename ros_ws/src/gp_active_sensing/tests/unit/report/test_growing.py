@@ -16,13 +16,12 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.sim import run_scenario
-from tests.unit.report.runs import bag_run, decided, node_run, plan
+from tests.unit.report.runs import decided, node_run, plan
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
 
@@ -71,37 +70,6 @@ def test_several_probes_whose_records_come_late(tmp_path: Path) -> None:
     found = followed(data, records_last=True)
     assert_same(found, replay(data))
     assert np.isfinite(found.mean).all()
-
-
-def test_readings_without_decisions(tmp_path: Path) -> None:
-    data = load_run(bag_run(tmp_path / "run"))
-    assert_same(followed(data), replay(data))
-
-
-def test_many_readings_without_decisions_are_gathered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gp_active_sensing.report.reconstruction.GROUPS", 8)
-    data = load_run(bag_run(tmp_path / "run", readings=100))
-    found = followed(data)
-    assert 8 <= len(found.steps) <= 18
-    assert [step.number for step in found.steps][-1] == 100
-    assert sum(count for step in found.steps for _, _, count in step.readings) == 100
-    assert found.mean[-1] == pytest.approx(replay(data).mean[-1])
-    assert build_payload(data, found)["kind"] == "readings"
-
-
-def test_maps_are_thinned_where_there_are_too_many(tmp_path: Path) -> None:
-    run_scenario(scenario(GRID), tmp_path / "run")
-    data = load_run(tmp_path / "run")
-    growing = GrowingReconstruction(data, most=4 * data.topology.n)
-    growing.take(parse_events(data.events))
-    growing.records(data.records)
-    found = growing.now()
-    assert found.shown[0] == 0
-    assert found.shown[-1] == len(found.steps) - 1
-    assert len(found.shown) <= 5
-    assert build_payload(data, found)["maps"]["steps"] == list(found.shown)
 
 
 def test_the_way_driven_is_that_of_the_report(tmp_path: Path) -> None:

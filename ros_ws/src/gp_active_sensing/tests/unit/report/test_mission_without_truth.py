@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.facts import Tally, facts_of, headline
+from gp_active_sensing.report.facts import Tally, facts_of
 from gp_active_sensing.report.georeference import POWERS, georeference
 from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
@@ -106,40 +105,15 @@ def test_the_calibration_is_that_of_leaving_each_place_out() -> None:
     assert found.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-6)
 
 
-def test_a_right_belief_is_found_to_be_calibrated_and_a_bold_one_is_not() -> None:
-    rng = np.random.default_rng(7)
-    grid = make_grid(15, 12, 10.0)
-    true = belief_on(
-        BeliefConfig(length_scales=(30.0,), mean=0.0, signal_std=(2.0,), noise_std=(0.3,)), grid
-    )
-    everywhere = np.arange(grid.n)
-    K = true.covariance.between(everywhere, everywhere)[0]
-    field = np.linalg.cholesky(4.0 * K / K[0, 0] + 1e-8 * np.eye(grid.n)) @ rng.standard_normal(
-        grid.n
-    )
-    places = rng.choice(grid.n, 100, replace=False)
-    verdicts = {}
-    for name, std, noise in (("right", 2.0, 0.3), ("bold", 0.5, 0.05), ("timid", 8.0, 3.0)):
-        config = BeliefConfig(
-            length_scales=(30.0,), mean=0.0, signal_std=(std,), noise_std=(noise,)
-        )
-        belief = belief_on(config, grid)
-        for place, noisy in zip(places.tolist(), 0.3 * rng.standard_normal(100), strict=True):
-            belief.observe(place, float(field[place] + noisy))
-        found = calibration_of(belief)
-        assert found is not None
-        verdicts[name] = found.verdict
-    assert "The intervals fit" in verdicts["right"]
-    assert "too narrow: the map is less certain than it says" in verdicts["bold"]
-    assert "too wide: the map is more certain than it says" in verdicts["timid"]
-
-
-def test_few_places_say_nothing() -> None:
-    few = Calibration(np.arange(4), np.full(4, 0.5), 0.0)
-    assert few.verdict == "4 places are too few to say how well the intervals fit."
-    assert few.off.tolist() == [0.0] * 4
-    assert few.inside(0.5) == 1.0
-    assert calibration_of(belief_on(BeliefConfig(), make_grid(3, 3))) is None
+def test_intervals_are_found_to_fit_or_to_be_too_narrow_or_too_wide() -> None:
+    even = (np.arange(100) + 0.5) / 100
+    for below, verdict in (
+        (even, "fit"),
+        (np.where(even < 0.5, 0.001, 0.999), "too narrow"),
+        (0.45 + 0.1 * even, "too wide"),
+    ):
+        assert verdict in Calibration(np.arange(100), below, 1.0).verdict
+    assert "too few" in Calibration(np.arange(4), np.full(4, 0.5), 0.0).verdict
 
 
 def tracks_of(
@@ -171,13 +145,6 @@ def test_the_track_is_that_of_the_poses() -> None:
     assert [t.probe for t in tracks_of(two, 10.0, [0])] == ["a", "b"]
 
 
-def test_a_long_track_is_thinned() -> None:
-    events = [status(i, 0.01 * i, 0.0) for i in range(20_000)]
-    [track] = tracks_of(events, 200.0, [0])
-    assert 50 < len(track.points) < 4000
-    assert track.points[0] == (0.0, 0.0)
-
-
 def test_without_decisions_steps_end_with_their_readings() -> None:
     events: list[Event] = []
     for i in range(6):
@@ -196,13 +163,8 @@ def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
     known = dict(facts_of(data, tally))
     assert known["date"] == "2026-11-23 12:00 to 12:02 UTC"
     assert known["duration"] == "2 min"
-    assert known["sensor"] == (
-        "/water/oxygen (sensor_msgs/msg/FluidPressure, field fluid_pressure)"
-    )
-    assert known["poses"] == "/odom (nav_msgs/msg/Odometry)"
     assert known["readings used"] == "2"
     assert known["readings set aside"] == "1; the wildest was 99, 8.2 standard deviations off"
-    assert headline(data, tally).startswith("2026-11-23 12:00 to 12:02 UTC · 2 min · /water")
 
 
 def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:
@@ -218,28 +180,13 @@ def test_the_page_has_all_of_it(tmp_path: Path) -> None:
     page = write_report(mission(tmp_path / "run", name=HOSTILE))
     text = page.read_text(encoding="utf-8")
     assert HOSTILE not in text
-    assert "1 reading was set aside as next to impossible; they are listed under Mission" in text
-    for said in ("2026-11-23 12:00 to 12:02 UTC", "Readings set aside", "<td>99</td>", "8.2"):
-        assert said in text
+    assert "<td>99</td>" in text
     data = data_of(page)
-    assert data["quality"]["verdict"].startswith("2 places are too few")
     [track] = data["tracks"]
     assert track["x"]["rows"] == 5
     assert track["upto"] == [1, 3, 5]
     assert data["places"]["north"] is False
     assert data["places"]["georeference"] is None
-    assert json.dumps(data)
-
-
-def test_a_simulation_has_its_planned_ways_and_no_track(tmp_path: Path) -> None:
-    path = mission(tmp_path / "run")
-    with RunDirectory.create(tmp_path / "sim", RunDirectory.open(path).config) as run:
-        for event in RunDirectory.open(path).events():
-            line = {k: v for k, v in event.items() if k not in ("n", "crc")}
-            if line["event"] == "start":
-                line["driver"] = "sim"
-            run.append_event(line)
-    assert data_of(write_report(tmp_path / "sim"))["tracks"] == []
 
 
 def test_the_page_knows_its_degrees() -> None:

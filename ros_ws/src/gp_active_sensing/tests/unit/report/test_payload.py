@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +62,6 @@ def test_shapes_of_maps(tmp_path: Path) -> None:
     assert unpack(town["x"])[-len(last) :, 0] == pytest.approx(last[:, 0], abs=0.1)
 
 
-def test_length_scales_that_read_alike_are_one(tmp_path: Path) -> None:
-    scales = [10.0, 33.1391, 33.1409, 60.0]
-    found = built(tmp_path / "run", belief={"length_scales": scales})["scales"]
-    assert found["labels"] == ["10 m", "33.1 m", "60 m"]
-    assert found["prior"] == pytest.approx([0.25, 0.5, 0.25])
-
-
 def test_a_step_says_why(tmp_path: Path) -> None:
     found = built(tmp_path / "run")
     assert "why" not in found["steps"][0]
@@ -83,18 +75,6 @@ def test_a_step_says_why(tmp_path: Path) -> None:
     assert sum(step["weights"]) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_of_several_probes_a_step_says_whose_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    assert "probe" not in built(path)["steps"][1]
-    records = path / "records.jsonl"
-    lines = [json.loads(line) for line in records.read_text().splitlines()]
-    named = [{**line, "probe": f"boat_{line['stage'] % 2}"} for line in lines]
-    records.write_text("".join(json.dumps(line) + "\n" for line in named))
-    data = load_run(path)
-    steps = build_payload(data, replay(data))["steps"]
-    assert [step["probe"] for step in steps[1:4]] == ["boat_1", "boat_0", "boat_1"]
-
-
 def test_candidates_beyond_the_best_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,13 +84,6 @@ def test_candidates_beyond_the_best_are_counted(
     assert len(step["candidates"]) == 4
     assert step["others"] == 12 - 4
     assert step["place"] in [c[0] for c in step["candidates"]]
-
-
-def test_random_has_neither_bounds_nor_candidates(tmp_path: Path) -> None:
-    step = built(tmp_path / "run", policy={"name": "random"})["steps"][2]
-    assert step["lower"] is None
-    assert step["candidates"] == []
-    assert step["why"].startswith("Chosen at random")
 
 
 def test_maps_that_would_be_too_large_are_thinned(
@@ -152,15 +125,6 @@ def test_values_come_back_to_half_a_level() -> None:
     assert np.abs(unpack(packed) - values).max() <= half * 1.001
 
 
-def test_what_is_out_of_range_gets_the_end() -> None:
-    packed = pack(np.array([[-5.0, 0.5, 9.0]]), 0.0, 1.0)
-    assert unpack(packed)[0] == pytest.approx([0.0, 0.5, 1.0], abs=1e-4)
-
-
-def test_one_value_only() -> None:
-    assert unpack(pack(np.full((2, 3), 7.0), 7.0, 7.0)) == pytest.approx(np.full((2, 3), 7.0))
-
-
 def test_integers() -> None:
     values = np.array([0, 1, 65535, 65536, 2**32 - 1])
     back = unpack(pack_integers(values))
@@ -175,12 +139,3 @@ def test_integers_that_do_not_fit() -> None:
     ):
         with pytest.raises(ValueError, match="expected integers"):
             pack_integers(np.array([value]))
-
-
-def test_maps_that_change_little_take_little() -> None:
-    rng = np.random.default_rng([2])
-    first = rng.normal(size=1000)
-    slow = np.array([first + (0.001 * i) for i in range(100)])
-    fast = rng.normal(size=(100, 1000))
-    size = [len(pack(v, -5.0, 5.0)["data"]) for v in (slow, fast)]
-    assert size[0] < 0.2 * size[1]

@@ -44,17 +44,6 @@ def test_computed_once(folder: Path) -> None:
     assert twice.calls == 4
 
 
-def test_a_new_version_is_computed_again(folder: Path) -> None:
-    for version in (1, 2, 2):
-        cached_arrays("test", version, {}, lambda v=version: {"v": np.array([float(v)])})
-    assert sorted(p.name[:6] for p in folder.iterdir()) == ["test-1", "test-2"]
-
-
-def test_what_is_not_worth_keeping(folder: Path) -> None:
-    assert cached_arrays("test", 1, {}, lambda: {"a": np.zeros(1)}, keep=False)
-    assert not folder.exists()
-
-
 def test_a_damaged_file_is_computed_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     twice = Counted()
     twice(3.0)
@@ -123,12 +112,6 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for odd in ("", "cache", "~/cache"):
         monkeypatch.setenv("XDG_CACHE_HOME", odd)
         assert cache_folder() == Path(os.sep, "home", ".cache", "gp_active_sensing")
-
-
-def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert cache_folder().is_absolute()
 
 
 def test_the_oldest_go_when_there_is_no_room(

@@ -94,18 +94,6 @@ def test_a_report_follows_no_planted_link(
     assert (run / ".report.html.guessed.part").is_symlink()  # it is not ours to remove
 
 
-def test_the_name_beside_cannot_be_guessed(tmp_path: Path) -> None:
-    names = []
-    for _ in range(2):
-        with making_whole(tmp_path / "a.txt") as stream:
-            names += os.listdir(tmp_path)
-            stream.write(b"a")
-        (tmp_path / "a.txt").unlink()
-    assert len(set(names)) == 2
-    with making_whole(tmp_path / ("long" * 60)) as stream:
-        stream.write(b"a")
-
-
 def test_what_cannot_be_written_leaves_nothing_beside(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
@@ -193,18 +181,6 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
             read()
 
 
-def test_json_that_is_nested_too_deeply_is_an_error_with_its_place(tmp_path: Path) -> None:
-    run = RunDirectory.create(tmp_path / "run", {})
-    run.close()
-    deep = '{"a":' * 100_000 + "0" + "}" * 100_000
-    for name in ("records.jsonl", "summary.json"):
-        (run.path / name).write_text(deep + "\n")
-    with pytest.raises(RunError, match=r"records\.jsonl, line 1: expected a JSON object"):
-        run.records()
-    with pytest.raises(RunError, match=r"summary\.json: cannot read the summary"):
-        run.summary()
-
-
 def test_only_this_module_makes_files_of_a_name_that_is_known_before() -> None:
     """Every other one would have to think of planted links again."""
     ours = Path(files.__file__).parents[1]
@@ -222,3 +198,15 @@ def test_only_this_module_makes_files_of_a_name_that_is_known_before() -> None:
         "experiments/records.py: .write_text(",
         'web/access.py: open(number, "w"',  # a descriptor, opened with O_EXCL
     }
+
+
+def test_json_that_is_nested_too_deeply_is_an_error_with_its_place(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {})
+    run.close()
+    deep = '{"a":' * 100_000 + "0" + "}" * 100_000
+    for name in ("records.jsonl", "summary.json"):
+        (run.path / name).write_text(deep + "\n")
+    with pytest.raises(RunError, match=r"records\.jsonl, line 1: expected a JSON object"):
+        run.records()
+    with pytest.raises(RunError, match=r"summary\.json: cannot read the summary"):
+        run.summary()

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import gp_active_sensing
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission import factory as build
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.util import process
-from gp_active_sensing.util.process import versions
 
 PIECES = """
 import ctypes
@@ -50,11 +47,6 @@ def test_what_is_free_is_handed_back() -> None:
     assert float(handed_back) > 50.0, "of 64 MB"
 
 
-def test_another_system_has_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process.sys, "platform", "darwin")
-    assert not process.hand_back()
-
-
 def test_a_mission_that_is_restored_hands_back_what_its_journal_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,9 +57,3 @@ def test_a_mission_that_is_restored_hands_back_what_its_journal_took(
     for time in (1, 2):
         build.build_parts(config, None).recorder.close()
         assert len(called) == time
-
-
-def test_versions() -> None:
-    found = versions(("numpy", "no-such-package"))
-    assert set(found) == {"gp_active_sensing", "python", "numpy"}
-    assert found["gp_active_sensing"] == gp_active_sensing.__version__

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.errors import ActiveSensingError, ResourceError, UnknownNameError
+from gp_active_sensing.errors import ActiveSensingError, ResourceError
 from gp_active_sensing.util import resources
 from gp_active_sensing.util.resources import KINDS, find_resource, list_resources
 
@@ -47,33 +47,12 @@ def test_order_of_the_places(prefixes: tuple[Path, Path, Path], tmp_path: Path) 
     assert find_resource("maps", own) == own
 
 
-def test_prefix_that_is_not_the_interpreters(
-    prefixes: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for lib in (
-        "lib",
-        "lib64",
-    ):
-        site = tmp_path / "home" / lib / "python3.11" / "site-packages"
-        monkeypatch.setattr(
-            resources, "__file__", str(site / "gp_active_sensing" / "util" / "resources.py")
-        )
-        path = put(tmp_path / "home", "sim/town.yaml")
-        assert find_resource("sim", "town.yaml") == path
-
-
 def test_name_without_suffix(prefixes: tuple[Path, Path, Path]) -> None:
     path = put(prefixes[0], "sim/town.yaml")
     assert find_resource("sim", "town") == path
     put(prefixes[0], "sim/town.json")
     with pytest.raises(ResourceError, match=r"'town' fits \['town.json', 'town.yaml'\]"):
         find_resource("sim", "town")
-
-
-def test_names_in_subfolders(prefixes: tuple[Path, Path, Path]) -> None:
-    path = put(prefixes[1], "config/boats/small.yaml")
-    assert list_resources("config") == ("boats/small.yaml",)
-    assert find_resource("config", "boats/small") == path
 
 
 def test_list_is_the_union_without_readme_and_hidden_files(
@@ -102,12 +81,6 @@ def test_missing_file_says_what_where_and_what_to_do(prefixes: tuple[Path, Path,
         find_resource("maps", "towm.geojson")
 
 
-def test_nothing_installed(prefixes: tuple[Path, Path, Path]) -> None:
-    assert list_resources("rviz") == ()
-    with pytest.raises(ResourceError, match="None is installed"):
-        find_resource("rviz", "x.rviz")
-
-
 def test_a_folder_of_data_is_searched_in_the_end(
     prefixes: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,16 +97,6 @@ def test_a_folder_of_data_is_searched_in_the_end(
     assert "is not set" not in str(caught.value)
     shipped = put(prefixes[0], "maps/sumo/town.net.xml.gz")
     assert find_resource("maps", "sumo/town.net.xml.gz") == shipped
-
-
-def test_unknown_kind() -> None:
-    for call in (
-        list_resources,
-        lambda kind: find_resource(kind, "x"),
-    ):
-        assert callable(call)
-        with pytest.raises(UnknownNameError, match=r"'map'\. Did you mean 'maps'\?"):
-            call("map")
 
 
 def test_every_shared_file_is_found(package_root: Path) -> None:

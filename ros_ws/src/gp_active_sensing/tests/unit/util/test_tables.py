@@ -11,7 +11,7 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.util import tables
-from gp_active_sensing.util.tables import EPOCH, Table, stamp
+from gp_active_sensing.util.tables import EPOCH, Table
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:
@@ -49,15 +49,6 @@ def test_numbers_of_columns(tmp_path: Path) -> None:
     assert [row[2] for row in rows] == ["x", "y", "z"]
     assert lines == [2, 3, 4]
     assert table.rows == 3
-
-
-def test_rows_of_other_lengths(tmp_path: Path) -> None:
-    path = written(tmp_path, "a,b\n1\n1,2,3\n,\n")
-    with Table(path, MapError, ragged=True) as table:
-        assert [row for _, row in table] == [["1", ""], ["1", "2"], ["", ""]]
-    with Table(path, MapError) as table, pytest.raises(MapError) as caught:
-        list(table)
-    assert str(caught.value) == f"{path}, line 2: expected 2 cells as in line 1, got 1"
 
 
 def test_cells_that_are_no_numbers(tmp_path: Path) -> None:
@@ -154,14 +145,3 @@ def test_times_that_cannot_be_read(tmp_path: Path) -> None:
         path = written(tmp_path, "\n".join(["t", *cells]))
         with Table(path, MapError) as table, pytest.raises(MapError, match=message):
             list(table.chunks(("t",), ("t",)))
-
-
-def test_ways_to_write_a_time() -> None:
-    for text in (
-        *("2004-03-01 12:30", "2004-03-01T12:30:00", "2004-03-01T12:30:00.000000000Z"),
-        *("2004-03-01T13:30:00.0+01:00", "2004-03-01 13:30:00+0100", "2004-03-01T13:30+01"),
-    ):
-        assert stamp(text).isoformat() in (
-            "2004-03-01T12:30:00+00:00",
-            "2004-03-01T13:30:00+01:00",
-        )

@@ -50,11 +50,6 @@ def test_text_that_rcl_would_read_as_a_number_or_truth_value_is_quoted() -> None
         assert scalar(text) == f'"{text}"'
 
 
-def test_a_small_number_has_a_point_without_which_it_is_text() -> None:
-    assert yaml.safe_load(scalar(1e-05)) == 1e-05
-    assert scalar(1e22) == "1.0e+22"
-
-
 def test_other_keys_values_or_types_than_meant_are_refused() -> None:
     meant = {"a": 1, "b": ["x"]}
     check_meaning("a: 1\nb: [x]\n", meant, what="a test")

@@ -20,16 +20,6 @@ class Work:
         return self.done
 
 
-def test_it_takes_its_share_of_the_time_and_no_more() -> None:
-    work = Work(0.5)
-    paced: Paced[int] = Paced(work.clock, share=0.1)
-    for update in range(1000):
-        paced.get(update, work.work)
-        work.now += 0.1
-    assert work.done * work.seconds <= 0.1 * work.now + work.seconds
-    assert work.done >= 0.8 * 0.1 * work.now / work.seconds
-
-
 def test_what_waits_becomes_due_and_the_last_one_does_not_wait() -> None:
     work = Work(1.0)
     paced: Paced[int] = Paced(work.clock, share=0.1)

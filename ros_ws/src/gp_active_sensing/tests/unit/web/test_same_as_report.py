@@ -22,7 +22,7 @@ from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web import view as view_module
 from gp_active_sensing.web.follow import RunFollower
-from gp_active_sensing.web.view import TABLES, LiveView
+from gp_active_sensing.web.view import LiveView
 from tests.unit.report.runs import decided, node_run, plan, record, used
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, scenario
@@ -130,49 +130,3 @@ def test_fewer_candidates_are_kept_now_and_then_and_not_at_each_stage() -> None:
     assert len(set(kept)) <= 7
     assert all(n * k <= payload.ALL_CANDIDATES or k == 4 for n, k in enumerate(kept, 1))
     assert kept[0] == payload.CANDIDATES
-
-
-def test_what_costs_much_waits_and_comes_in_the_end(tmp_path: Path) -> None:
-    run = without_truth(tmp_path / "run")
-    (run / "summary.json").unlink()
-    journal = (run / "journal.jsonl").read_text().splitlines(keepends=True)
-    (run / "journal.jsonl").write_text("".join(journal[: len(journal) // 2]))
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 0.001
-        return now[0]
-
-    follower = RunFollower(run)
-    view = LiveView(follower, clock)
-    assert follower.go_on(60.0)
-    first = json.loads(view.parts()["quality"])
-    with (run / "journal.jsonl").open("a") as stream:
-        stream.write("".join(journal[len(journal) // 2 : -1]))
-    assert follower.go_on(60.0)
-    assert json.loads(view.parts()["quality"]) == first, "it was looked at just now"
-    now[0] += 10.0
-    assert view.due
-    assert not follower.go_on(60.0), "nothing new has come"
-    later = json.loads(view.parts()["quality"])
-    assert len(later["places"]) > len(first["places"])
-    assert not view.due
-
-
-def test_a_table_is_made_when_it_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    monkeypatch.setattr(view_module, "facts_table", lambda *_: made.append(1) or "x")
-    follower, view = followed(node_run(tmp_path / "run"))
-    view.parts()
-    assert not made
-    assert [view.table("facts") for _ in range(3)] == ["x"] * 3
-    assert len(made) == 1, "once a change, for any number of viewers"
-    view.parts()
-    view.table("facts")
-    assert len(made) == 2
-    follower.to(None, "nothing")
-    follower.go_on(1.0)
-    view.parts()
-    assert [view.table(name) for name in TABLES] == ["", ""]

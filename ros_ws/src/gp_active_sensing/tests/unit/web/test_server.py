@@ -25,12 +25,10 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
-from gp_active_sensing.web import serve as serving_module
 from gp_active_sensing.web import server as server_module
 from gp_active_sensing.web.options import WatchOptions
 from gp_active_sensing.web.serve import make_server
-from tests.unit.report.runs import bag_run, decided, node_run, plan, record, used
-from tests.unit.sim.scenarios import GRID
+from tests.unit.report.runs import decided, node_run, plan, record, used
 from tests.unit.web.serving import Commands, Viewer, ask, serving
 from tests.waiting import LIMIT, wait_until
 
@@ -122,23 +120,6 @@ def test_another_mission_in_the_same_place(tmp_path: Path) -> None:
         assert viewer.parts["run"]["number"] == 2
 
 
-def test_a_damaged_journal_is_said(tmp_path: Path) -> None:
-    run = node_run(tmp_path / "run")
-    with (run / "journal.jsonl").open("ab") as stream:
-        stream.write(b"not a line of ours\n")
-    with serving(run) as server, Viewer(server) as viewer:
-        parts = viewer.until(lambda parts: "page.notes" in parts)
-        assert "1 lines of the journal cannot be read" in parts["page.notes"]
-
-
-def test_a_directory_that_cannot_be_shown_says_why(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    RunDirectory.create(run, {"map": GRID["map"]}).close()
-    with serving(run) as server, Viewer(server) as viewer:
-        parts = viewer.until(lambda parts: "run" in parts)
-        assert "expected a section 'belief'" in parts["run"]["problem"]
-
-
 # -- who may do what ---------------------------------------------------------------------------
 
 
@@ -207,13 +188,6 @@ def test_a_wrong_token_still_looks_unless_the_page_is_private(tmp_path: Path) ->
         assert server.access.token == token
 
 
-def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
-    with serving(node_run(tmp_path / "run")) as server:
-        status, text, _ = ask(server, "/do/finish", "POST")
-        assert status == 409
-        assert "no running node here" in text
-
-
 def test_a_strangers_name_for_our_address_is_refused(tmp_path: Path) -> None:
     with serving(node_run(tmp_path / "run")) as server:
         for path in ("/", "/events", "/stages", "/hello"):
@@ -258,25 +232,10 @@ def test_more_viewers_than_there_is_room_for_are_told(tmp_path: Path) -> None:
 
 def test_an_address_that_is_taken_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "run") as server:
-        with pytest.raises(RunError, match="Take another port"):
+        with pytest.raises(RunError):
             make_server(tmp_path, WatchOptions(port=server.port))
     with pytest.raises(RunError, match=r"cannot listen on 192\.0\.2\.1"):
         make_server(tmp_path, WatchOptions(host="192.0.2.1"))
-
-
-def test_without_tornado_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving_module, "can_serve", lambda: False)
-    with pytest.raises(ImportError, match=r"pip install 'gp_active_sensing\[web\]'"):
-        make_server(tmp_path, WatchOptions())
-
-
-@pytest.mark.usefixtures("token")
-def test_other_machines_are_warned_of(tmp_path: Path) -> None:
-    with serving(node_run(tmp_path / "run"), host="0.0.0.0") as server:
-        assert "can be reached from other machines" in server.lines[-1]
-        assert ask(server, "/", Host=f"192.168.1.7:{server.port}")[0] == 200
 
 
 def test_who_takes_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +256,7 @@ def test_who_takes_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_journal_that_was_repaired_is_read_again(tmp_path: Path) -> None:
     run = node_run(tmp_path / "run")
-    journal, records = run / "journal.jsonl", run / "records.jsonl"
+    journal = run / "journal.jsonl"
     with serving(run) as server, Viewer(server) as viewer:
         viewer.until(lambda parts: parts.get("mission", {}).get("used") == 3)
         lines = journal.read_bytes().splitlines(keepends=True)
@@ -306,23 +265,6 @@ def test_a_journal_that_was_repaired_is_read_again(tmp_path: Path) -> None:
         viewer.until(lambda parts: parts["mission"]["used"] == 1)
         assert viewer.parts["run"]["number"] == 2
         assert viewer.parts["step.1"]["value"] == 30.0
-        line = records.read_text().replace('"value": 30.0', '"value": 29.0')
-        (tmp_path / "again").write_text(line)
-        (tmp_path / "again").rename(records)
-        viewer.until(lambda parts: parts["step.1"]["value"] == 29.0)
-        with RunDirectory.open(run) as more:
-            more.append_event(used(Reading(9, 6, 35.0)))
-        viewer.until(lambda parts: parts["mission"]["used"] == 2)
-
-
-def test_a_replay_without_decisions(tmp_path: Path) -> None:
-    with serving(bag_run(tmp_path / "run")) as server, Viewer(server) as viewer:
-        parts = viewer.until(lambda parts: parts.get("mission", {}).get("used") == 30)
-        assert parts["head"]["kind"] == "readings"
-        assert parts["mission"]["stage"] is None
-        with RunDirectory.open(tmp_path / "run") as more:
-            more.append_event(used(Reading(31 * 10**9, 5, 33.0)))
-        viewer.until(lambda parts: parts.get("step.31", {}).get("readings") == [[5, 33.0, 1]])
 
 
 # -- the command -------------------------------------------------------------------------------
@@ -338,11 +280,10 @@ def test_the_command_says_its_address_and_ends_when_asked(tmp_path: Path) -> Non
         assert "?token=" in line
         process.terminate()
         assert process.wait(LIMIT) == 0
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        done = subprocess.run(
-            [*command, "--port", port], capture_output=True, text=True, timeout=LIMIT, check=False
-        )
-    assert done.returncode == 1
-    assert f"cannot listen on 127.0.0.1, port {port}" in done.stderr
-    assert "Take another port" in done.stderr
+
+
+def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
+    with serving(node_run(tmp_path / "run")) as server:
+        status, text, _ = ask(server, "/do/finish", "POST")
+        assert status == 409
+        assert "no running node here" in text
