@@ -112,9 +112,3 @@ def test_a_robots_own_bag_is_followed_on_its_own_map(tmp_path: Path) -> None:
     events = RunDirectory.open(tmp_path / "run").events()
     assert [e["number"] for e in events if e["event"] == "map"] == [2]
     assert found.summary["observed"] >= 7, "also where the first map did not reach"
-
-
-def test_a_bag_whose_maps_are_none_is_refused(tmp_path: Path) -> None:
-    bag = followed(tmp_path / "bag", {100: occupancy(NOTHING_FREE)})
-    with pytest.raises(ReplayError, match=r"no map of topic /map can be used: .* no cell"):
-        replay_bag(bag, tmp_path / "run", options(tmp_path))

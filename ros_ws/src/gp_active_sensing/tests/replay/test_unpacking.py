@@ -10,12 +10,11 @@ import pytest
 
 pytest.importorskip("rosbags")
 from mcap.writer import CompressionType, Writer
-from rosbags.rosbag2.metadata import dump_qos_v8
 
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay import storage as unpacking
 from gp_active_sensing.replay.bag import Bag
-from tests.replay.bags import LATCHED, write_bag
+from tests.replay.bags import STORAGES, STORE, message, write_bag
 from tests.replay.test_salvage import drive
 
 SIZE = 3_000_000
@@ -106,8 +105,6 @@ def test_compressed_messages_and_files(tmp_path: Path) -> None:
     from rosbags.rosbag2 import CompressionFormat, CompressionMode
     from rosbags.rosbag2 import Writer as BagWriter
 
-    from tests.replay.bags import STORAGES, STORE, message
-
     kind = "std_msgs/msg/String"
     for mode in (CompressionMode.MESSAGE, CompressionMode.FILE):
         for storage, plugin in STORAGES.items():
@@ -134,21 +131,6 @@ def test_metadata_are_bounded(tmp_path: Path) -> None:
     assert "metadata.yaml is damaged" in unpacked(path, salvage=True)[1]
 
 
-def of_many_topics(path: Path, topics: int) -> Path:
-    """Make a bag of so many topics with one message each, all offered alike."""
-    made = io.BytesIO()
-    writer = Writer(made, compression=CompressionType.ZSTD)
-    writer.start(profile="ros2")
-    schema = writer.register_schema("std_msgs/msg/String", "ros2msg", b"string data")
-    profiles = {"offered_qos_profiles": dump_qos_v8([LATCHED])}
-    for number in range(topics):
-        channel = writer.register_channel(f"/a{number}", "cdr", schema, profiles)
-        writer.add_message(channel, number, b"\0\1\0\0\1\0\0\0\0", number)
-    writer.finish()
-    path.write_bytes(made.getvalue())
-    return path
-
-
 def test_the_profile_of_many_topics_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +139,9 @@ def test_the_profile_of_many_topics_is_read_once(
     read: list[str] = []
     parse_qos = metadata.parse_qos
     monkeypatch.setattr(metadata, "parse_qos", lambda text: read.append(text) or parse_qos(text))
-    path = of_many_topics(tmp_path / "many.mcap", 50)
+    text = message("std_msgs/msg/String", data="a")
+    names = tuple(f"/a{i}" for i in range(50))
+    path = write_bag(tmp_path / "many", [(name, 1, text) for name in names], latched=names)
     for salvage in (False, True):
         with Bag(path, salvage=salvage) as opened:
             assert [topic.latched for topic in opened.topics] == [True] * 50

@@ -89,13 +89,6 @@ def test_options_and_overrides(scenario_file: Path, tmp_path: Path) -> None:
     assert config["policy"]["samples"] == 4
 
 
-def test_a_run_s_own_configuration_can_be_run_again(scenario_file: Path, tmp_path: Path) -> None:
-    for source, out in ((scenario_file, "a"), (tmp_path / "a" / "config.yaml", "b")):
-        assert cli("run", source, "--out", tmp_path / out, "--no-report").exit_code == 0
-    rmspe = [RunDirectory.open(tmp_path / d).summary()["rmspe"] for d in "ab"]
-    assert rmspe[0] == rmspe[1]
-
-
 def test_default_directory(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,14 +213,6 @@ def test_replay_refuses_with_one_clear_message(tmp_path: Path, rosbags: None) ->
     ):
         words = ["town_sample" if word == "BAG" else word for word in arguments]
         failed(cli("replay", *words, "--out", tmp_path / "run"), *expected)
-
-
-def test_replay_without_rosbags_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("rosbags", "rosbags.rosbag2"):
-        monkeypatch.setitem(sys.modules, name, None)
-    failed(cli("replay", "town_sample", "--out", tmp_path / "run"), "gp_active_sensing[bag]")
 
 
 # -- the others ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.sim import run_scenario
-from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.scenarios import GRID, scenario
 
 RECORD: dict[str, Any] = {
     "stage": 1,
@@ -34,14 +34,6 @@ def test_a_gap_is_shown_where_there_are_bounds() -> None:
         line = stage_line({**RECORD, "upper": upper}, policy=policy)
         assert ("gap" in line) == bool(shown)
         assert shown in line
-
-
-def test_a_length_scale_of_other_features_has_none(tmp_path: Path) -> None:
-    points = {"kind": "points", "count": 12, "low": [0, 0], "high": [1, 1]}
-    what = {key: value for key, value in LINE.items() if key != "map"}
-    summary = run_scenario(scenario(what, map=points), tmp_path / "run").to_mapping()
-    assert summary["scale_unit"] == ""
-    assert any("length-scale" in text and " m with" not in text for text in summary_lines(summary))
 
 
 def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:

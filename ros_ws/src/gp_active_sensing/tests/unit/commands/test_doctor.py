@@ -56,17 +56,6 @@ def ros_here(monkeypatch: pytest.MonkeyPatch, *, missing: tuple[str, ...], wheel
     )
 
 
-def test_ros_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp_active_sensing.ros.environment import REQUIRED
-
-    monkeypatch.setenv("AMENT_PREFIX_PATH", "")
-    ros_here(monkeypatch, missing=REQUIRED, wheels=False)
-    check = by_name(examine().checks)["ROS 2"]
-    assert check.status == "missing"
-    assert "source" in check.remedy
-    assert examine().core_works
-
-
 def test_ros_wheels_and_a_sourced_ros_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

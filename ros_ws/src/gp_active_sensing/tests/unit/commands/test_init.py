@@ -13,7 +13,6 @@ from gp_active_sensing.cli import cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.replay.options import parameters_of
-from gp_active_sensing.topology import build_topology
 from tests.unit.topology.road_maps import segment, write
 
 ALL = {"map": "60x40", "reading": "temperature", "pose": "odom", "budget": "300 m"}
@@ -94,18 +93,6 @@ def test_what_cannot_be_is_refused(folder: Path, given: dict[str, str], problem:
     assert done.exit_code in (1, 2)
     assert problem in " ".join(done.output.split())
     assert not (folder / "mission.yaml").exists()
-
-
-def test_a_mission_among_stations(folder: Path) -> None:
-    (folder / "stations.csv").write_text("name,x,y\nnorth,0,0\nsouth,30,40\n")
-    done = init(**{**ALL, "map": "stations.csv"})
-    assert done.exit_code == 0, done.output
-    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
-    assert (config.map.kind, config.map.file) == (None, "stations.csv")
-    assert build_topology(config.map, base_dir=folder).names == ("north", "south")
-    done = init("--spacing", "5", "--force", **{**ALL, "map": "stations.csv"})
-    assert done.exit_code == 1
-    assert "spacing: has no meaning for kind 'roads' or 'points'; remove it" in done.output
 
 
 def test_a_map_by_topic_without_a_system(folder: Path) -> None:

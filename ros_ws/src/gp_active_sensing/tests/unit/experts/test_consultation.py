@@ -124,12 +124,6 @@ def test_the_same_answer_sent_twice_counts_once() -> None:
 # -- positions ---------------------------------------------------------------
 
 
-def test_a_position_means_the_place_nearest_to_it() -> None:
-    one = books()
-    one.begin([6], 0.0)
-    assert one.check(answer(None, position=(11.0, 12.0)), 0.0).location == 6
-
-
 def test_of_two_places_at_one_position_the_one_that_waits() -> None:
     road = FreeTopology("road", "map", ["there", "back", "on"], [[0, 0], [0, 0], [9, 0]])
     one = QueryLog(road, AnswersConfig(), 1.0)

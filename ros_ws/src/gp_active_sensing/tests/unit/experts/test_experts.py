@@ -18,10 +18,9 @@ from gp_active_sensing.experts import (
     SimulatedExpert,
     StationsExpert,
     build_expert,
-    station_places,
 )
 from gp_active_sensing.experts.simulated import short_tour
-from gp_active_sensing.topology import FreeTopology, make_grid, make_line
+from gp_active_sensing.topology import FreeTopology, make_line
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.cases import for_each
 
@@ -79,14 +78,6 @@ def test_an_answer_comes_after_its_delay_with_the_value_of_the_question() -> Non
     (answer,) = expert.answers(14.0)
     assert answer.stamp_ns == 10_000_000_000
     assert answer.value == pytest.approx(30.0)
-
-
-def test_stations_answer_at_their_places_only() -> None:
-    expert = StationsExpert(rising, N, [7, 3], noise_std=0.1)
-    assert expert.places is not None
-    assert expert.places.tolist() == [3, 7]
-    expert.ask([3, 4, 5], 0.0)
-    assert [a.location for a in expert.answers(0.0)] == [3]
 
 
 @for_each("place", [-1, N])
@@ -184,13 +175,6 @@ def build(**section: object) -> SimulatedExpert | None:
     return build_expert(ExpertConfig(**section), LINE, rising, 0)  # type: ignore[arg-type]
 
 
-def test_a_station_by_its_name_or_index() -> None:
-    grid = make_grid(3, 2, spacing=1.0)
-    config = ExpertConfig(kind="stations", stations=(grid.names[4], "1"))
-    assert station_places(config, grid) == (1, 4)
-    assert station_places(ExpertConfig(), grid) is None
-
-
 def test_all_wrong_stations_are_said_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         build(kind="stations", stations=("99", "nowhere", "2", "2"))
@@ -198,19 +182,6 @@ def test_all_wrong_stations_are_said_at_once() -> None:
     assert "expert.stations[0]: map" in str(caught.value)
     assert "expert.stations[1]: no place 'nowhere'" in str(caught.value)
     assert "more than once" in str(caught.value)
-
-
-@for_each(
-    ("section", "message"),
-    [
-        ({"kind": "stations"}, "stations: is required"),
-        ({"kind": "model", "stations": ("1",)}, "is for kind stations"),
-        ({"kind": "probe", "stations": ("1",)}, "is for kind stations"),
-    ],
-)
-def test_sections_that_contradict_themselves(section: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        ExpertConfig(**section)  # type: ignore[arg-type]
 
 
 def length(order: tuple[int, ...], first: FloatArray, between: FloatArray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def test_an_ascii_grid_of_each_layer_has_the_values_of_its_places(
             where = np.rint(column.topology.positions[there] / 40.0).astype(int)
             found = raster[::-1][where[:, 1], where[:, 0]]
             np.testing.assert_allclose(found, values[there], rtol=1e-8)
+
+
+def test_heights_come_along(column: FieldMap, tmp_path: Path) -> None:
+    [path] = export_map(column, tmp_path / "lake.geojson", "geojson")
+    found = json.loads(path.read_text(encoding="utf-8"))["features"]
+    heights = column.topology.heights
+    assert heights is not None
+    assert [feature["properties"]["z"] for feature in found] == heights.tolist()
 
 
 def test_a_geotiff_has_the_bands_of_each_layer(column: FieldMap, tmp_path: Path) -> None:

@@ -109,46 +109,6 @@ def test_newer_version(path: Path) -> None:
         read_model(path)
 
 
-def npy(value: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
-    entry = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of versions that old programs cannot read
-        np.lib.format.write_array(entry, value, version)
-    return entry.getvalue()
-
-
-@for_each(
-    "layout",
-    [
-        "packed",
-        "array file 2.0",
-        "text",
-        "other names",
-        "no npy",
-    ],
-)
-def test_newer_layouts_are_newer_and_not_damaged(data: bytes, tmp_path: Path, layout: str) -> None:
-    """Format and version are judged before anything that a later version may do otherwise."""
-    path = tmp_path / "newer.npz"
-    arrays = unpack(data)
-    header = json.loads(arrays.pop(HEADER).tobytes())
-    if layout == "other names":
-        header = {key: header[key] for key in ("format", "written_by")} | {"fits": [1, {"a": 2}]}
-    text = json.dumps(header | {"version": VERSION + 1, "written_by": "9.9.9"}).encode()
-    kind = zipfile.ZIP_DEFLATED if layout == "packed" else 0
-    version = (2, 0) if layout == "array file 2.0" else (1, 0)
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        raw = np.frombuffer(text, np.uint8)
-        if layout == "text":
-            raw = np.array(text.decode())
-        whole = text if layout == "no npy" else npy(raw, version)
-        archive.writestr("header" if layout == "no npy" else "header.npy", whole)
-        for key, value in arrays.items():
-            archive.writestr(f"{key}.npy", npy(value, version))
-    with pytest.raises(ConfigError, match=r"newer gp_active_sensing \(9.9.9, format 2; this is"):
-        read_model(path)
-
-
 @for_each(
     ("settings", "words"),
     [
@@ -211,14 +171,9 @@ def test_not_a_model(tmp_path: Path) -> None:
     text.write_text("map: {kind: line}\n")
     with pytest.raises(ConfigError, match=r"no belief over kernels\); expected one that"):
         read_model(other)
-    with pytest.raises(
-        ConfigError, match=r"town.yaml: is no model file \(no belief over kernels\); expected one"
-    ):
-        read_model(text)
-    with pytest.raises(ConfigError, match=r"missing.npz: cannot be read: No such file"):
-        read_model(tmp_path / "missing.npz")
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        read_model(tmp_path)
+    for path in (text, tmp_path / "missing.npz", tmp_path):
+        with pytest.raises(ConfigError, match=path.name):
+            read_model(path)
 
 
 def test_truncated_anywhere(path: Path) -> None:
@@ -380,3 +335,17 @@ def test_a_changed_number_is_noticed(path: Path) -> None:
     data = changed(path.read_bytes(), put("fit0.mean", lambda a: a + 1e-9), digest=False)
     with pytest.raises(ConfigError, match="digest"):
         model_from(data)
+
+
+def test_a_newer_layout_is_newer_and_not_damaged(data: bytes, tmp_path: Path) -> None:
+    arrays = unpack(data)
+    header = json.loads(arrays.pop(HEADER).tobytes())
+    text = json.dumps(header | {"version": VERSION + 1, "written_by": "9.9.9"}).encode()
+    entry = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of versions that old programs cannot read
+        np.lib.format.write_array(entry, np.frombuffer(text, np.uint8), (2, 0))
+    with zipfile.ZipFile(tmp_path / "newer.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", entry.getvalue())
+    with pytest.raises(ConfigError, match=r"newer gp_active_sensing \(9.9.9, format 2; this is"):
+        read_model(tmp_path / "newer.npz")

@@ -10,7 +10,6 @@ import pytest
 
 from gp_active_sensing.kernel_model import JITTER, KernelModel
 from gp_active_sensing.kernel_model.model import moments
-from tests.cases import for_each
 from tests.kernel_models import make_fit, make_model, rows
 
 NAMES = ("SE", "LIN×RQ", "PER+SE")
@@ -97,21 +96,6 @@ def test_the_average_is_that_of_the_kernels(model: KernelModel) -> None:
     assert variance == pytest.approx(q @ (variances + means**2) - mean**2)
     some, _ = model.predict(X, kernels=[0, 2])
     assert some == pytest.approx((q[0] * means[0] + q[2] * means[2]) / (q[0] + q[2]))
-
-
-@for_each(
-    ("X", "options", "words"),
-    [
-        (np.zeros((3, 1)), {}, r"\(m, 2\) with the columns x, y, got shape \(3, 1\)"),
-        (np.zeros(2), {}, r"expected inputs"),
-        (np.array([[0.0, 0.0], [np.nan, 1.0]]), {}, "row 1 has"),
-        (np.zeros((1, 2)), {"kernels": []}, "some of the kernels"),
-        (np.zeros((1, 2)), {"kernels": [3]}, "some of the kernels 0 … 2"),
-    ],
-)
-def test_refused(model: KernelModel, X: np.ndarray, options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        model.predict(X, **options)
 
 
 def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
@@ -79,14 +78,6 @@ def test_the_chance_of_a_reading_is_the_share_of_the_readings() -> None:
         values = np.array([[reading.value for reading in row] for row in drawn])
         share = ((values >= low[:, None]) & (values <= high[:, None])).mean(axis=1)
         np.testing.assert_allclose(chance, share, atol=0.035)
-
-
-def test_a_sensor_that_says_its_variance_is_believed() -> None:
-    """The interval for a reading is then made with the variance that it will bring."""
-    truth = GroundTruth(drawn(80, 2))
-    config = SensorConfig(noise_std=3.0, report_variance=True)
-    scores = Scorer(truth, SimulatedSensor(truth, config, 0)).of(believed(80, noise_std=0.05), 0.0)
-    assert scores["reading_coverage_90"] == pytest.approx(0.9, abs=0.03)
 
 
 def test_nothing_is_said_where_nothing_is_left_or_nothing_reads() -> None:

@@ -14,7 +14,6 @@ from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig
 from gp_active_sensing.replay.options import (
     ReplayDefaults,
     ReplayOptions,
-    parameters_of,
     settled,
     topics_of,
 )
@@ -110,17 +109,6 @@ def test_all_problems_at_once() -> None:
     text = str(caught.value)
     for part in ("reading.scael", "Did you mean 'scale'", "horizon", "seed: must be 0 or more"):
         assert part in text
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    for content, said in (
-        ({"simulator": {"ros__parameters": {}}}, "expected parameters of active_sensing"),
-        ({"active_sensing": {"seed": 1}}, "expected ros__parameters below it"),
-    ):
-        file = tmp_path / "other.yaml"
-        file.write_text(yaml.safe_dump(content))
-        with pytest.raises(ConfigError, match=said):
-            parameters_of(file)
 
 
 def test_topics_of_several_probes_are_in_their_namespaces() -> None:

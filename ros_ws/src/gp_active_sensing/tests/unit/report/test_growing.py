@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.records.event_lines import parse_events, to_line
+from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,
     ProbeStatus,
     StatusNoted,
     Whereabouts,
 )
-from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.sim import run_scenario
-from tests.unit.report.runs import decided, node_run, plan
+from tests.unit.report.runs import plan
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
 
@@ -72,28 +71,15 @@ def test_several_probes_whose_records_come_late(tmp_path: Path) -> None:
     assert np.isfinite(found.mean).all()
 
 
-def test_the_way_driven_is_that_of_the_report(tmp_path: Path) -> None:
-    run = node_run(tmp_path / "run")
-    with RunDirectory.open(run) as more:
-        for number in range(40):
-            if number % 10 == 5:
-                more.append_event(decided(3 + number, plan(2), number))
-            where = Whereabouts(1.0, (10 + number, 0.5 * number, 3.0))
-            status = {"": ProbeStatus(where, {})}
-            more.append_event(to_line(StatusNoted(probes=status, stamp_ns=10 + number)))
-    data = load_run(run)
-    events = tuple(parse_events(data.events))
-    growing = GrowingTracks(30.0)
-    for event in events:
-        growing.take(event)
-    steps = range(1 + sum(isinstance(event, DecisionTaken) for event in events))
-    (whole,) = growing.tracks(steps, by_stage=True)
-    assert len(whole.points) > 15
-    assert whole.upto == sorted(whole.upto)
-    few = GrowingTracks(30.0, most=15)
-    for event in events:
-        few.take(event)
-    (track,) = few.tracks(steps, by_stage=True)
+def test_the_way_driven_is_thinned(tmp_path: Path) -> None:
+    growing = GrowingTracks(30.0, most=15)
+    for number in range(40):
+        if number % 10 == 5:
+            decision = DecisionTaken(stage=3 + number, plan=plan(2), stamp_ns=number)
+            growing.take(decision)
+        where = Whereabouts(1.0, (10 + number, 0.5 * number, 3.0))
+        growing.take(StatusNoted(probes={"": ProbeStatus(where, {})}, stamp_ns=10 + number))
+    (track,) = growing.tracks(range(5), by_stage=True)
     assert 7 <= len(track.points) <= 15
     assert track.upto[-1] == len(track.points)
     assert track.upto == sorted(track.upto)

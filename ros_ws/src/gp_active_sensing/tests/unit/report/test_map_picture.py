@@ -68,13 +68,6 @@ def test_roads_have_the_colour_of_their_limit(tmp_path: Path) -> None:
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_arrow_of_a_one_way_points_along_it(tmp_path: Path) -> None:
-    north = segment("n", "a", "b", [(0, 0), (0, 500)])
-    road_map = load_roads(write(tmp_path / "m.geojson", [north]))
-    arrows = drawn(road_picture(road_map, survey(road_map)))["arrows"]
-    assert (arrows.XY.tolist(), arrows.U.tolist(), arrows.V.tolist()) == ([[0, 250]], [0], [1])
-
-
 def test_places_moves_and_what_is_cut_off() -> None:
     shore = [(0, 0), (20, 0), (20, 4), (60, 4), (60, 0), (100, 0), (100, 20), (60, 20), (60, 6)]
     pond = make_grid(spacing=10, outline=[*shore, (20, 6), (20, 20), (0, 20)])

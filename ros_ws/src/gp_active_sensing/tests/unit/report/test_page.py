@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import html
-import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -113,16 +111,6 @@ def test_a_configuration_without_a_map(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path / "run", config).close()
     with pytest.raises(RunError, match="expected a section 'map'"):
         write_report(tmp_path / "run")
-
-
-def test_configuration_shown_is_the_one_of_the_run(tmp_path: Path) -> None:
-    out = node_run(tmp_path / "run", name="<x>", seed=5, policy={"name": "ie"})
-    text = check(write_report(out))
-    assert "&lt;x&gt; · ie · seed 5" in text
-    shown = re.search(r"<pre>(.*?)</pre>", text, re.DOTALL)
-    assert shown is not None
-    assert "rate: 5" in shown.group(1)
-    assert yaml.safe_load((out / "config.yaml").read_text())["node"] == {"rate": 5}
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gp_active_sensing.report import write_report
 from gp_active_sensing.report.run_map import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, Page
-from tests.unit.report.runs import HOSTILE, bag_run
+from tests.unit.report.runs import HOSTILE
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 from tests.waiting import wait_until
 
@@ -209,9 +209,8 @@ def column(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("looks", [{}, {"width": 390, "height": 844, "scale": 2.0}])
-def test_a_map_with_heights(show: Open, column: Path, looks: dict[str, Any]) -> None:
-    page = show(column, **looks)
+def test_a_map_with_heights(show: Open, column: Path) -> None:
+    page = show(column, width=390, height=844, scale=2.0)
     assert page.evaluate(TITLES)[:3] == ["Truth", "Estimate", "Uncertainty"]
     assert all(colours >= 15 for colours, _ in page.evaluate(INK))
     assert re.search(r"c\dr\dz\d read [\d.]+ °C · 8 of 36 places observed", text(page, "readout"))
@@ -234,17 +233,6 @@ def test_a_line(show: Open, tmp_path: Path) -> None:
     page.key("ArrowLeft")
     assert page.evaluate(profile) != last
     assert page.evaluate("document.querySelectorAll('#why-rows .chosen').length") == 1
-
-
-@pytest.mark.long
-def test_a_replayed_bag(show: Open, tmp_path: Path) -> None:
-    page = show(write_report(bag_run(tmp_path / "run")), "#reading=12")
-    assert text(page, "where") == "reading 12 of 30"
-    assert page.evaluate("document.getElementById('why').hidden")
-    assert page.evaluate(TITLES)[:2] == ["Estimate", "Uncertainty"]
-    before = page.evaluate(INK)
-    page.key("Home")
-    assert page.evaluate(INK) != before
 
 
 def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:

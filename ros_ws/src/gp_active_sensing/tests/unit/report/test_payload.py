@@ -75,17 +75,6 @@ def test_a_step_says_why(tmp_path: Path) -> None:
     assert sum(step["weights"]) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_candidates_beyond_the_best_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(payload, "CANDIDATES", 4)
-    found = built(tmp_path / "run", LINE, policy={"name": "ie"})
-    step = found["steps"][1]
-    assert len(step["candidates"]) == 4
-    assert step["others"] == 12 - 4
-    assert step["place"] in [c[0] for c in step["candidates"]]
-
-
 def test_maps_that_would_be_too_large_are_thinned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,12 +119,3 @@ def test_integers() -> None:
     back = unpack(pack_integers(values))
     assert (back[:, 0] * 65536 + back[:, 1]).tolist() == values.tolist()
     assert unpack(pack_integers(np.array([], dtype=np.int64))).shape == (0, 2)
-
-
-def test_integers_that_do_not_fit() -> None:
-    for value in (
-        -1,
-        2**32,
-    ):
-        with pytest.raises(ValueError, match="expected integers"):
-            pack_integers(np.array([value]))

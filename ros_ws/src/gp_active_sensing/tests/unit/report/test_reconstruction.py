@@ -17,7 +17,7 @@ from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.types import Reading
 from tests.unit.report.runs import bag_run, decided, node_run, plan, used
 from tests.unit.report.runs import record as line_of
-from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.scenarios import GRID, scenario
 
 
 def done(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> Reconstruction:
@@ -114,10 +114,3 @@ def test_a_big_map_keeps_some_maps_only(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.shown == (0, 3, 6)
     assert found.mean.shape == (3, 12)
     assert all(step.rmspe is not None for step in found.steps)
-
-
-def test_no_reading_at_all(tmp_path: Path) -> None:
-    RunDirectory.create(tmp_path / "run", {"map": LINE["map"], "belief": LINE["belief"]}).close()
-    found = replay(load_run(tmp_path / "run"))
-    assert len(found.steps) == 1
-    assert found.shown == (0,)

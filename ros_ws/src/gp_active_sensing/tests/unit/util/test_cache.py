@@ -44,21 +44,6 @@ def test_computed_once(folder: Path) -> None:
     assert twice.calls == 4
 
 
-def test_a_damaged_file_is_computed_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    twice = Counted()
-    twice(3.0)
-    (path,) = folder.glob("*.npz")
-    other = folder / "other.npz"
-    np.savez(other, thrice=np.zeros(1))
-    for damage in (other.read_bytes(), b"", b"PK\x03\x04 nonsense", path.read_bytes()[:50]):
-        path.write_bytes(damage)
-        assert twice(3.0) == 6.0
-    assert twice.calls == 5
-    assert f"{path} cannot be read" in caplog.text
-    assert twice(3.0) == 6.0
-    assert twice.calls == 5
-
-
 def test_no_flipped_bit_is_believed_or_fails(folder: Path) -> None:
     twice = Counted()
     twice(3.0)

@@ -32,12 +32,3 @@ def test_a_value_in_words() -> None:
         ({}, "none"),
     ):
         assert shown(value) == words
-
-
-def test_a_number_has_its_unit_and_words_have_none() -> None:
-    assert shown(5, "m") == "5 m"
-    assert shown(0.5, "nat") == "0.5 nat"
-    assert shown((1.0, 2.0), "m") == "1 m, 2 m"
-    assert [shown(value, "m") for value in (None, True, "far", math.nan)] == [
-        *("not set", "yes", "far", "not known")
-    ]

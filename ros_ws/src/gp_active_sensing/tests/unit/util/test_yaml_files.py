@@ -81,25 +81,12 @@ def test_what_is_refused_by_all_that_read_yaml(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_by_set_and_by_parameters() -> None:
-    for name in (
-        "bomb",
-        "within itself",
-        "deep",
-        "long number",
-    ):
-        text, said = HOSTILE[name]
-        if name == "bomb":
-            text = (
-                "["
-                + ", ".join(
-                    f"&a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 1}]" for i in range(9)
-                )
-                + "]"
-            )
-        else:
-            text = text.removeprefix("a: ")
-        with pytest.raises(ConfigError, match=said.replace("*", r"\*")) as caught:
+    inner = "".join(f", &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))
+    texts = {name: HOSTILE[name][0].removeprefix("a: ") for name in ("within itself", "deep")}
+    for name, text in (texts | {"bomb": f"[&a0 [1]{inner}]"}).items():
+        with pytest.raises(ConfigError) as caught:
             apply_overrides({}, [f"policy.name={text}"])
+        assert HOSTILE[name][1] in str(caught.value)
         assert len(str(caught.value)) < 500
         # A list of lists stands in quotes among parameters: there it is a text that is no list.
         with pytest.raises(ConfigError) as caught:
@@ -130,15 +117,14 @@ def test_nodes_are_counted_with_those_that_aliases_stand_for(
         parse_yaml("a: 1\nb: [1" + ", 1" * 20 + "]")
 
 
-@pytest.mark.parametrize("name", ["bomb", "within itself", "deep", "half a character"])
 def test_a_node_starts_beside_a_configuration_that_cannot_be_read(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With ``run_dir: auto`` a new mission is begun; it did not start, nor did it ever again."""
     monkeypatch.setenv("ROS_HOME", str(tmp_path))
     damaged = runs_folder() / "20260101T000000"
     damaged.mkdir(parents=True)
-    (damaged / "config.yaml").write_text(HOSTILE[name][0])
+    (damaged / "config.yaml").write_text(HOSTILE["bomb"][0])
     now = datetime(2026, 1, 2)  # noqa: DTZ001
     run, events = choose_run(AUTO, {"map": {}}, now, resume=True)
     assert run is not None

@@ -27,7 +27,6 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.web.server import WatchServer
 from tests.browser import Browser, Page
 from tests.unit.report.runs import HOSTILE, bag_run, decided, node_run, plan, record
-from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, mapping
 from tests.unit.web.serving import Commands, serving
 from tests.waiting import LIMIT
@@ -201,21 +200,4 @@ def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
         assert page.evaluate(markup) == []
         assert page.evaluate("window.bad === undefined")
         assert page.evaluate(OVERFLOW) <= 0
-        assert page.complaints == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("width", [390, 1400])
-def test_it_fits_a_phone_and_a_desk(watch: Open, tmp_path: Path, width: int) -> None:
-    with serving(mission(tmp_path / "run"), Commands()) as server:
-        page = watch(server, entry=True, width=width, height=844)
-        until_text(page, "state", "stage 2")
-        for table, said in (("mission", "2026-11-23 12:00:03.0 UTC"), ("stages", "NLPD")):
-            page.evaluate(f"document.getElementById('{table}').open = true")
-            until_text(page, table, said)
-        assert page.evaluate(OVERFLOW) <= 0
-        sizes = page.evaluate(
-            "[...document.querySelectorAll('#buttons button')].map((b) => b.offsetHeight)"
-        )
-        assert min(sizes) >= (44 if width < 480 else 38)
         assert page.complaints == []
