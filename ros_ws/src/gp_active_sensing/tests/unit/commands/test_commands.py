@@ -231,15 +231,6 @@ def test_policies_lists_all_with_units() -> None:
     assert [entry["name"] for entry in found] == policies.names()
 
 
-def test_doctor_as_text_and_json() -> None:
-    result = cli("doctor")
-    assert result.exit_code == 0
-    assert "numpy" in result.stdout
-    assert "ROS 2" in result.stdout
-    data = json.loads(cli("doctor", "--json").stdout)
-    assert data["core_works"] is True
-
-
 def test_version_and_help() -> None:
     assert __version__ in cli("--version").stdout
     text = cli("--help").stdout

@@ -28,8 +28,6 @@ def test_a_gap_is_shown_where_there_are_bounds() -> None:
         ("bal", 1.5, "gap 0.500"),
         ("one_of_mine", 1.5, "gap 0.500"),
         ("tour", 1.0, ""),
-        ("lawnmower", 1.0, ""),
-        ("max_entropy", 1.0, ""),
     ):
         line = stage_line({**RECORD, "upper": upper}, policy=policy)
         assert ("gap" in line) == bool(shown)

@@ -29,21 +29,6 @@ def test_without_ros_it_says_so_and_runs_the_engine(
         assert (folder / "records.jsonl").is_file()
 
 
-def test_it_says_where_the_live_page_is_or_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = str(tmp_path / "run")
-    words = ("--scenario", "line", "--budget", "2", "--no-ros", "--out")
-    if demo.can_serve():
-        assert run(monkeypatch, *words, out) == 0
-        assert "live page: http://127.0.0.1:" in capsys.readouterr().out
-    monkeypatch.setattr(demo, "can_serve", lambda: False)
-    assert run(monkeypatch, *words, f"{out}-2") == 0
-    said = capsys.readouterr().out
-    assert "Without a live page: the live page needs tornado" in said
-    assert "live page: http" not in said
-
-
 def test_wrong_use_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

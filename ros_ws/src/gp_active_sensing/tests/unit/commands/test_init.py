@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from pathlib import Path
 
 import pytest
@@ -79,13 +78,10 @@ def test_a_file_is_not_replaced(folder: Path) -> None:
     ("given", "problem"),
     [
         ({"map": "no_such.kml"}, "no file 'no_such.kml'"),
-        ({"map": "0x4"}, "a rectangle with an area"),
         ({"budget": "a lot"}, "expected such as 40 (places)"),
         ({"datum": "here"}, "datum: expected LATITUDE,LONGITUDE"),
-        ({"probes": "a,a"}, "'a' comes more than once"),
         ({"probes": "a,b", "pose": "/odom"}, "several probes cannot share a topic"),
         ({"pose-type": "sensor_msgs/msg/Imu"}, "pose.type: expected one of"),
-        ({"reading": "a b c"}, "expected a topic, and its type"),
     ],
 )
 def test_what_cannot_be_is_refused(folder: Path, given: dict[str, str], problem: str) -> None:
@@ -105,9 +101,6 @@ def test_a_map_by_topic_without_a_system(folder: Path) -> None:
     done = init("--map-topic", "/map", "--force", **ALL)
     assert done.exit_code == 2
     assert "--map and --map-topic are both given" in done.output
-    done = init("--map-topic", "/map", "--radius", "-1", "--force", **rest)
-    assert done.exit_code == 1
-    assert "map.inflation: must be 0 or more [m], got -1" in done.output
 
 
 def lane(folder: Path, *limits: float | None) -> str:
@@ -128,15 +121,10 @@ def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
     done = init(**given)
     assert done.exit_code == 0, done.output
     assert "note: 4 of 6 roads have no speed limit, and the budget in time counts 1" in done.output
-    text = (folder / "mission.yaml").read_text()
-    assert re.search(r"# map\.speed: 1\.0 +# m/s of the robot where the map has no limit", text)
     done = init("--force", "--speed", "8.5", **given)
     assert "note:" not in done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.map.speed == 8.5
-    done = init("--force", "--speed", "0", **given)
-    assert done.exit_code == 1
-    assert "map.speed: must be more than 0" in done.output
 
 
 def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,60 +32,12 @@ def use(one: QueryLog, reading: Reading, now: float = 0.0) -> bool:
     return one.note(one.check(reading, now))
 
 
-# -- waiting ---------------------------------------------------------------
-
-
-def test_it_waits_until_all_have_answered() -> None:
-    one = books(timeout=5.0)
-    assert not one.open
-    assert not one.waits(0.0)
-    one.begin([3, 4], 10.0)
-    assert one.open
-    assert one.waits(10.0)
-    assert use(one, answer(3, 10.0), 11.0) is False
-    assert one.missing == (4,)
-    assert one.waits(11.0)
-    use(one, answer(4, 10.0), 12.0)
-    assert not one.waits(12.0)
-    assert one.open
-    one.settle()
-    assert not one.open
-    assert one.to_mapping() == {
-        "questions": 1,
-        "asked": 2,
-        "answered": 2,
-        "unanswered": 0,
-        "used": 2,
-        "late": 0,
-        "rejected": {},
-    }
-
-
 def test_a_clock_that_goes_back_neither_ends_the_wait_nor_makes_it_long() -> None:
     one = books(timeout=5.0)
     one.begin([3], 1000.0)
     assert one.waits(10.0)
     assert one.waits(14.0)
     assert not one.waits(15.0)
-
-
-# -- late ---------------------------------------------------------------
-
-
-def test_an_answer_after_the_decision_is_late_and_used() -> None:
-    one = books()
-    one.begin([3, 4], 0.0)
-    one.settle()
-    assert use(one, answer(3), 7.0) is True
-    one.begin([4], 8.0)
-    assert use(one, answer(3, 1.0), 8.0) is True
-    assert use(one, answer(4, 8.0), 8.0) is False
-    assert one.counts["late"] == 2
-    assert one.counts["used"] == 3
-    assert one.counts["answered"] == 1
-
-
-# -- rejected ---------------------------------------------------------------
 
 
 @for_each(
@@ -119,9 +71,6 @@ def test_the_same_answer_sent_twice_counts_once() -> None:
         one.check(answer(3, 0.5), 1.0)
     assert caught.value.reason == "answered_already"
     one.check(answer(3, 0.5, value=2.0), 1.0)  # another value of the same time
-
-
-# -- positions ---------------------------------------------------------------
 
 
 def test_of_two_places_at_one_position_the_one_that_waits() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from gp_active_sensing.experts import (
     StationsExpert,
     build_expert,
 )
-from gp_active_sensing.experts.simulated import short_tour
 from gp_active_sensing.topology import FreeTopology, make_line
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.cases import for_each
@@ -182,32 +180,3 @@ def test_all_wrong_stations_are_said_at_once() -> None:
     assert "expert.stations[0]: map" in str(caught.value)
     assert "expert.stations[1]: no place 'nowhere'" in str(caught.value)
     assert "more than once" in str(caught.value)
-
-
-def length(order: tuple[int, ...], first: FloatArray, between: FloatArray) -> float:
-    if not order:
-        return 0.0
-    return float(first[order[0]] + sum(between[a, b] for a, b in pairwise(order)))
-
-
-def euclidean(rng: np.random.Generator, k: int) -> tuple[FloatArray, FloatArray]:
-    points = rng.random((k + 1, 2))
-    costs = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
-    return costs[0, 1:], costs[1:, 1:]
-
-
-@for_each("one_way", [False, True])
-def test_near_the_shortest_of_all_orders(one_way: bool) -> None:
-    rng = np.random.default_rng(4)
-    ratios = []
-    for _ in range(60):
-        first, between = euclidean(rng, 6)
-        if one_way:
-            between = between * rng.uniform(1.0, 3.0, between.shape)
-        found = short_tour(first, between)
-        assert sorted(found) == list(range(6))
-        best = min(length(order, first, between) for order in permutations(range(6)))
-        ratios.append(length(found, first, between) / best)
-    assert min(ratios) >= 1.0 - 1e-12
-    assert np.mean(ratios) < 1.01
-    assert max(ratios) < 1.25

@@ -71,17 +71,6 @@ def test_a_table_says_where_each_place_is_and_what_is_known_of_it(
     assert abs(float(rows[3]["mean"]) - 26.0) < 1.0 < float(rows[7]["std"])
 
 
-def test_a_datum_adds_longitude_and_latitude(lake: FieldMap, tmp_path: Path) -> None:
-    pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    lake.topology.datum = DATUM  # type: ignore[misc]
-    [path] = export_map(lake, tmp_path / "lake.csv", "csv")
-    earth = pyproj.Geod(ellps="WGS84")
-    for row, (x, y) in zip(rows_of(path), lake.topology.positions.tolist(), strict=True):
-        azimuth, _, metres = earth.inv(*DATUM, float(row["longitude"]), float(row["latitude"]))
-        assert metres == pytest.approx(np.hypot(x, y), abs=0.01)
-        assert azimuth == pytest.approx(np.degrees(np.arctan2(x, y)), abs=0.01)
-
-
 def test_without_pyproj_a_table_does_without_degrees(
     lake: FieldMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -180,10 +169,6 @@ def test_rasters_are_read_by_a_gis_library(lake: FieldMap, tmp_path: Path) -> No
         assert [longitude, latitude] == pytest.approx(
             lake.geographic(lake.topology.positions)[5].tolist(), abs=1e-9
         )
-    mean, _ = export_map(lake, tmp_path / "lake.asc", "asc")
-    with rasterio.open(mean) as raster:
-        found = np.array(list(raster.sample(where)))[:, 0]
-        np.testing.assert_allclose(found, lake.mean, rtol=1e-6)
 
 
 def map_server(path: Path) -> tuple[np.ndarray, dict[str, object]]:

@@ -100,15 +100,6 @@ def test_a_model_that_could_not_be_read_again_is_not_written(
         assert not out.exists()
 
 
-def test_newer_version(path: Path) -> None:
-    def newer(header: dict[str, Any], arrays: Arrays) -> None:
-        header |= {"version": VERSION + 1, "written_by": "9.9.9", "digest": "of another kind"}
-
-    path.write_bytes(changed(path.read_bytes(), newer, digest=False))
-    with pytest.raises(ConfigError, match=r"newer gp_active_sensing \(9.9.9.*update it, or learn"):
-        read_model(path)
-
-
 @for_each(
     ("settings", "words"),
     [
@@ -151,17 +142,6 @@ def test_settings_that_are_written_are_read(path: Path) -> None:
     path.write_bytes(changed(path.read_bytes(), put("settings", settings)))
     assert read_model(path).settings == settings
     assert tuple(TRANSFORMS) == model_file.TRANSFORMS
-
-
-def test_doubt_beyond_all_bounds_is_refused(path: Path) -> None:
-    """A standard deviation of 100 of a logarithm would be one of 4e116 of a prediction."""
-    for key, value, words in (
-        ("fit0.theta_root", lambda a: 100.0 * np.tril(np.ones_like(a)), "theta_root: expected fin"),
-        ("fit0.theta_root", lambda a: 9.0 * np.tril(np.ones_like(a)), "deviations of 10 at most"),
-        ("fit0.root", lambda a: a + 0.1, "fit0.root: expected a lower triangle"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            model_from(changed(path.read_bytes(), put(key, value)))
 
 
 def test_not_a_model(tmp_path: Path) -> None:
@@ -246,6 +226,8 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
         (put("fit0.theta_mean", lambda a: a + np.inf), "fit0.theta_mean: expected finite"),
         (put("fit0.mean", lambda a: a[:-1]), "fit0.inducing: expected shape"),
         (put("history.softmax", lambda a: a[:, :1]), "history.softmax: expected shape"),
+        (put("fit0.theta_root", lambda a: 9.0 * np.tril(np.ones_like(a))), "deviations of 10"),
+        (put("fit0.root", lambda a: a + 0.1), "fit0.root: expected a lower triangle"),
         (of_kernel("name", "SE+"), "is no kernel"),
         (of_kernel("name", "(" * 5000), "text of at most 400"),
         (of_kernel("whitened", 1), "whitened: expected true or false"),
@@ -340,7 +322,8 @@ def test_a_changed_number_is_noticed(path: Path) -> None:
 def test_a_newer_layout_is_newer_and_not_damaged(data: bytes, tmp_path: Path) -> None:
     arrays = unpack(data)
     header = json.loads(arrays.pop(HEADER).tobytes())
-    text = json.dumps(header | {"version": VERSION + 1, "written_by": "9.9.9"}).encode()
+    header |= {"version": VERSION + 1, "written_by": "9.9.9", "digest": "of another kind"}
+    text = json.dumps(header).encode()
     entry = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of versions that old programs cannot read

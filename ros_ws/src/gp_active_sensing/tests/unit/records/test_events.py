@@ -121,15 +121,8 @@ def test_an_event_survives_its_line() -> None:
 
 def test_what_external_tools_read_keeps_its_keys() -> None:
     assert to_line(Moved(cost=Cost(1.0, 2.0))) == {"event": "moved", "metres": 1.0, "seconds": 2.0}
-    assert to_line(ReadingUsed(reading=Reading(1, None, 2.0))) == {
-        "event": "reading",
-        "stamp_ns": 1,
-        "location": None,
-        "position": None,
-        "value": 2.0,
-        "noise_variance": None,
-        "source": "",
-    }
+    keys = "event stamp_ns location position value noise_variance source"
+    assert [*to_line(ReadingUsed(reading=Reading(1, None, 2.0)))] == keys.split()
     decision = to_line(DecisionTaken(stage=3, plan=PLAN, stamp_ns=1))
     assert decision["waypoints"] == [4, 7]
     assert decision["plan_seconds"] == 0.1

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.records.ground_truth import GroundTruth
@@ -84,15 +83,6 @@ def test_what_is_looked_for_is_said_by_the_policy_or_the_scenario() -> None:
         objective_of(policy, "minimise")
     with pytest.raises(ConfigError, match=r"seek: expected one of maximise, minimise, got 'max'"):
         scenario_from_mapping(mapping(seek="max"))
-
-
-def test_a_mission_that_looks_for_nothing_has_no_regret(tmp_path: Path) -> None:
-    built = scenario(policy={"name": "ie"}, budget={"readings": 2})
-    summary = run_scenario(built, tmp_path / "run", clock=lambda: 0.0)
-    assert summary.regret == {}
-    assert not any("regret" in line for line in summary_lines(summary.to_mapping()))
-    (record, _) = records_of(tmp_path / "run")
-    assert not any("regret" in key or key == "recommended" for key in record)
 
 
 def records_of(path: Path) -> list[dict[str, Any]]:

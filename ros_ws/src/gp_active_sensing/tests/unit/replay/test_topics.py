@@ -31,16 +31,6 @@ def test_fields_are_in_the_words_of_rosidl(types: BagTypes) -> None:
     assert types.fields("sensor_msgs/msg/Imu")["orientation_covariance"] == "double[9]"
 
 
-def test_paths_are_checked_as_on_a_robot(types: BagTypes) -> None:
-    for path, kind in (
-        ("depth[-1]", "our_msgs/msg/Sounding"),
-        ("parts[1].levels[0]", "our_msgs/msg/Sounding"),
-        ("twist.twist.linear.x", "nav_msgs/msg/Odometry"),
-        ("pose.covariance[35]", "nav_msgs/msg/Odometry"),
-    ):
-        assert FieldPath.parse(path, kind, types).text == path
-
-
 def test_what_is_not_there_is_said_with_the_nearest(types: BagTypes) -> None:
     with pytest.raises(ConfigError, match=r"no field 'dept'\. Did you mean 'depth'"):
         FieldPath.parse("dept", "our_msgs/msg/Sounding", types)

@@ -38,10 +38,7 @@ def test_a_page_allows_its_own_scripts_only() -> None:
 
 
 def test_brightness_rises_all_the_way() -> None:
-    for table in (
-        VALUES,
-        DOUBT,
-    ):
+    for table in (VALUES, DOUBT):
         light = [luminance(colour) for colour in table]
         assert light == sorted(light)
         # Neither end vanishes: contrast with a white and with a nearly black page.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
@@ -54,12 +53,3 @@ def test_of_several_probes_stages_are_in_the_order_of_their_numbers(tmp_path: Pa
     assert found["regret"]["each"][1:] == pytest.approx(expected, rel=1e-4)
     assert "bound" not in found["regret"]
     assert found["probes"] == ["probe_1", "probe_2"]
-
-
-def test_driven_is_the_way_of_all_probes(tmp_path: Path) -> None:
-    search(tmp_path / "run", probes=2)
-    records = records_of(tmp_path / "run")
-    newest = {record["probe"]: record["driven_metres"] for record in records}
-    page = write_report(tmp_path / "run").read_text("utf-8")
-    assert f"<b>{sum(newest.values()):.0f} m</b><span>driven</span>" in page
-    assert ">probe</th>" in page

@@ -20,19 +20,9 @@ def written(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def test_rows_with_their_lines(tmp_path: Path) -> None:
-    for mark in (
-        ",",
-        ";",
-        "\t",
-    ):
-        for end in (
-            "\n",
-            "\r\n",
-        ):
-            for begin in (
-                "",
-                "\ufeff",
-            ):
+    for mark in (",", ";", "\t"):
+        for end in ("\n", "\r\n"):
+            for begin in ("", "\ufeff"):
                 lines = ["name, value ", 'a,"1', '2"', "", " , ", "b,3"]
                 path = written(tmp_path, begin + end.join(lines).replace(",", mark))
                 with Table(path, MapError) as table:
@@ -51,13 +41,7 @@ def test_numbers_of_columns(tmp_path: Path) -> None:
 
 
 def test_cells_that_are_no_numbers(tmp_path: Path) -> None:
-    for cell in (
-        "high",
-        "inf",
-        "-1e999",
-        "nan",
-        "1,5",
-    ):
+    for cell in ("high", "inf", "-1e999", "nan", "1,5"):
         path = written(tmp_path, f"a;b\n1;2\n3;{cell}\n")
         with Table(path, MapError, missing=("",)) as table, pytest.raises(MapError) as caught:
             list(table.chunks(("a", "b")))
@@ -116,14 +100,3 @@ def test_times_are_counted_from_the_first_or_a_given_one(tmp_path: Path) -> None
     with Table(written(tmp_path, "t\n20240301\n7\n"), MapError) as table:  # a number, no date
         ((values, _, _),) = table.chunks(("t",), ("t",), {"t": EPOCH}, 1.0)
     assert values.ravel().tolist() == [20240301.0, 7.0]
-
-
-def test_times_that_cannot_be_read(tmp_path: Path) -> None:
-    for cells, message in (
-        (("noon",), "line 2, column 't': expected a finite number, or a time such as .*'noon'"),
-        (("7", "2024-03-01"), "line 3, column 't': expected a finite number, or a time such as"),
-        (("2024-03-01", "7"), "line 3, column 't': expected a time such as 2024-03-01T06:30:00Z"),
-    ):
-        path = written(tmp_path, "\n".join(["t", *cells]))
-        with Table(path, MapError) as table, pytest.raises(MapError, match=message):
-            list(table.chunks(("t",), ("t",)))

@@ -58,11 +58,7 @@ def followed(run: Path) -> tuple[RunFollower, LiveView]:
 
 
 def test_a_finished_mission(tmp_path: Path) -> None:
-    for make in (
-        simulated,
-        without_truth,
-        robot,
-    ):
+    for make in (simulated, without_truth, robot):
         run = make(tmp_path / make.__name__)
         _, view = followed(run)
         parts = {name: json.loads(text) for name, text in view.parts().items()}
