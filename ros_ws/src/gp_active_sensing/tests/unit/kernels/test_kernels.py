@@ -7,10 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import UnknownNameError
 from gp_active_sensing.kernels import (
     GraphKernel,
-    GraphMatern,
     build_graph_kernel,
     build_kernel,
     graph_kernels,
@@ -70,11 +68,3 @@ def test_densities_are_positive_and_do_not_grow(graph_kernel: GraphKernel) -> No
         density = graph_kernel.density(values, length_scale)
         assert (density > 0.0).all()
         assert (np.diff(density) <= 0.0).all()
-
-
-def test_names() -> None:
-    for name, nu in (("", 1.5), ("12", 0.5), ("32", 1.5), ("52", 2.5)):
-        made, expected = build_graph_kernel(f"graph_matern{name}"), GraphMatern(nu)
-        assert made.density(np.ones(1), 2.0) == expected.density(np.ones(1), 2.0)
-    with pytest.raises(UnknownNameError, match="Did you mean 'graph_matern'"):
-        build_graph_kernel("graph_mattern")

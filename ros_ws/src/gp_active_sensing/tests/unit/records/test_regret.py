@@ -49,12 +49,6 @@ def test_each_stage_is_compared_with_the_best_place() -> None:
     }
 
 
-def test_where_the_smallest_is_sought_the_sign_is_turned() -> None:
-    regret = Regret(GroundTruth(VALUES), "minimise")
-    found = regret.stage(1, GUESS, 0.0)
-    assert (found["regret"], found["recommended"], found["recommended_regret"]) == (4.0, 0, 0.0)
-
-
 def test_a_field_that_changes_is_compared_with_as_it_is() -> None:
     regret = Regret(Moving(np.zeros(4)), "maximise")
     assert regret.stage(0, GUESS, 0.0)["regret"] == 0.0

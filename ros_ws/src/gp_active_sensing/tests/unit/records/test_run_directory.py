@@ -77,6 +77,9 @@ def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path) -> None:
         (run.path / "records.jsonl").write_text(f"{{}}\n{line}\n{{}}\n")
         with pytest.raises(RunError, match=r"records\.jsonl, line 2: expected"):
             run.records()
+    (run.path / "summary.json").write_text("[1]")
+    with pytest.raises(RunError, match="expected an object"):
+        run.summary()
 
 
 def test_numbers_that_json_cannot_say(tmp_path: Path) -> None:
@@ -101,13 +104,6 @@ def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunError, match="is not a run directory"):
         RunDirectory.open(tmp_path / "empty")
-
-
-def test_summary_is_whole_or_an_error(tmp_path: Path) -> None:
-    run = new(tmp_path)
-    (run.path / "summary.json").write_text("[1]")
-    with pytest.raises(RunError, match="expected an object"):
-        run.summary()
 
 
 def test_a_line_that_is_cut_by_a_full_disk_is_taken_back(tmp_path: Path) -> None:

@@ -100,17 +100,6 @@ def test_the_bag_s_own_configuration_is_the_base() -> None:
     }
 
 
-def test_all_problems_at_once() -> None:
-    given = ReplayOptions(
-        scenario="town", overrides=("reading.scael=2", "policy.horizon=0", "seed=-1")
-    )
-    with pytest.raises(ConfigError) as caught:
-        decided(given)
-    text = str(caught.value)
-    for part in ("reading.scael", "Did you mean 'scale'", "horizon", "seed: must be 0 or more"):
-        assert part in text
-
-
 def test_topics_of_several_probes_are_in_their_namespaces() -> None:
     given = ReplayOptions(reading_topic="speed")
     config = dataclasses.replace(decided(ReplayOptions(map_file="town")), probes=("a", "b"))

@@ -236,32 +236,17 @@ def test_a_line(show: Open, tmp_path: Path) -> None:
 
 
 def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:
-    lanes = {"there": [[0, 0], [100, 5]], "back": [[100, 5], [50, 40], [0, 0]]}
-    features = [
-        {
-            "type": "Feature",
-            "properties": {
-                "id": f"{HOSTILE} {name}",
-                "from": name,
-                "to": "back" if name == "there" else "there",
-                "speed_limit_mps": 5.0,
-            },
-            "geometry": {"type": "LineString", "coordinates": line},
-        }
-        for name, line in lanes.items()
-    ]
-    head = {"schema": 1, "name": HOSTILE, "crs": "local", "frame": "map", "units": "metre"}
-    roads = {"type": "FeatureCollection", "gp_active_sensing": head, "features": features}
-    (tmp_path / "farm.geojson").write_text(json.dumps(roads))
+    names = [f"{HOSTILE} {name}" for name in ("north", "south", "east")]
+    rows = [f'"{name}",{10 * i},{i}' for i, name in enumerate(names)]
+    (tmp_path / "farm.csv").write_text("\n".join(["name,x,y", *rows]))
     what = mapping(
         GRID,
         description=HOSTILE,
         field={"unit": HOSTILE, "quantity": HOSTILE},
         budget={"readings": 2},
         policy={"name": "ie"},
-        probe={"start": f"{HOSTILE} there", "speed": "limit"},
     )
-    what["map"] = {"kind": "roads", "file": str(tmp_path / "farm.geojson")}
+    what["map"] = {"kind": "points", "file": str(tmp_path / "farm.csv")}
     run_scenario(scenario_from_mapping(what), tmp_path / "run")
     page = show(write_report(tmp_path / "run"))
     assert page.evaluate("document.querySelectorAll('img').length") == 0

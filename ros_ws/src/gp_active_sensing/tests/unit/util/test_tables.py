@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -73,17 +72,6 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
             Table(written(tmp_path, text), MapError) as table,
         ):
             list(table)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.csv")
-    for name, message in (
-        ("no.csv", "No such file"),
-        ("pipe.csv", "got a pipe"),
-        (".", "Is a dir"),
-    ):
-        with pytest.raises(MapError, match=f"cannot be read: .*{message}"):
-            Table(tmp_path / name, MapError).__enter__()
 
 
 def test_times_are_counted_from_the_first_or_a_given_one(tmp_path: Path) -> None:
