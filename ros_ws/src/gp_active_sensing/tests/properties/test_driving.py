@@ -252,11 +252,11 @@ def test_on_random_graphs(seed: int) -> None:
 
 
 @pytest.mark.slow
-@for_each("reach", [0.0, 2.5])
 @for_each("name", SHIPPED)
-def test_on_shipped_maps(name: str, reach: float) -> None:
+def test_on_shipped_maps(name: str, dose: float) -> None:
     spacing = 80.0 if name == "town" else load_scenario(name).map.spacing
-    drive(shipped(name, reach * spacing), 1000, seed=1)
+    for reach in (0.0, 2.5):
+        drive(shipped(name, reach * spacing), round(5_000 * dose), seed=1, most=400)
 
 
 def test_where_any_place_is_next() -> None:
@@ -265,27 +265,8 @@ def test_where_any_place_is_next() -> None:
 
 @pytest.mark.slow
 @for_each("name", [*SHARED, *ALSO])
-def test_on_shared_maps(shared_data: Path, name: str) -> None:
-    drive(shared(shared_data / name, 0.0), 1000, seed=3)
-
-
-# -- ten thousand decisions a map ------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@for_each("name", SHIPPED)
-def test_many_decisions_on_shipped_maps(name: str, dose: float) -> None:
-    drive(shipped(name, 0.0), round(10_000 * dose), seed=4, most=400)
-
-
-@pytest.mark.slow
-@for_each("name", SHARED)
-def test_many_decisions_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
-    drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=5, most=400)
-
-
-def test_many_decisions_with_a_reach(dose: float) -> None:
-    drive(shipped("town", 300.0), round(2_000 * dose), seed=6)
+def test_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
+    drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=3, most=400)
 
 
 def test_every_shipped_map_is_driven() -> None:

@@ -52,13 +52,6 @@ def test_an_octet_is_a_number_and_none_is_not() -> None:
             assert value == pytest.approx(expected, nan_ok=True)
 
 
-def test_an_element_that_is_not_there_is_not_a_number() -> None:
-    for index in ["[3]", "[-4]"]:
-        with case(index):
-            value, _ = read(f"list{index}", SimpleNamespace(list=[1.0, 2.0, 3.0]))
-            assert math.isnan(value)
-
-
 def test_an_impossible_fix_is_no_position() -> None:
     for latitude, longitude in [
         (math.inf, 0.0),
@@ -80,12 +73,6 @@ def test_an_impossible_fix_is_no_position() -> None:
                 True,
                 True,
             )
-
-
-def test_a_fix_east_of_the_datum_is_that_far_east() -> None:
-    x, y = geodetic_to_local(0.0, 0.001, (0.0, 0.0))
-    assert x == pytest.approx(111.32, abs=0.01)
-    assert y == pytest.approx(0.0, abs=1e-6)
 
 
 class Hands:

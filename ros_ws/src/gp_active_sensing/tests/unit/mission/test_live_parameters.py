@@ -143,21 +143,6 @@ def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
     assert rig.loop.remaining.readings == 0
 
 
-def test_a_decision_that_was_being_computed_is_computed_again() -> None:
-    rig = Rig(grid(5), budget=5)
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0, plan=False)
-    job = rig.asked
-    assert job is not None
-    changes.set_budget(rig.mission, Budget(readings=1))
-    assert not rig.mission.decided(job, job.ask())
-    rig.step(2.0, plan=False)
-    assert rig.asked is not job
-    assert rig.asked is not None
-    assert rig.asked.loop.remaining.readings == 1
-
-
 def test_another_budget_is_known_after_a_restart(tmp_path: Path) -> None:
     given = config(budget={"readings": 4, "metres": 100.0}, run_dir=str(tmp_path / "run"))
     first = build_parts(given, None)

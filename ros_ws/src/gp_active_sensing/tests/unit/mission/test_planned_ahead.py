@@ -43,18 +43,6 @@ def decisions(rig: Rig) -> list[dict]:
 # -- taken ---------------------------------------------------------------------------------------
 
 
-def test_on_arrival_nothing_is_left_to_compute() -> None:
-    rig = under_way()
-    value = median(rig)
-    before = len(rig.sent)
-    arrive(rig, 3.0, value, plan=False)
-    assert len(rig.sent) == before + 1
-    assert rig.asked is None, "the planner was not asked"
-    assert rig.mission.probe.stages.number == before + 1
-    assert rig.mission.decisions.latencies["foreseen"].count == 1
-    assert rig.mission.decisions.latencies["computed"].count == before
-
-
 def test_what_is_taken_is_what_asking_would_have_given() -> None:
     ahead, asked = under_way(), Rig(grid(5))
     asked.mission.start()

@@ -15,7 +15,6 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
 from tests.unit.mission.missions import CONFIG, SECOND
-from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import Rig, begun, grid
 
 # -- the first waypoint ----------------------------------------------------------------------------
@@ -43,17 +42,6 @@ def test_a_reading_that_cannot_be_placed_is_one_and_nan_is_none() -> None:
     rig.step(10.1)
     assert rig.ingestion.rejected["no_pose"] == 1
     assert len(rig.sent) == 1
-
-
-def test_of_several_each_waits_for_its_own() -> None:
-    team = Team(("a", "b"), mission={"wait_for_reading": True})
-    team.here("a", "b")
-    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "b")
-    team.step()
-    assert list(team.sent) == ["b"]
-    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "a")
-    team.step()
-    assert sorted(team.sent) == ["a", "b"]
 
 
 def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path) -> None:
@@ -123,15 +111,3 @@ def test_one_reading_begins_the_count_anew() -> None:
     drive(rig, t, 2)
     assert rig.mission.state == "running"
     assert len(rig.loop.set_aside) == 4
-
-
-def test_resume_gives_it_all_places_again() -> None:
-    rig = silent()
-    t = drive(rig, 2.0, 3)
-    assert rig.mission.state == "paused"
-    assert rig.mission.resume() == ""
-    rig.step(t + 0.1)
-    t = drive(rig, t + 0.2, 2)
-    assert rig.mission.state == "running"
-    drive(rig, t, 1)
-    assert rig.mission.state == "paused"

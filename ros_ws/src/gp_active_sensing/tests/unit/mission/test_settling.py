@@ -12,15 +12,6 @@ from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 
-def test_it_counts_from_when_the_probe_was_within_the_radius() -> None:
-    dwelling = SettlingTimer(2.0, radius=1.0)
-    dwelling.drive(1, 3.0, 0)
-    dwelling.drive(1, 0.5, 1 * SECOND)
-    for t, settled in ((0.5, False), (1.0, False), (2.9, False), (3.0, True), (9.0, True)):
-        assert dwelling.has_settled(1, round(t * SECOND)) is settled
-    assert not dwelling.has_settled(2, 9 * SECOND)
-
-
 def test_who_leaves_and_comes_back_waits_again() -> None:
     dwelling = SettlingTimer(2.0, radius=1.0)
     for t, apart in ((0, 0.0), (3, 0.0), (4, 5.0), (5, 0.0)):

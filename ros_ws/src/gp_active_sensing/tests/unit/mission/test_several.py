@@ -69,18 +69,6 @@ def test_messages_of_a_probe_that_is_not_on_the_list_are_counted() -> None:
     assert team.observed == []
 
 
-def test_one_more_may_join_while_the_mission_runs() -> None:
-    team = Team(["a"])
-    team.put("a", 0, read=False)
-    team.step()
-    changes.add_probe(team.mission, "b")
-    team.put("b", 5, read=False)
-    team.step()
-    assert len(set(team.pending)) == 2
-    with pytest.raises(ValueError, match="'b' cannot join the mission of"):
-        changes.add_probe(team.mission, "b")
-
-
 # -- readings of others --------------------------------------------------------------------------
 
 
@@ -160,53 +148,7 @@ def test_an_answer_for_one_that_left_meanwhile_is_not_used() -> None:
     assert len(set(team.pending)) == 3
 
 
-def test_when_all_are_gone_the_mission_waits_for_one() -> None:
-    team = begun(mission={"lost_after": 5.0})
-    team.step(20.0)
-    assert team.mission.fleet.present == []
-    team.step(1000.0)
-    assert team.mission.state == "running"
-    team.put("c", 10, read=False)
-    team.step()
-    assert len(team.pending) == 1
-
-
 # -- budgets -------------------------------------------------------------------------------------
-
-
-def test_the_last_readings_are_shared_and_never_exceeded() -> None:
-    team = begun(budget={"readings": 5})
-    for _ in range(20):
-        if team.over:
-            break
-        assert len(team.observed) + len(team.pending) <= 5
-        moving = [name for name in "abc" if team.probe(name).target is not None]
-        for name in moving:
-            team.put(name, team.target(name))
-        for name in set("abc") - set(moving):
-            team.put(name, team.probe(name).ingestion.here.place + 6)  # type: ignore[union-attr]
-        team.step()
-    assert team.over
-    assert len(team.observed) == 5
-    assert team.mission.reason == "the budget of readings is spent"
-
-
-def test_a_reading_kept_for_one_that_dies_goes_to_another() -> None:
-    team = begun(budget={"readings": 3}, mission={"lost_after": 5.0})
-    team.obey("a")
-    team.obey("b")
-    assert team.probe("a").resting == "the budget of readings is spent"
-    assert team.mission.state == "running", "c is under way with the last one"
-    for _ in range(8):
-        for name, place in (("a", 0), ("b", 5)):
-            team.put(name, place, read=False)
-        team.step()
-    assert team.probe("c").gone
-    (name,) = (name for name in "ab" if team.probe(name).target is not None)
-    team.obey(name)
-    team.step()
-    assert team.over
-    assert len(team.observed) == 3
 
 
 def test_metres_are_each_probes_own() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gp_active_sensing.mission.ingestion.visits import ClosestPoint, PendingReading
 from gp_active_sensing.types import Reading
 from tests.cases import for_each
@@ -30,15 +28,6 @@ def test_they_count_when_it_leaves_turns_away_or_stands(
     assert nearing.hold(0, held(0.0)) == []
     assert drive(nearing, 0.1, 4.0) == []
     assert len(drive(nearing, t, distance, place)) == 1
-
-
-def test_where_no_pose_comes_any_more_it_stands() -> None:
-    """Some localisations say nothing while the probe stands."""
-    nearing = ClosestPoint(10.0)
-    drive(nearing, 1.0, 3.0)
-    for i in range(30):
-        assert nearing.hold(0, held(1.0 + 0.1 * i)) == []
-    assert len(nearing.hold(0, held(4.0))) == 31
 
 
 @for_each("delay", [0.0, 1.5])
@@ -77,16 +66,6 @@ def test_readings_are_held_to_the_point_whenever_poses_come(
     told = [event["value"] for event in rig.events if event["event"] == "reading"]
     assert rig.observed == ["c0r0", "c1r0"]
     assert spacing - max(told) <= 0.1 * spacing + speed * 0.1
-
-
-def test_the_stage_does_not_end_at_the_border_of_a_cell() -> None:
-    rig = Rig(grid(4), taking={"window": None})
-    for i in range(60):
-        t, x = 1.0 + 0.1 * i, 5.1 + 0.1 * i  # in cell 1, whose point is at 10 m
-        rig.read(t, x)
-        if x < 8.9:
-            assert not rig.loop.belief.observed[1]
-    np.testing.assert_array_equal(rig.loop.belief.observed, [False, True, False, False])
 
 
 @for_each("window", [None, 0.0])

@@ -16,6 +16,7 @@ from gp_active_sensing.mission.ingestion import delay_estimate as agreement
 from gp_active_sensing.mission.ingestion import delay_estimate as lag
 from gp_active_sensing.mission.ingestion.delay_estimate import (
     CANDIDATES,
+    ERRORS,
     EVIDENCE,
     FULL,
     KEPT,
@@ -34,10 +35,6 @@ from tests.unit.mission.late import PERIOD, field, mission, turning
 from tests.unit.mission.worlds import SECOND
 
 Way = Callable[[float], tuple[float, float]]
-
-
-def straight(t: float) -> tuple[float, float]:
-    return 0.5 * t, 0.0
 
 
 def stepping(t: float) -> tuple[float, float]:
@@ -120,69 +117,6 @@ def test_the_likelihood_is_that_of_the_integral(monkeypatch: pytest.MonkeyPatch)
     assert found == pytest.approx(exact, rel=2e-3)
 
 
-# -- poses that are wrong for a while --------------------------------------------------------------
-
-
-def wandering(seed: int, seconds: float, speed: float = 2.0) -> FloatArray:
-    """Return (n, 2) positions, one a twentieth of a second: straight to one point after another."""
-    rng = np.random.default_rng([seed, 5])
-    here, goal, rest, way = np.zeros(2), np.zeros(2), 0.0, []
-    for _ in range(round(20 * seconds)):
-        left = math.dist(here, goal)
-        if left > 1e-9:
-            here = here + min(1.0, 0.05 * speed / left) * (goal - here)
-            rest = 1.0
-        elif (rest := rest - 0.05) < 0.0:
-            goal = 10.0 * rng.integers(0, (8, 6)).astype(float)
-        way.append(here)
-    return np.array(way)
-
-
-def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> DelayMonitor:
-    """Return what is known after a drive with a GPS whose errors last for 10 s.
-
-    Args:
-        seed: of field, way and errors.
-        error: standard deviation of each coordinate [m].
-        late: of the readings' stamps [s].
-        hz: poses a second.
-        seconds: of driving.
-    """
-    rng = np.random.default_rng([seed, 9])
-    waves, phases = rng.standard_normal((300, 2)) / 12.0, rng.uniform(0.0, math.tau, 300)
-    way = wandering(seed, seconds)
-    values = 1.88 * math.sqrt(2.0 / 300) * np.cos(way @ waves.T + phases).sum(axis=1)
-    values += 0.2 * rng.standard_normal(len(way))
-    stamps = np.arange(0.0, seconds, 1.0 / hz)
-    keeps = math.exp(-0.1 / hz)
-    off = [error * rng.standard_normal(2)]
-    for _ in stamps[1:]:
-        off.append(keeps * off[-1] + error * math.sqrt(1 - keeps**2) * rng.standard_normal(2))
-    poses = way[np.round(20 * stamps).astype(int)] + np.array(off)
-
-    def position_at(stamp_ns: int) -> tuple[float, float] | None:
-        t = 1e-9 * stamp_ns
-        x, y = (float(np.interp(t, stamps, poses[:, axis])) for axis in (0, 1))
-        return (x, y) if 0.0 <= t <= stamps[-1] else None
-
-    watch = DelayMonitor(position_at)
-    for i in range(round(20 * late), len(way), 10):
-        watch.moved(round(0.05 * i * SECOND))
-        watch.read(round(0.05 * i * SECOND), float(values[i - round(20 * late)]))
-        while watch.busy:
-            watch.work()
-        watch.said = watch.said or (watch.estimate and watch.estimate.seconds)
-    return watch
-
-
-@pytest.mark.long
-@for_each(("error", "hz", "most"), [(0.0, 5, 0), (2.0, 1, 0), (3.0, 5, 1)])
-def test_a_gps_whose_errors_last_is_no_delay(error: float, hz: int, most: int) -> None:
-    """Of six fields and drives; where blocks need not agree it is said of 0, 4 and 5 of them."""
-    said = [with_gps(seed, error, 0.0, hz, 330.0).said for seed in range(6)]
-    assert sum(one is not None for one in said) <= most, said
-
-
 # -- in a mission ---------------------------------------------------------------------------------
 
 
@@ -237,6 +171,13 @@ def test_the_delay_of_blocks_that_agree_is_theirs() -> None:
 def test_one_block_is_not_enough_however_sure_it_is(width: float) -> None:
     _, _, evidence = told(1.5, width=width)
     assert evidence < EVIDENCE
+
+
+def test_blocks_that_are_sure_and_differ_tell_no_delay() -> None:
+    """The errors of a GPS receiver last: a block each, and each of them sure."""
+    seconds, error, evidence = told(0.9, -0.6, 0.4, -0.5, 0.6, width=0.02)
+    assert evidence < EVIDENCE
+    assert abs(seconds) < ERRORS * error
 
 
 def test_what_blocks_say_is_the_double_integral(monkeypatch: pytest.MonkeyPatch) -> None:

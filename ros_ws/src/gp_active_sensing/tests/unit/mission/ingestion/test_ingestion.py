@@ -19,17 +19,6 @@ def test_a_reading_is_told_at_the_place_of_its_pose() -> None:
     assert rig.events[0]["location"] == 1
 
 
-def test_a_reading_waits_for_its_pose() -> None:
-    rig = Rig(grid())
-    rig.reading(1.0)
-    rig.step(1.0)
-    assert (rig.accepted, rig.ingestion.waiting) == (0, 1)
-    rig.pose(1.0, 20.0)
-    rig.step(1.1)
-    assert (rig.accepted, rig.ingestion.waiting) == (1, 0)
-    assert rig.observed == [rig.topology.names[2]]
-
-
 def test_a_pose_that_lies_in_a_queue_is_waited_for() -> None:
     """What came together is used two seconds later, since the processor was busy."""
     rig = Rig(grid())
@@ -56,20 +45,6 @@ def test_a_reading_that_no_pose_can_match_is_counted(caplog: pytest.LogCaptureFi
     assert rig.ingestion.rejected == {"no_pose": 1}
     assert "no pose within pose.max_age of its time; compare the stamps" in caplog.text
     assert "come late" in caplog.text, "stamps are not the only reason"
-
-
-def test_the_buffer_of_waiting_readings_is_bounded_and_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "gp_active_sensing.mission.ingestion.ingestion.most_per_second", lambda reading: 2.5
-    )
-    rig = Rig(grid())
-    for i in range(8):
-        rig.reading(1.0 + i)
-    rig.step(9.0)
-    assert rig.ingestion.waiting == 5
-    assert rig.ingestion.rejected == {"no_pose": 3}
 
 
 @for_each(

@@ -15,7 +15,6 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.types import Budget, Reading
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
@@ -233,16 +232,6 @@ def test_what_is_taken_back_costs_the_budget_as_it_is_then() -> None:
     rig.mission.accept_gated()
     assert rig.ingestion.rejected == {"budget_spent": 1}
     assert not [event for event in rig.events if event.get("taken_back")], "nor in the journal"
-
-
-def test_the_journal_takes_back_as_many_as_there_were() -> None:
-    gate = OutlierGate(known(), 6.0, 3)
-    readings = [of(1.0 + i, 30.0 * 10.0**i) for i in range(3)]
-    for reading in readings:
-        gate.keep(reading)
-    of_two = ReadingUsed(reading=readings[2], first_ns=SECOND, count=2, taken_back="agreed")
-    gate.restore(of_two)
-    assert gate.take_all() == [readings[2]]
 
 
 def test_the_journal_brings_back_what_was_kept() -> None:

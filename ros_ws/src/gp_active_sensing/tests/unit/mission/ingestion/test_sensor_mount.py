@@ -35,15 +35,6 @@ def test_the_heading_turns_the_mount_into_the_map(
     assert positions(rig) == [expected]
 
 
-def test_a_reading_counts_for_the_place_where_the_sensor_was() -> None:
-    rig = Rig(grid(5), taking={"mount": (-10.0, 0.0)})  # towed behind
-    rig.read(1.0, 30.0, value=7.0)
-    assert rig.observed == ["c2r0"]
-    here = rig.ingestion.here
-    assert here is not None
-    assert here.place == 3, "the probe itself is elsewhere"
-
-
 def test_on_a_road_the_sensor_has_to_have_driven_it() -> None:
     rig = Rig(chain(), taking={"mount": (-80.0, 0.0)}, coverage=0.5)
     for i in range(21):
@@ -91,11 +82,3 @@ def test_what_tf_says_comes_with_the_reading() -> None:
     rig.pose(2.0, 20.0)
     rig.step(2.0)
     assert rig.observed == ["c1r0", "c3r0"]
-
-
-def test_it_settles_where_the_probe_stands() -> None:
-    rig = Rig(grid(5), taking={"mount": (10.0, 0.0)}, arrival_radius=2.0, settle=3.0)
-    for i in range(6):
-        rig.read(1.0 + i, 20.0, value=7.0)
-    assert rig.ingestion.rejected["settling"] == 3
-    assert rig.observed == ["c3r0"]
