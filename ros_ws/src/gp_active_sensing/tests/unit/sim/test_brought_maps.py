@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -17,7 +16,6 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.util.resources import find_resource
-from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm, write_osm
 
 FIELD = {"kind": "gp", "length_scale": 60.0, "signal_std": 2.0, "mean": 15.0, "unit": "degC"}
 FEW = {"readings": 6}
@@ -100,33 +98,3 @@ def test_stations_whose_columns_have_names_of_their_own(tmp_path: Path) -> None:
     assert again.points.tolist() == [
         [500000 + 37 * k % 200, 5983000 + 53 * k % 190, -(k % 4)] for k in range(12)
     ]
-
-
-def test_streets_that_osmnx_has_saved(tmp_path: Path) -> None:
-    """A graph of osmnx itself, made of an extract without the network, is a map by its file."""
-    osmnx = pytest.importorskip("osmnx", reason="osmnx is not installed")
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    one_way = {"highway": "primary", "maxspeed": "50", "oneway": "yes"}
-    ways = [
-        (100, [1, 2, 3], {**RESIDENTIAL, "maxspeed": "30"}),
-        (101, [3, 13, 23], one_way),
-        (102, [23, 22, 21], RESIDENTIAL),
-        (103, [21, 11, 1], RESIDENTIAL),
-        (104, [11, 12, 13], {**RESIDENTIAL, "maxspeed": "20 mph"}),
-    ]
-    graph = osmnx.graph_from_xml(write_osm(tmp_path, osm(ways)))
-    osmnx.save_graphml(graph, tmp_path / "quarter.graphml")
-    map = {"file": str(tmp_path / "quarter.graphml"), "speed": 8.0}
-    run = drive(tmp_path, map, field={**FIELD, "length_scale": 150.0})
-    names = read_places(run)
-    ends = {f"{u}_{v}_{key}": (u, v) for u, v, key in graph.edges(keys=True)}
-    assert set(names) <= ends.keys()
-    data = json.loads(taken_home(run, "geojson").read_text(encoding="utf-8"))
-    lines = {f["properties"]["place"]: f["geometry"] for f in data["features"]}
-    assert lines.keys() == ends.keys()
-    for name, (u, v) in ends.items():
-        first, last = lines[name]["coordinates"][0], lines[name]["coordinates"][-1]
-        nodes = [(graph.nodes[node]["x"], graph.nodes[node]["y"]) for node in (u, v)]
-        np.testing.assert_allclose([first, last], nodes, atol=2e-7)
-    loaded = build_topology(scenario_from_mapping({"map": map, "field": FIELD, "budget": FEW}).map)
-    assert loaded.datum == pytest.approx((13.402, 52.501), abs=1e-6)

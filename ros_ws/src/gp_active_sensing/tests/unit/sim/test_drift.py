@@ -13,8 +13,6 @@ from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import (
     FieldConfig,
-    SensorConfig,
-    SimulatedSensor,
     build_truth,
     build_world,
     run_scenario,
@@ -70,15 +68,6 @@ def test_it_is_a_function_of_time_alone() -> None:
     assert not np.allclose(build_truth(DRIFTING, LINE, 4).at(45.0), there[1], atol=0.1)
 
 
-def test_the_sensor_reads_the_field_of_its_stamp() -> None:
-    truth = build_truth(DRIFTING, LINE, 0)
-    sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
-    for seconds in (0.0, 40.0, 80.5):
-        reading = sensor.read(2, 0, round(1e9 * seconds))
-        assert reading is not None
-        assert reading.value == truth.at(seconds)[2]
-
-
 def test_records_compare_with_the_truth_of_their_time(tmp_path: Path) -> None:
     what = drifting()
     summary = run_scenario(what, tmp_path / "run", clock=lambda: 0.0).to_mapping()
@@ -99,17 +88,3 @@ def test_records_compare_with_the_truth_of_their_time(tmp_path: Path) -> None:
     at_first = np.sqrt(np.mean(np.square(mean - world.truth.at(0.0))[left]))
     assert summary["rmspe"] == records[-1]["rmspe"] != pytest.approx(at_first, rel=0.01)
     assert "as it was at the end" in summary["errors_against"]
-
-
-def test_a_resumed_run_sees_the_same_field(tmp_path: Path) -> None:
-    def stop(record: Any) -> None:
-        if record["stage"] == 3:
-            raise KeyboardInterrupt
-
-    whole = run_scenario(drifting(), tmp_path / "whole", clock=lambda: 0.0).to_mapping()
-    with pytest.raises(KeyboardInterrupt):
-        run_scenario(drifting(), tmp_path / "cut", clock=lambda: 0.0, on_stage=stop)
-    resumed = run_scenario(drifting(), tmp_path / "cut", clock=lambda: 0.0, resume=True)
-    assert {**resumed.to_mapping(), "run_dir": ""} == {**whole, "run_dir": ""}
-    records = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("whole", "cut")]
-    assert records[0] == records[1]

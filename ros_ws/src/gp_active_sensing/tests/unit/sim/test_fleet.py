@@ -46,24 +46,12 @@ def test_the_first_begins_there_and_the_others_where_the_seed_says() -> None:
     assert begun != [player.at for player in players(names, seed=4)]
 
 
-def test_starts_may_be_given() -> None:
-    first, second, third = players(tuple("abc"), ("c0r0", "7"))
-    assert (first.at, second.at) == (0, 7)
-    assert third.at not in (0, 7)
-
-
 def test_no_two_begin_at_one_place_while_there_are_others() -> None:
     names = tuple(f"p{k}" for k in range(10))
     for seed in range(3):
         for starts in ((), ("random",) * 10):
             begun = [player.at for player in players(names, starts, seed=seed)]
             assert sorted(map(int, begun)) == list(range(10)), (seed, starts)  # type: ignore[arg-type]
-
-
-def test_more_probes_than_places_share_some() -> None:
-    small = {**TINY["map"], "columns": 2, "rows": 1}
-    begun = [p.at for p in players(tuple("abc"), map=small, probe={"start": 0})]
-    assert set(begun) == {0, 1}
 
 
 def test_wrong_names_and_starts_are_refused() -> None:

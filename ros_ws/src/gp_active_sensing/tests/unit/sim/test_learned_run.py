@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
-from click.testing import CliRunner, Result
 
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
-from gp_active_sensing.cli import cli as group
-from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import model_mark, write_model
@@ -76,14 +72,6 @@ def test_the_records_say_the_kernels(model: Path, tmp_path: Path) -> None:
     assert len(records[0]["length_scales"]) == len(records[0]["weights"]) == 11 * EACH
     assert {entry["kernel"] for entry in summary["length_scales"]} == set(NAMES)
     assert sum(entry["weight"] for entry in summary["length_scales"]) == pytest.approx(1.0)
-    of_kernels: dict[str, float] = {}
-    for kernel, weight in zip(records[-1]["kernels"], records[-1]["weights"], strict=True):
-        of_kernels[kernel] = of_kernels.get(kernel, 0.0) + weight
-    best = max(of_kernels, key=lambda name: of_kernels[name])
-    assert f"kernel {best} ({100 * of_kernels[best]:.0f} %)" in stage_line(records[-1])
-    lines = "\n".join(summary_lines(summary))
-    assert f"kernel            {best} with weight {of_kernels[best]:.2f}" in lines
-    assert "length-scale" in lines
 
 
 @pytest.mark.slow
@@ -141,25 +129,6 @@ def test_the_report_shows_kernels_and_needs_the_copy_only(model: Path, tmp_path:
     (tmp_path / "run" / MODEL).unlink()
     with pytest.raises(ConfigError, match=r"belief\.model: no file"):
         write_report(tmp_path / "run")
-
-
-def test_from_the_command_line(model: Path, tmp_path: Path) -> None:
-    given = mapping(GRID)
-    given["belief"] = {}
-    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(given))
-    command = ["run", str(tmp_path / "lake.yaml"), "--set", f"belief.model={model}"]
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(group, arguments, prog_name="gp-active-sensing")
-
-    done = run(*command, "--out", str(tmp_path / "run"))
-    assert done.exit_code == 0, done.output
-    assert "kernel " in done.output
-    again = run(*command, "--out", str(tmp_path / "run"), "--resume")
-    assert again.exit_code == 0, again.output
-    wrong = run("run", "lake", "--set", f"belief.model={model}")
-    assert wrong.exit_code == 1
-    assert "comes from belief.model; leave it out" in wrong.output
 
 
 # -- the mission of the nodes ------------------------------------------------------------------

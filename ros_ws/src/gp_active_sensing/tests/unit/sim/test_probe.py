@@ -11,7 +11,6 @@ from gp_active_sensing.topology import MapConfig, build_topology, make_grid, mak
 from gp_active_sensing.types import Cost, Route
 
 LINE = make_line(10, 5.0)
-NOTHING = np.zeros(10, dtype=bool)
 
 
 def test_drives_along_the_line_and_passes_each_place() -> None:
@@ -40,22 +39,12 @@ def test_speed_limit_takes_the_time_of_the_route() -> None:
     assert probe.advance(0.2) == (2,)
 
 
-def test_own_speed_counts_own_time() -> None:
-    assert SimulatedProbe(LINE, 0, 4.0).cost(Route((1, 2), Cost(10.0, 99.0))) == Cost(10.0, 2.5)
-
-
 def test_a_probe_that_is_nowhere_begins_at_its_first_place() -> None:
     probe = SimulatedProbe(LINE)
     assert probe.at is None
     probe.drive(Route((7,), Cost(0.0, 0.0)))
     assert probe.advance(0.0) == (7,)
     assert probe.pose[:2] == pytest.approx(tuple(LINE.positions[7]))
-
-
-def test_standing_place_can_be_observed_without_moving() -> None:
-    probe = SimulatedProbe(LINE, 4)
-    probe.drive(Route((4,), Cost(0.0, 0.0)))
-    assert probe.advance(0.0) == (4,)
 
 
 def test_a_new_route_begins_where_the_old_one_was_left() -> None:
@@ -66,14 +55,6 @@ def test_a_new_route_begins_where_the_old_one_was_left() -> None:
     assert probe.pose[0] == pytest.approx(3.0)
     assert probe.pose[2] == pytest.approx(math.pi)
     assert probe.advance(3.0 + 1e-9) == (0,)
-
-
-def test_headings_on_a_grid() -> None:
-    grid = make_grid(2, 2, 1.0)
-    probe = SimulatedProbe(grid, 0, 1.0)
-    up = next(p for p in range(4) if tuple(grid.positions[p]) == (0.0, 1.0))
-    probe.drive(Route((up,), Cost(1.0, 1.0)))
-    assert probe.pose[2] == pytest.approx(math.pi / 2)
 
 
 def test_a_point_is_read_on_arriving_only() -> None:

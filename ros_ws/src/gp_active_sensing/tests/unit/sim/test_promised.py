@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.records.summary import RunSummary
-from gp_active_sensing.report import write_report
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
@@ -71,14 +70,6 @@ def test_the_words_of_it(tmp_path: Path) -> None:
     (line,) = [text for text in summary_lines(summary) if "promised error" in text]
     assert promised(summary) in line
     assert f"{summary['promised_error']:.3g} m (" in line
-    assert f"nobody could promise less than {summary['least_error']:.3g} m with 8 places" in line
-    without = {**summary, "least_error": None, "least_places": None}
-    assert "nobody" not in promised(without)
-    record = records_of(tmp_path / "run")[-1]
-    assert f"promised {record['promised_error']:.2f} m" in stage_line(record, unit="m")
-    assert "promised" not in stage_line({**record, "promised_error": None}, unit="m")
-    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
-    assert "error of the map as the belief promises it; nobody could promise less than" in page
 
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:

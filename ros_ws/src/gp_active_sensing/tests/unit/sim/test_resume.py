@@ -129,9 +129,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     for line, change, message in (
         (2, {"event": "reading", "location": 1, "stamp_ns": 0, "value": 1.0}, "does not follow"),
         (3, {"event": "decision"}, "expected an event .decision."),
-        (3, {"event": "reading", "location": "x"}, "does not follow"),
         (2, {"event": "teleported"}, "does not follow"),
-        (1, {"event": "start", "seed": 3, "versions": {}}, "does not follow"),
         (0, {"event": "start", "seed": 99, "versions": {}, "driver": "sim"}, "'seed': 99"),
         (0, {"event": "start", "seed": 3, "versions": {}}, "a mission of the nodes"),
     ):

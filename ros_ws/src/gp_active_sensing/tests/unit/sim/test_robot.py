@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,27 +99,3 @@ def test_readings_do_not_depend_on_the_steps() -> None:
             assert reading is not None
             expected.append(reading.value)
         assert values == expected
-
-
-def test_waypoints_are_found_by_position_and_heading() -> None:
-    world = road_world()
-    player = SimulatedRobot(world)
-    for i, (x, y, heading) in enumerate(world.topology.goals):
-        assert player.place_of(x, y, heading) == i
-    assert player.place_of(50.0, 0.0, 0.0) is None
-
-
-def test_no_way_is_said_and_survived(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    from gp_active_sensing.topology import RoadMap, Roads, Segment
-
-    parts = tuple(
-        Segment(n, f"{n}0", f"{n}1", ((x, 0.0), (x, 9.0)), 9.0, speed_limit=1.0)
-        for n, x in (("p", 0.0), ("q", 500.0))
-    )
-    roads = Roads(RoadMap("parts", "map", parts))
-    truth = GroundTruth(np.zeros(2))
-    world = World(roads, truth, SimulatedSensor(truth, SensorConfig(), 0), 0, 1.0)
-    player = SimulatedRobot(world)
-    player.go_to(1)
-    run(player, 2.0)
-    assert "no way from p to q" in caplog.text

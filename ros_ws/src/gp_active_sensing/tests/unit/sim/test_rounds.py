@@ -12,7 +12,6 @@ from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import PlacedReading
-from tests.trials import run_trial
 
 
 def scenario(**more: Any) -> Scenario:
@@ -109,19 +108,6 @@ def test_predictions_and_recommendations_are_those_after_the_round() -> None:
         assert record["regret"] == pytest.approx(went)
     assert records[-1]["observed"] == int(rounds.loop.belief.observed.sum())
     assert records[-1]["observed"] <= max(record["visits"] for record in records) == 12
-
-
-def test_policies_with_and_without_joint_choices_play_in_rounds() -> None:
-    for policy in ("random", "gp_ucb", "max_entropy", "lp_ucb", "est_dpp_sample"):
-        trial = run_trial(scenario(policy={"name": policy}, seek="maximise"))
-        locations = [record["location"] for record in trial.records]
-        assert len(locations) == 12
-        for start in range(0, 12, 3):
-            assert len(set(locations[start : start + 3])) == 3
-        assert locations == [
-            record["location"]
-            for record in run_trial(scenario(policy={"name": policy}, seek="maximise")).records
-        ]
 
 
 def test_each_probe_drives_its_own_budget_and_comes_home() -> None:

@@ -45,14 +45,6 @@ def test_a_run_leaves_what_any_run_leaves(tmp_path: Path) -> None:
         assert 0.0 <= getattr(summary, key) <= 1.0
     assert json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["stages"] > 0
     assert write_report(tmp_path / "run").is_file()
-    again = scenario_from_mapping(dict(_config(tmp_path / "run")))
-    assert again == fleet()
-
-
-def _config(path: Path) -> Any:
-    import yaml
-
-    return yaml.safe_load((path / "config.yaml").read_text("utf-8"))
 
 
 def _gone(path: Path) -> list[str]:

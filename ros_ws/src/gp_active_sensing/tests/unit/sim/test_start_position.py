@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.sim import build_world, run_scenario
+from gp_active_sensing.sim import build_world
 from gp_active_sensing.topology import MapConfig, Roads, build_topology, check_start
 from tests.unit.sim.scenarios import GRID, scenario
-from tests.unit.topology.road_maps import segment, street, write
+from tests.unit.topology.road_maps import segment, write
 
 
 def test_the_nearest_place_is_the_start() -> None:
@@ -23,14 +23,6 @@ def test_the_nearest_place_is_the_start() -> None:
         world = build_world(scenario(GRID, probe={"start": position}))
         assert world.start is not None
         assert world.topology.names[world.start] == place
-
-
-def test_a_run_keeps_it_and_goes_on_from_there(tmp_path: Path) -> None:
-    given = scenario(GRID, probe={"start": [11.0, 9.0]})
-    named = scenario(GRID, probe={"start": "c1r1"})
-    first, second = (run_scenario(s, tmp_path / n) for s, n in ((given, "a"), (named, "b")))
-    assert (first.rmspe, first.metres) == (second.rmspe, second.metres)
-    assert run_scenario(given, tmp_path / "a", resume=True).rmspe == first.rmspe
 
 
 def test_far_off_is_refused_with_where_the_map_lies() -> None:
@@ -47,14 +39,6 @@ def test_what_is_no_position_is_refused() -> None:
     for wrong in ([1.0], [1.0, 2.0, 3.0], ["a", "b"]):
         with pytest.raises(ConfigError, match=r"probe\.start"):
             scenario(GRID, probe={"start": wrong})
-
-
-def test_on_roads_it_is_the_nearest_segment(tmp_path: Path) -> None:
-    file = write(tmp_path / "street.geojson", street())
-    roads = build_topology(MapConfig(kind="roads", file=str(file)))
-    at = check_start(roads, (104.0, 30.0))
-    assert at is not None
-    assert roads.names[at] == "bd"
 
 
 def test_degrees_where_the_map_has_them(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
+from gp_active_sensing.sim import build_world, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner, build_players
 from tests.trials import run_trial
 from tests.unit.sim.scenarios import GRID, mapping, scenario
@@ -42,21 +41,6 @@ def test_a_budget_of_seconds_counts_the_stops() -> None:
     assert 0 < len(found) < len(moving)
 
 
-def test_a_resumed_run_counts_the_stops_once(tmp_path: Path) -> None:
-    built = stopping(60.0)
-    run_scenario(built, tmp_path / "whole", clock=lambda: 0.0)
-
-    def stop(record: Any) -> None:
-        if record["stage"] == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_scenario(built, tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
-    run_scenario(built, tmp_path / "cut", resume=True, clock=lambda: 0.0)
-    both = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("whole", "cut")]
-    assert both[0] == both[1]
-
-
 def player_of(built: Any) -> Any:
     (player,) = build_players(built, build_world(built)).values()
     return player
@@ -85,13 +69,6 @@ def test_a_player_that_is_sent_on_does_not_read() -> None:
     player.go_to(2)
     taken = [r for _ in range(60) for r in player.step(1.0).readings]
     assert [r.location for r in taken] == [2]
-
-
-def test_a_long_step_reads_at_the_right_time() -> None:
-    player = player_of(stopping(30.0))
-    player.go_to(1)
-    (reading,) = player.step(100.0).readings
-    assert 1e-9 * reading.stamp_ns == pytest.approx(5.0 + 30.0)
 
 
 def test_places_on_the_way_are_read_in_passing() -> None:

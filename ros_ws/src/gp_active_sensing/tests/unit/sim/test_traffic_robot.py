@@ -104,16 +104,6 @@ def test_without_a_waypoint_it_stands_and_traffic_goes_on(world: World) -> None:
     assert player.goal == world.topology.names.index("ab")
 
 
-def test_a_waypoint_sent_again_gives_the_speed_again(world: World) -> None:
-    player = TrafficRobot(world, readings=2)
-    moments = drive_around(player, world, ["ab"])
-    values = [r.value for m in moments for r in m.readings]
-    assert len(values) == 2
-    go(player, world, "ab")
-    again = [r.value for _ in range(15) for r in player.step(STEP).readings]
-    assert again == values
-
-
 def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -> None:
     cars = write_cars(tmp_path / "cars.xml", parked_at("bc"))
     world = build_world(ring(routes=[cars], begin=60.0, patience=100.0))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
@@ -41,18 +41,6 @@ def test_mean_shifts_the_same_draw_and_seeds_differ() -> None:
     assert not np.allclose(plain, other)
 
 
-def test_a_smooth_field_needs_no_jitter() -> None:
-    # The correlation matrix is singular to rounding.
-    truth = build_truth(FieldConfig(length_scale=1e4), make_line(200, 0.01), 0).at(0.0)
-    assert np.isfinite(truth).all()
-    assert np.ptp(truth) < 1e-3
-
-
-def test_length_scales_must_fit_the_features() -> None:
-    with pytest.raises(ConfigError, match=r"field\.length_scale: expected 1 or \d entries"):
-        build_truth(FieldConfig(length_scale=(1.0, 2.0, 3.0, 4.0)), LINE, 0)
-
-
 def test_table_with_scale_and_offset(tmp_path: Path) -> None:
     rows = "".join(f"{name},{i}\n" for i, name in enumerate(LINE.names))
     config = table(tmp_path, "id,speed\n" + rows, value_column="speed", scale=3.6, offset=-1.0)
@@ -71,11 +59,6 @@ def test_broken_tables_say_where(tmp_path: Path) -> None:
     ):
         with pytest.raises(MapError, match=message):
             build_truth(table(tmp_path, text), LINE, 0)
-
-
-def test_a_table_that_is_not_there() -> None:
-    with pytest.raises(ConfigError, match=r"field\.file: "):
-        build_truth(FieldConfig(kind="table", file="nothing.csv"), LINE, 0)
 
 
 def test_a_table_that_is_not_text(tmp_path: Path) -> None:

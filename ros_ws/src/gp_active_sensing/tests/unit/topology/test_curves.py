@@ -113,11 +113,6 @@ def test_ahead_it_is_straight_and_at_the_pose_nothing() -> None:
     assert found.heading == pytest.approx([0.5 * math.pi] * 2)
 
 
-def test_far_behind_it_is_half_a_turn_more() -> None:
-    found = turn_to((0.0, 0.0), 0.0, [(-1000.0, 0.0)], 5.0)
-    assert found.metres[0] == pytest.approx(1000.0 + 5.0 * math.pi, rel=1e-4)
-
-
 def test_the_most_that_it_is_longer() -> None:
     near = np.linspace(-3.0, 3.0, 601)
     points = np.stack(np.meshgrid(near, near), axis=-1).reshape(-1, 2)

@@ -11,12 +11,9 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import (
-    MapConfig,
     RoadMap,
     Roads,
-    build_topology,
     load_roads,
-    make_grid,
 )
 from gp_active_sensing.topology.features import available
 from tests.unit.topology.road_maps import street, write
@@ -104,14 +101,6 @@ def test_relational_features(road_map: RoadMap, caplog: pytest.LogCaptureFixture
     )  # fmt: skip
 
 
-def test_relational_features_of_what_the_map_has(
-    road_map: RoadMap, caplog: pytest.LogCaptureFixture
-) -> None:
-    roads = Roads(without(road_map, lanes=None), features=("relational",))
-    assert "not every segment has lanes; the relational features are made of length" in caplog.text
-    assert "lanes" not in roads.columns()[1]
-
-
 def test_road_distance(road_map: RoadMap) -> None:
     """On the street a -> b -> c the places are where their middles are."""
     roads = Roads(road_map, features=("relational",), relational=("road_distance",), share=0.99)
@@ -148,19 +137,3 @@ def test_parts_are_said(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> 
     distance = np.linalg.norm(roads.features - roads.features[-1], axis=1)[:-1]
     inside = np.linalg.norm(roads.features[0] - roads.features[1:-1], axis=1)
     assert distance.min() > inside.min()
-
-
-def test_from_configuration() -> None:
-    made = MapConfig(kind="roads", file="town", features=("relational",), relational=("length",))
-    topology = build_topology(made)
-    assert topology.feature_names[0] == "mds_1"
-    end = MapConfig(kind="roads", file="town", anchor=1.0)
-    assert not np.allclose(build_topology(end).features, topology.positions)
-
-
-def test_columns_of_other_maps() -> None:
-    grid = make_grid(3, 2, 10.0)
-    assert grid.columns(["y"])[0][:, 0].tolist() == [0, 0, 0, 10, 10, 10]
-    assert grid.columns()[1] == ("x", "y")
-    with pytest.raises(ConfigError, match="features: expected some of x, y, got 'lanes'"):
-        grid.columns(["lanes"])

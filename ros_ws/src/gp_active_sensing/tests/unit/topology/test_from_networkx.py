@@ -9,7 +9,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-import shapely
 
 import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError
@@ -18,41 +17,6 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.types import Cost
 from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm, write_osm
-
-SPEED_OF_TOWNS = 50.0 / 3.6
-
-
-def osmnx_like() -> nx.MultiDiGraph[int]:
-    """A block of four streets, as `osmnx.graph_from_place` returns it, one of them one-way."""
-    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(crs="epsg:4326", simplified=True)
-    corners = {11: (10.0, 54.0), 12: (10.01, 54.0), 13: (10.01, 54.006), 14: (10.0, 54.006)}
-    for node, (x, y) in corners.items():
-        graph.add_node(node, x=x, y=y, street_count=2)
-    east, north = 0.01 * 111_320.0 * math.cos(math.radians(54.0)), 0.006 * 111_320.0
-    streets = [(11, 12, east, "50"), (12, 13, north, "30"), (13, 14, east, ["50", "30"])]
-    for a, b, length, limit in streets:
-        more: dict[str, Any] = {"osmid": a * 100 + b, "highway": "residential", "maxspeed": limit}
-        graph.add_edge(a, b, 0, length=length, oneway=False, reversed=False, **more)
-        graph.add_edge(b, a, 0, length=length, oneway=False, reversed=True, **more)
-    bend = shapely.LineString([(10.0, 54.006), (9.998, 54.003), (10.0, 54.0)])
-    graph.add_edge(14, 11, 0, length=1.2 * north, geometry=bend, oneway=True, maxspeed="50")
-    return graph
-
-
-def test_an_osmnx_like_graph_is_a_road_map() -> None:
-    roads = gas.from_networkx(osmnx_like())
-    assert isinstance(roads, Roads)
-    assert roads.n == 7
-    assert roads.datum == pytest.approx((10.004, 54.003), abs=2e-3)
-    one_way = roads.names.index("14_11_0")
-    assert len(roads.geometry(one_way)) == 3
-    assert "11_14_0" not in roads.names
-    cost = roads.ways_from(None)
-    assert cost.seconds[one_way] > 0.0
-    straight = roads.names.index("11_12_0")
-    drive = roads.route(roads.names.index("14_11_0"), straight, np.ones(roads.n, dtype=np.bool_))
-    assert drive.cost.metres / drive.cost.seconds == pytest.approx(SPEED_OF_TOWNS, rel=1e-6)
-    assert {"speed_limit", "class"} <= set(roads.attributes.names)
 
 
 def of_osmnx(folder: Path) -> nx.MultiDiGraph[int]:
@@ -162,10 +126,6 @@ def test_graphs_that_are_refused() -> None:
     graph = two_nodes()
     graph.nodes["b"]["y"] = math.nan
     with pytest.raises(MapError, match=r"node 'b': y: expected a finite number, got nan"):
-        gas.from_networkx(graph)
-    del graph.nodes["b"]["y"]
-    del graph.nodes["b"]["x"]
-    with pytest.raises(MapError, match=r"node 'b': expected x and y, or pos, got None"):
         gas.from_networkx(graph)
     graph = two_nodes()
     graph.add_node("far", x=90.0, y=0.0)

@@ -11,7 +11,6 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.topology import (
-    FreeTopology,
     GraphTopology,
     MapConfig,
     Topology,
@@ -49,24 +48,14 @@ def build(**keys: Any) -> Topology:
     return build_topology(from_mapping(MapConfig, mapping, path="map"))
 
 
-def test_from_configuration() -> None:
-    found = build(seed=9, name="box", frame="world", speed=2.0)
-    expected = make_points(5, (0, 0), (1, 2), seed=9)
-    np.testing.assert_array_equal(found.features, expected.features)
-    assert (found.name, found.frame) == ("box", "world")
-
-
 def test_wrong_keys_are_said() -> None:
     for keys, message in (
         ({"count": 0}, "map.count: is required for kind 'points'"),
-        ({"low": []}, "map.low: is required for kind 'points'"),
         ({"high": [1]}, r"map.high: expected 2 entries as in low, got 1"),
         ({"high": [1, 0]}, r"map.high\[1\]: must be more than low\[1\], 0, got 0"),
         ({"design": "latin"}, "map.design: was removed"),
         ({"reach": 3.0}, "map.reach: has no meaning for kind 'points'"),
-        ({"spacing": 3.0}, "map.spacing: has no meaning for kind 'points'"),
         ({"low": [0, ".nan"]}, r"map.low\[1\]: expected a number"),
-        ({"kind": "line"}, "map.low: has no meaning for kind 'line'"),
     ):
         with pytest.raises(ConfigError, match=message):
             build(**keys)
@@ -110,13 +99,6 @@ def test_a_probe_can_read_where_it_stands() -> None:
     assert line.route(1, 1, observed(line)) == Route((1,), Cost(0.0, 0.0))
     assert line.candidates(1, observed(line), unavailable={1}).tolist() == [0, 2]
     assert line.reachable(1, observed(line), 1).tolist() == [1, 1, 1, 0]
-
-
-def test_from_nowhere_every_place_is_a_candidate() -> None:
-    line = make_line(4, 1.0)
-    assert line.candidates(None, observed(line, 2), unavailable=(0,)).tolist() == [1, 3]
-    assert line.reachable(None, observed(line, 2), 1, unavailable=(0,)).tolist() == [0, 1, 0, 1]
-    assert not line.reachable(None, observed(line), 0).any()
 
 
 def test_unavailable_places_are_crossed_and_never_chosen() -> None:
@@ -171,22 +153,6 @@ def test_a_thin_wall_between_cells_stops_moves() -> None:
     assert grid.neighbours(index("c0r2")).tolist() == [index("c0r1"), index("c1r2")]
 
 
-def test_free_grid_keeps_obstacle_cells_out() -> None:
-    grid = make_grid(3, 3, 1.0, moves="free", obstacles=[[(0.6, 0.6), (1.4, 1.4)]])
-    assert isinstance(grid, FreeTopology)
-    assert grid.n == 8
-
-
-def test_bad_obstacles() -> None:
-    for obstacles, message in (
-        ([[(0.0, 0.0)]], r"obstacles\[0\]: expected 2 corners.*got 1"),
-        ([[(0, 0), (1, 1), (1, 0), (0, 1)]], r"obstacles\[0\]: is not a simple polygon"),
-        ([[(-9, -9), (9, 9)]], r"cover all 3 × 3 cells"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            make_grid(3, 3, 1.0, obstacles=obstacles)
-
-
 def test_snap_takes_the_first_of_equally_near_places() -> None:
     grid = make_grid(3, 3, 1.0)
     assert grid.snap(1.1, 0.9, 0.5) == 4
@@ -225,7 +191,6 @@ def test_places_that_do_not_fit() -> None:
         ({"names": ["a", "a"]}, "names of places must differ"),
         ({"positions": [[0, 0]]}, r"positions must be \(2, 2\), got \(1, 2\)"),
         ({"positions": [[0, 0], [math.nan, 0]]}, "positions of place 'b' are not finite"),
-        ({"names": [], "positions": np.empty((0, 2)), "moves": []}, "at least one place"),
         ({"moves": [[]]}, "expected moves of 2 places, got 1"),
     ):
         arguments = {

@@ -11,7 +11,7 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders import loaders, map_text
+from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import HEADER, segment, street, write
 
@@ -67,21 +67,12 @@ def test_junctions_may_be_listed(tmp_path: Path) -> None:
         load_roads(write(tmp_path / "map.geojson", [*points[:3], *street()]))
 
 
-def test_unknown_suffix(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r"roads: \.csv, \.geojson, .*ends in '\.net\.shp'"):
-        load_roads(tmp_path / "town.net.shp")
-    assert {".geojson", ".json", ".csv", ".osm", ".net.xml.gz"} <= set(loaders.names())
-
-
 def test_files_that_are_no_maps(tmp_path: Path) -> None:
     for text, message in (
         ("", "is empty; expected a GeoJSON FeatureCollection"),
-        ("  \n", "is empty"),
         ('{"type": "FeatureCollection", "features": [{"type": "Fea', "not valid JSON, perhaps"),
         ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected a GeoJSON FeatureCollection with a list of features, got 'list'"),
-        ('{"type": "Feature"}', "expected a GeoJSON FeatureCollection.*got 'Feature'"),
-        ('{"type": "FeatureCollection"}', "expected a GeoJSON FeatureCollection"),
         ('{"type": "FeatureCollection", "features": []}', "has no features"),
     ):
         path = tmp_path / "broken.geojson"
@@ -114,28 +105,16 @@ def test_broken_features(tmp_path: Path) -> None:
             {"type": "Feature", "properties": {"id": "p"}, "geometry": {"type": "Polygon"}},
             r"feature 1 \(id 'p'\): expected a LineString or a Point, got 'Polygon'",
         ),
-        (
-            {"type": "Feature", "properties": {"id": "p"}, "geometry": None},
-            "expected a LineString or a Point, got None",
-        ),
         (without("id"), "id: expected text, got None"),
         (without("from"), r"feature 1 \(id 'ab'\): from: expected text, got None"),
-        (segment("ab", "a", "", LINE), "to: expected text, got ''"),
         (segment("ab", "a", "b", [(0, 0)]), "a LineString needs 2 or more points, got 1"),
-        (segment("ab", "a", "b", []), "a LineString needs 2 or more points, got 0"),
         (segment("ab", "a", "b", [(0, 0), (math.nan, 1)]), "point 1: expected two finite numbers"),
-        (segment("ab", "a", "b", [(math.inf, 0), (0, 1)]), "point 0: expected two finite numbers"),
         (segment("ab", "a", "b", [(0, 0), ("1", 1)]), "point 1: expected two finite numbers"),
-        (segment("ab", "a", "b", [(0, 0), (1,)]), "point 1: expected two finite numbers"),
         (segment("ab", "a", "b", [(5, 5), (5, 5)]), "has zero length"),
         (segment("ab", "a", "b", LINE, length_m=0.0), "length_m: expected a number above 0, got 0"),
-        (segment("ab", "a", "b", LINE, length_m=-1.0), "length_m: expected a number above 0"),
-        (segment("ab", "a", "b", LINE, lanes="two"), "lanes: expected a number above 0, got 'two'"),
         (segment("ab", "a", "b", LINE, lanes=True), "lanes: expected a number above 0, got True"),
-        (segment("ab", "a", "b", LINE, speed_limit_mps=math.nan), "speed_limit_mps: expected a"),
         (segment("ab", "a", "b", LINE, oneway="no"), "oneway: expected true or false, got 'no'"),
         (segment("ab", "a", "b", LINE, successors="bc"), "successors: expected a list, got 'bc'"),
-        (segment("ab", "a", "b", LINE, successors=[None]), "successors: expected text, got None"),
         (segment("zy", "z", "y", LINE), r"id 'zy' is taken by feature 0 \(id 'zy'\)"),
         (segment("ab", "a", "z", LINE, successors=["zx"]), "no segment 'zx'.*Did you mean 'zy'"),
         (segment("ab", "a", "b", LINE, successors=["zy"]), "'zy' starts at junction 'z', but"),
@@ -167,18 +146,10 @@ def test_plain_lines_are_one_problem(tmp_path: Path) -> None:
     lines = [segment("", "", "", [(k, 0), (k + 9, 0)]) for k in range(72)]
     for line in lines:
         line["properties"] = {"name": "street"}
-    with pytest.raises(MapError) as caught:
+    with pytest.raises(MapError, match=r"the lines \(72\) have no id, no from, no to"):
         load_roads(write(tmp_path / "plain.geojson", lines))
-    assert str(caught.value).endswith(
-        "plain.geojson: the lines (72) have no id, no from, no to; each needs the properties id, "
-        "its name, and from and to, the junctions that it leaves and leads to"
-    )
     lines[0]["properties"] = {"id": "s", "from": "a", "to": "b"}
     with pytest.raises(MapError, match="213 problems in the map"):
-        load_roads(write(tmp_path / "plain.geojson", lines))
-    for number, line in enumerate(lines):
-        line["id"], line["properties"] = number, {}
-    with pytest.raises(MapError, match=r"the lines \(72\) have no from, no to; each"):
         load_roads(write(tmp_path / "plain.geojson", lines))
 
 
@@ -187,9 +158,7 @@ def test_headers_that_do_not_fit(tmp_path: Path) -> None:
         ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),
         ({"crs": 4326}, "gp_active_sensing.crs: expected the name of a system, got 4326"),
         ({"datum": [200.0, 1.0]}, r"datum: expected \[longitude, latitude\], got \[200.0, 1.0\]"),
-        ({"datum": "home"}, r"datum: expected \[longitude, latitude\], got 'home'"),
         ({"units": "degree"}, "gp_active_sensing.units: expected 'metre', got 'degree'"),
-        ({"frame": ""}, "gp_active_sensing.frame: expected the name of a frame, got ''"),
     ):
         with pytest.raises(MapError, match=message):
             load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
@@ -210,11 +179,6 @@ def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
     feature = segment("ab", "a", "b", [(0.0, 0.0), (0.4, 0.2)])
     header = {**HEADER, "allow_small": True}
     assert len(load_roads(write(tmp_path / "table.geojson", [feature], header)).segments) == 1
-
-
-def test_a_room_in_metres_is_not_mistaken_for_degrees(tmp_path: Path) -> None:
-    feature = segment("ab", "a", "b", [(0.0, 0.0), (8.0, 3.0)])
-    assert len(load_roads(write(tmp_path / "room.geojson", [feature])).segments) == 1
 
 
 def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> None:

@@ -115,25 +115,6 @@ def test_steps_across_and_up() -> None:
     assert spacing_of(hills).ratio == 1.0
 
 
-def test_by_configuration() -> None:
-    config = from_mapping(
-        MapConfig,
-        {
-            "kind": "grid",
-            "columns": 3,
-            "rows": 2,
-            "spacing": 4.0,
-            "heights": list(DEPTHS),
-            "climb_speed": 0.5,
-            "outline": [[-1, -1], [5, 5]],
-        },
-    )
-    grid = build_topology(config)
-    assert grid.n == 2 * 2 * 4
-    with pytest.raises(ConfigError, match=r"Cells are called c<column>r<row>z<layer>"):
-        place_index(grid, "c9r9", "start")
-
-
 def test_what_is_no_grid_with_layers() -> None:
     for more, said in (
         ({"heights": [0.0, -2.0, -1.0]}, r"heights: expected heights that ascend or descend"),
@@ -144,11 +125,6 @@ def test_what_is_no_grid_with_layers() -> None:
         plain = {"kind": "grid", "columns": 3, "rows": 2}
         with pytest.raises(ConfigError, match=said):
             build_topology(from_mapping(MapConfig, plain | more))
-
-
-def test_roads_have_no_heights() -> None:
-    with pytest.raises(ConfigError, match=r"heights: has no meaning for kind 'roads'; remove it"):
-        from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson", "heights": [0, 1]})
 
 
 def test_curves_lie_in_the_plane() -> None:

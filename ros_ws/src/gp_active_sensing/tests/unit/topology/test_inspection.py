@@ -28,19 +28,6 @@ def test_figures_of_a_small_map(tmp_path: Path) -> None:
     assert figures.warnings == ()
 
 
-def test_odd_things_are_counted(tmp_path: Path) -> None:
-    figures = look(
-        tmp_path,
-        segment("round", "a", "a", [(0, 0), (9, 9), (9, 0), (0, 0)], successors=["n"]),
-        segment("n", "a", "b", [(0, 0), (5, 1), (9, 0)], **{"class": "lane"}),
-        segment("s", "a", "b", [(0, 0), (5, -1), (9, 0)]),
-    )
-    assert (figures.self_loops, figures.parallel, figures.with_successors) == (1, 2, 1)
-    assert (figures.traps, figures.outside) == (2, 2)
-    assert figures.classes == {"": 2, "lane": 1}
-    assert figures.lanes == {"?": 3}
-
-
 def test_what_may_surprise_is_said(tmp_path: Path) -> None:
     figures = look(
         tmp_path,

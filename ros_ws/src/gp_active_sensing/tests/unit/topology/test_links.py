@@ -57,14 +57,6 @@ def test_a_grid_and_a_line() -> None:
     assert make_line(4, 2.0, moves="free").links is None
 
 
-def test_a_road_without_crossings_is_a_chain() -> None:
-    chain = [road("a", "0", "1", 10.0), road("b", "1", "2", 30.0), road("c", "2", "3", 20.0)]
-    links = segment_links(chain, [[1], [2], []])
-    assert pairs(links) == {(0, 1): 20.0, (1, 2): 25.0}
-    np.testing.assert_allclose(links.conductance, 1.0 / links.metres)
-    assert links.mass.tolist() == [10.0, 30.0, 20.0]
-
-
 def test_a_crossing_is_a_star_of_wires() -> None:
     """The potentials of the mesh are those of the star with the junction kept."""
     arms = [road(str(k), str(k), "J", 10.0 * (k + 1)) for k in range(4)]
@@ -156,15 +148,6 @@ def test_constant_columns_add_nothing_and_no_weight_is_zero() -> None:
     found = manhattan_weights(chain(4), columns, NONE)
     np.testing.assert_allclose(found, [1 / 3, 0.01 * 0.5, 2 / 3])
     np.testing.assert_allclose(manhattan_weights(chain(4), columns[:, :1], NONE), 1.0)
-
-
-def test_a_row_is_embedded_as_a_line() -> None:
-    made = embed(chain(50, 3.0), np.full(49, 3.0))
-    assert made.points.shape == (50, 1)
-    np.testing.assert_allclose(np.diff(np.sort(made.points[:, 0])), 3.0)
-    assert (made.landmarks, made.share) == (50, pytest.approx(1.0))
-    assert made.stress == pytest.approx(0.0, abs=1e-9)
-    assert made.correlation == pytest.approx(1.0)
 
 
 def test_the_share_chooses_the_dimension() -> None:

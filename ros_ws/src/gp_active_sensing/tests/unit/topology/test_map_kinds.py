@@ -57,10 +57,8 @@ def test_the_end_of_a_name_leaves_a_choice() -> None:
 def test_a_kind_that_the_file_is_not() -> None:
     for file, kind, kinds in (
         ("lake.kml", "points", "'grid'"),
-        ("house.yaml", "points", "'grid'"),
         ("town.geojson", "points", "'roads' or 'grid'"),
         ("stations.csv", "grid", "'roads' or 'points'"),
-        ("lake.kml", "roads", "'grid'"),
     ):
         said = f"kind: '{file}' is a map of kind {kinds}, not '{kind}'; leave kind out"
         with pytest.raises(ConfigError, match=said):

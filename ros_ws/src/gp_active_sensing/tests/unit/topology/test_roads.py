@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import Roads, Topology, load_roads
 from gp_active_sensing.types import Cost, Route
 from tests.unit.topology.road_maps import segment, street, write
@@ -136,16 +135,6 @@ def test_all_features(tmp_path: Path) -> None:
     assert roads.features[4] == pytest.approx([5.0, 0.0, 1.0, 100.0, 25.0, 50.0, 1.0])
 
 
-def test_features_that_cannot_be_had(tmp_path: Path) -> None:
-    features = street()
-    del features[2]["properties"]["lanes"]
-    road_map = load_roads(write(tmp_path / "street.geojson", features))
-    with pytest.raises(MapError, match=r"feature 'lanes' was asked for, but segment 'bd' has none"):
-        Roads(road_map, features=("lanes",))
-    with pytest.raises(ConfigError, match=r"got 'lane'.*Did you mean 'lanes'"):
-        Roads(road_map, features=("lane",))
-
-
 def test_missing_limits_take_the_speed_and_say_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -200,8 +189,3 @@ def test_parts_that_are_not_joined_are_kept_and_said(
     assert roads.n == 7
     assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (2, 6, (6,), (6,))
     assert "1 of 7 segments lie outside the largest part" in caplog.text
-
-
-def test_the_frame_can_be_renamed(tmp_path: Path) -> None:
-    road_map = load_roads(write(tmp_path / "street.geojson", street()))
-    assert Roads(road_map, frame="odom").frame == "odom"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.topology import RoadMap, load_roads
+from gp_active_sensing.topology import load_roads
 from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import length_of
 
@@ -58,38 +57,3 @@ def test_san_jose_in_degrees(shared_data: Path) -> None:
     drawn = [length_of(segment.line) / segment.length for segment in road_map.segments]
     assert max(abs(share - 1.0) for share in drawn) < 0.02
     assert math.fsum(s.length for s in road_map.segments) == pytest.approx(471e3, rel=0.01)
-
-
-def test_lines_in_metres_and_in_degrees_agree(shared_data: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    metric = load_roads(shared_data / "roads" / "tampines_segments.csv")
-    assert len(metric.segments) == 720 + 357  # both sides of what is not one-way
-    assert "guessed, as the file says: class_guess" in metric.notes[0]
-    degrees = load_roads(_without(shared_data / "roads" / "tampines_segments.csv", tmp_path))
-    assert degrees.crs == "EPSG:4326"
-    _same_shape(metric, degrees)
-
-
-def _without(source: Path, folder: Path, *columns: str) -> Path:
-    """Copy a table without some columns (wkt_m unless others are named)."""
-    dropped = columns or ("wkt_m",)
-    with source.open(newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
-    titles = [title for title in rows[0] if title not in dropped]
-    kept = [r for r in rows if "wkt_lonlat" not in dropped or r["from"] != r["to"]]
-    path = folder / source.name
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, titles, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(kept)
-    return path
-
-
-def _same_shape(first: RoadMap, second: RoadMap) -> None:
-    """Compare two maps up to a shift."""
-    a, b = first.segments[0].line[0], second.segments[0].line[0]
-    dx, dy = a[0] - b[0], a[1] - b[1]
-    for one, other in zip(first.segments, second.segments, strict=True):
-        for p, q in zip(one.line, other.line, strict=True):
-            assert math.dist(p, (q[0] + dx, q[1] + dy)) < 30.0
-        assert one.id == other.id

@@ -13,7 +13,6 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import (
     MapConfig,
-    Roads,
     build_topology,
     check_start,
     make_grid,
@@ -53,42 +52,19 @@ def test_roads_beside_the_scenario_by_path_and_by_name(tmp_path: Path) -> None:
     assert build_topology(MapConfig(kind="roads", file="town")).name == "town"
 
 
-def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
-    write(tmp_path / "street.geojson", street())
-    config = MapConfig(
-        kind="roads", file="street.geojson", features=("x", "speed_limit"), u_turns="always"
-    )
-    roads = build_topology(config, base_dir=tmp_path)
-    assert isinstance(roads, Roads)
-    assert roads.feature_names == ("x", "speed_limit")
-    assert 1 in roads.neighbours(0)
-
-
 def test_bad_configurations() -> None:
     for data, message in (
         ({}, "kind: is required"),
         ({"kind": "gridd"}, r"kind: expected one of line, grid, points, roads, got 'gridd'.*mean"),
         ({"kind": "line"}, "count: is required for kind 'line'"),
-        ({"kind": "grid", "rows": 3}, "columns: is required for kind 'grid'"),
-        ({"kind": "roads"}, "file: is required for kind 'roads'"),
         ({"kind": "line", "count": -1}, "count: must be 0 or more"),
-        ({"kind": "line", "count": 3, "spacing": -1}, r"spacing: must be 0 or more \[m\]"),
         ({"kind": "line", "count": 3, "spacing": [1, 2]}, r"spacing: a line has one, got \[1"),
-        ({"kind": "grid", "columns": 3, "rows": 2, "spacing": [1, 0]}, r"spacing: expected two"),
         ({"kind": "roads", "file": "house.yaml"}, "kind: 'house.yaml' is a map of kind 'grid',"),
-        ({"kind": "grid", "file": "town.osm"}, "kind: 'town.osm' is a map of kind 'roads'"),
         ({"file": "house.yaml", "u_turns": "never"}, "u_turns: has no meaning for kind 'grid'"),
-        ({"file": "town", "count": 3}, "count: has no meaning for kind 'roads' or 'grid'"),
-        ({"kind": "grid", "columns": 2, "rows": 2, "unknown": "maybe"}, "unknown: expected one of"),
         ({"kind": "line", "count": 3, "rows": 2}, "rows: has no meaning for kind 'line'"),
-        ({"kind": "line", "count": 3, "spaceing": 2}, "spaceing: unknown key.*mean 'spacing'"),
         ({"kind": "roads", "file": "town", "moves": "free"}, "moves: has no meaning for kind"),
         ({"kind": "roads", "file": "town", "relational": ["length"]}, r"relational: is for"),
-        ({"kind": "roads", "file": "town", "anchor": 1.5}, "anchor: must be 1 or less"),
-        ({"kind": "roads", "file": "town", "features": []}, "features: expected at least 1"),
-        ({"kind": "roads", "file": "town", "u_turns": "no"}, "u_turns: expected one of dead_ends"),
         ({"kind": "grid", "columns": 2, "rows": 2, "neighbours": 6}, "expected 4 or 8, got 6"),
-        ({"kind": "grid", "columns": 2, "rows": 2, "obstacles": [[[0]]]}, r"expected 2 entries"),
         ({"kind": "line", "count": 2, "speed": 0}, r"speed: must be more than 0 \[m/s\]"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -102,8 +78,6 @@ def test_a_start_that_does_not_exist(tmp_path: Path) -> None:
         check_start(roads, "bd1")
     with pytest.raises(ConfigError, match=r"start: map 'small' has places 0 … 5, got 6"):
         check_start(roads, 6)
-    with pytest.raises(ConfigError, match=r"has places 0 … 5, got -1"):
-        check_start(roads, -1)
 
 
 def test_a_start_from_which_nothing_can_be_reached(
@@ -131,18 +105,6 @@ def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
     np.testing.assert_array_equal(found.positions.max(axis=0), [560.0, 240.0])
     given = MapConfig(kind="grid", spacing=10.0, outline=outline, origin=(505.0, 205.0), rows=2)
     assert build_topology(given).n == 6 * 2
-
-
-def test_a_grid_that_does_not_fit_its_outline_is_refused() -> None:
-    for more, said in (
-        ({"origin": (900.0, 900.0)}, "beyond the outline, which ends at 560, 241 m"),
-        ({"spacing": 0.01}, "are more than 1000000; give a larger spacing"),
-    ):
-        outline = ((500.0, 200.0), (560.0, 200.0), (560.0, 241.0), (500.0, 241.0))
-        with pytest.raises(ConfigError, match=said):
-            build_topology(
-                MapConfig(**{"kind": "grid", "spacing": 10.0, "outline": outline, **more})
-            )
 
 
 def test_a_cell_on_land_is_no_place_and_the_message_says_how_cells_are_called() -> None:
@@ -210,18 +172,14 @@ def test_what_is_refused() -> None:
             {"areas": [{"outline": [[0, 0], [5, 5]], "weight": -1}]},
             r"weights\.areas\[0\]\.weight: must be 0 or more, got -1",
         ),
-        ({"areas": [{"outline": [[0, 0], [5, 5]], "weight": float("nan")}]}, r"weight: expected"),
         ({"areas": [{"outline": [[100, 100], [200, 200]]}]}, r"weights\.areas\[0\]\.outline:"),
         (
             {"areas": [{"outline": [[0, 0], [9, 9], [9, 0], [0, 9]]}]},
             r"weights\.areas\[0\]\.outline: is not a simple polygon",
         ),
-        ({"areas": [{"outline": [[0, 0]]}]}, r"weights\.areas\[0\]\.outline: expected 2 corners"),
         ({"areas": [{"outline": [[0, 0], [50, 50]], "weight": 0}]}, "all weights are 0"),
-        ({"areas": [{"outlin": [[0, 0], [50, 50]]}]}, r"outlin: unknown key. Did you mean"),
         ({"elsewhere": 0}, r"weights\.elsewhere: is the weight outside of the areas"),
         ({"areas": "everywhere"}, r"weights\.areas: expected a list, got str 'everywhere'"),
-        ({"areas": ["everywhere"]}, r"weights\.areas\[0\]: expected a mapping"),
     ):
         with pytest.raises(ConfigError, match=message):
             weights(**given)
@@ -242,5 +200,3 @@ def test_columns_that_cannot_be_weights(tmp_path: Path) -> None:
         build("grade")
     with pytest.raises(ConfigError, match=r"'direction' is no single number"):
         build("direction")
-    with pytest.raises(MapError, match="'rare' was asked for, but segment 'a' has none"):
-        build("rare")

@@ -9,7 +9,6 @@ import math
 from pathlib import Path
 from types import ModuleType
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -24,28 +23,10 @@ def town() -> Roads:
     return topology
 
 
-def graph_of(roads: Roads) -> nx.DiGraph[int]:
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(range(roads.n))
-    for a in range(roads.n):
-        for b in roads.neighbours(a):
-            segment = roads.segments[int(b)]
-            assert segment.speed_limit is not None
-            graph.add_edge(a, int(b), seconds=segment.length / segment.speed_limit)
-    return graph
-
-
 def test_speeds_belong_to_the_segments(town: Roads) -> None:
     with find_resource("maps", "town_speeds").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == list(town.names)
-    assert list(rows[0])[1:] == [
-        "v_900_1800_mps",
-        "v_1800_2700_mps",
-        "v_2700_3600_mps",
-        "v_3600_4500_mps",
-        "v_all_mps",
-    ]
     speeds = np.array([float(row["v_all_mps"]) for row in rows])
     limits = np.array([s.speed_limit or math.nan for s in town.segments])
     assert np.isfinite(speeds).all()
@@ -86,19 +67,6 @@ def test_ten_thousand_steps(town: Roads) -> None:
                 steps += 1
             observed[goal] = True
         assert steps >= 5000
-
-
-def test_costs_equal_those_of_networkx(town: Roads) -> None:
-    rng = np.random.default_rng([5])
-    graph = graph_of(town)
-    everything = np.ones(town.n, dtype=np.bool_)
-    for at, goal in rng.integers(0, town.n, (100, 2)):
-        if at == goal:
-            continue
-        expected = nx.dijkstra_path_length(graph, int(at), int(goal), weight="seconds")
-        route = town.route(int(at), int(goal), everything)
-        assert route.cost.seconds == pytest.approx(expected, rel=1e-12)
-        assert route.cost.metres == pytest.approx(sum(town.segments[b].length for b in route.path))
 
 
 @pytest.fixture
@@ -157,14 +125,3 @@ def test_converter(converter: ModuleType, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "town_speeds.csv").read_text(encoding="utf-8") == (
         "id,v_0_900_mps,v_900_1800_mps,v_all_mps\nab,4.00,8.00,7.00\nba,,9.00,9.00\nbc,,,\n"
     )
-
-
-def test_converter_refuses(converter: ModuleType, tmp_path: Path) -> None:
-    for text, message in (
-        ('<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', "has a document type declaration"),
-        ("<net><edge", "is not valid XML"),
-    ):
-        path = tmp_path / "town.net.xml"
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match=message):
-            converter.parse_xml(path)

@@ -9,7 +9,6 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.distances import distances_of
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.turning import (
     Turning,
@@ -98,12 +97,6 @@ def test_a_budget_lasts_for_curves_and_the_way_home() -> None:
         fits |= {goal} if cost.metres <= 100.0 else set()
     assert allowed - {8} == fits
     assert fits < flat
-
-
-def test_the_distances_of_the_map_are_kept() -> None:
-    straight = lake()
-    kept = distances_of(straight)
-    assert distances_of(turning(straight, 12.0, 8, 0.0)) is kept
 
 
 def test_roads_and_probes_that_turn_on_the_spot_see_the_map_itself() -> None:

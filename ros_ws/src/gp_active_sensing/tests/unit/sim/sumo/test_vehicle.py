@@ -113,12 +113,6 @@ def test_it_drives_on_without_a_stop_where_it_was_expected_to() -> None:
     assert trip.visits[0][2] is not None
 
 
-def test_it_turns_at_a_dead_end() -> None:
-    traffic = traffic_of()
-    trip = drive(traffic, ["ab", "be", "eb", "ba"])
-    assert [v is not None for _, _, v in trip.visits] == [True] * 4
-
-
 def test_it_waits_for_a_gap() -> None:
     """A column of cars passes where it enters."""
     traffic = traffic_of(begin=60.0)
@@ -170,19 +164,6 @@ def test_a_car_that_is_taken_away_enters_again() -> None:
     assert any("was taken off the road at bc" in note for note in vehicle.notes)
 
 
-def test_the_end_of_a_road_that_leads_nowhere() -> None:
-    traffic = traffic_of()
-    old = traffic.vehicle
-    vehicle = ProbeVehicle.__new__(ProbeVehicle)
-    vehicle.__dict__.update(old.__dict__, _onward={})
-    vehicle.drive(["ab", "be"])
-    visits = until_done(vehicle)
-    assert [visit.speed is None for visit in visits] == [False, False]
-    assert vehicle.notes == []
-    vehicle.drive(["eb"])
-    assert until_done(vehicle)[0].speed is not None
-
-
 def test_parked_it_is_in_nobodys_way(tmp_path: Path) -> None:
     routes = [write_cars(tmp_path / "r.xml", flow("ab bc cd da", period=20.0))]
     traffic = traffic_of(routes=routes)
@@ -190,16 +171,3 @@ def test_parked_it_is_in_nobodys_way(tmp_path: Path) -> None:
     assert traffic.step() == ()
     api = traffic._running().api
     assert not [name for name in api.vehicle.getIDList() if "probe" in name]
-
-
-def test_progress_goes_from_0_to_the_number_of_places() -> None:
-    traffic = traffic_of()
-    vehicle = traffic.vehicle
-    vehicle.drive(["ab", "bc"], ["cd"])
-    seen = [vehicle.progress]
-    while not vehicle.done:
-        vehicle.step()
-        seen.append(vehicle.progress)
-    assert seen == sorted(seen)
-    assert (seen[0], seen[-1]) == (0.0, 2.0)
-    assert len({round(p, 1) for p in seen}) > 15

@@ -100,24 +100,6 @@ def test_shortest_ways_are_those_of_networkx() -> None:
             assert compared > 100
 
 
-def test_u_turns_are_not_taken_where_there_is_another_way() -> None:
-    """Without U-turns the ways are those on the graph of turns, as networkx finds them."""
-    graph = lattice(4, directed=False)
-    roads = Roads.from_networkx(graph, crs="local")
-    turns: Any = nx.DiGraph()
-    for a in roads.segments:
-        for b in roads.segments:
-            straight_back = (b.start, b.end) == (a.end, a.start)
-            if a.end == b.start and not straight_back:
-                turns.add_edge(a.id, b.id, length=b.length)
-    for i in range(0, roads.n, 13):
-        known = nx.single_source_dijkstra_path_length(turns, roads.names[i], weight="length")
-        found = roads.ways_from(i, "metres").metres
-        for name, metres in known.items():
-            if name != roads.names[i]:
-                assert found[roads.names.index(name)] == pytest.approx(metres)
-
-
 def test_there_and_back(tmp_path: Any) -> None:
     road_map = load_roads(write(tmp_path / "street.geojson", street()))
     graph = Roads(road_map).to_networkx()
@@ -159,17 +141,6 @@ def test_an_undirected_graph_of_osmnx() -> None:
     assert (back.id, back.start, back.line[0]) == ("-1_2_1", "2", (100.0, 0.0))
 
 
-def test_edges_without_length_are_joined() -> None:
-    graph: Any = nx.DiGraph()
-    for node, (x, y) in {"a": (0, 0), "b": (100, 0), "c": (100, 0), "d": (100, 60)}.items():
-        graph.add_node(node, x=x, y=y)
-    graph.add_edge("a", "b", length=100.0)
-    graph.add_edge("b", "c", length=0.0)
-    graph.add_edge("c", "d", length=60.0)
-    roads = Roads.from_networkx(graph)
-    assert [(s.start, s.end) for s in roads.segments] == [("a", "b"), ("b", "d")]
-
-
 def line(**edge: Any) -> Any:
     graph: Any = nx.DiGraph()
     graph.add_node("a", x=0.0, y=0.0)
@@ -191,39 +162,14 @@ def without_anything() -> Any:
     return graph
 
 
-def half_placed() -> Any:
-    graph = line()
-    graph.add_edge("b", "c", length=5.0)
-    return graph
-
-
-def no_direction() -> Any:
-    graph: Any = nx.Graph()
-    graph.add_node("a", x=0.0, y=0.0)
-    graph.add_node("b", x=100.0, y=0.0)
-    graph.add_edge("a", "b", oneway=True)
-    return graph
-
-
-def alike() -> Any:
-    graph = line(length=100.0)
-    graph.add_node(1, x=5.0, y=5.0)
-    graph.add_node("1", x=6.0, y=5.0)
-    return graph
-
-
 def test_broken_graphs() -> None:
     for graph, message in (
         ([], r"expected a graph of networkx, got \[\]"),
         (nx.Graph(), "graph: has 0 nodes and no edges"),
         (nx.empty_graph(4), "graph: has 4 nodes and no edges; expected at least one edge"),
         (without_anything(), r"nodes have no positions \(x and y\), and 1 of 2 edges no length"),
-        (half_placed(), "node 'c': expected finite numbers x and y, got None and None"),
         (at_one_place(), r"nodes 'b' and 'c' are both at \(100, 0\); make one node of them"),
-        (no_direction(), "edge 'a_b_0': oneway in an undirected graph"),
-        (alike(), "node '1': is there already"),
         (line(length=-4.0), "edge 'a_b_0': length: expected a number above 0, got -4.0"),
-        (line(length=float("nan")), "edge 'a_b_0': length: expected a number above 0, got nan"),
         (line(geometry=shapely.Point(1, 2)), r"geometry: expected LINESTRING"),
     ):
         with pytest.raises(MapError, match=message):
