@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from gp_active_sensing.cli import cli
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
-from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.util.resources import find_resource
 
 FIELD = {"kind": "gp", "length_scale": 60.0, "signal_std": 2.0, "mean": 15.0, "unit": "degC"}
@@ -78,23 +77,3 @@ def test_a_lake_of_qgroundcontrol(tmp_path: Path) -> None:
     errors = [float(row["std"]) for row in rows]
     at = [float(row["std"]) for row in rows if int(row["readings"])]
     assert max(at) < max(errors)
-
-
-def test_stations_whose_columns_have_names_of_their_own(tmp_path: Path) -> None:
-    table = tmp_path / "gauges.csv"
-    lines = [f"P{k};{500000 + 37 * k % 200};{5983000 + 53 * k % 190};{k % 4}" for k in range(12)]
-    table.write_text("\n".join(["Nr;E;N;Tiefe", *lines]) + "\n", encoding="utf-8")
-    own = {"name": "Nr", "x": "E", "y": "N", "depth": "Tiefe"}
-    run = drive(tmp_path, {"file": str(table), "columns_of": own, "speed": 2.0})
-    names = read_places(run)
-    assert len(set(names)) == 6
-    table = taken_home(run, "csv")
-    rows = rows_of(table)
-    assert [row["place"] for row in rows] == [f"P{k}" for k in range(12)]
-    assert [float(row["z"]) for row in rows] == [-float(k % 4) for k in range(12)]
-    assert {row["place"] for row in rows if int(row["readings"])} == set(names)
-    again = build_topology(MapConfig(file=str(table)))  # what was exported is a map
-    assert again.names == tuple(f"P{k}" for k in range(12))
-    assert again.points.tolist() == [
-        [500000 + 37 * k % 200, 5983000 + 53 * k % 190, -(k % 4)] for k in range(12)
-    ]

@@ -70,12 +70,6 @@ def test_it_is_asked_before_each_decision(tmp_path: Path) -> None:
     assert [r["expert_used"] for r in records] == [3] * 6
 
 
-def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
-    stations = {"kind": "stations", "stations": ["2", "9"], "noise_std": 0.1}
-    _, events = run(asking(expert=stations), tmp_path / "run")
-    assert {p for e in of(events, "query") for p in e["places"]} == {2, 9}
-
-
 def test_waiting_takes_time(tmp_path: Path) -> None:
     quick, _ = run(asking(), tmp_path / "quick")
     slow, events = run(asking(expert={**MODEL, "delay": 3.0}), tmp_path / "slow")

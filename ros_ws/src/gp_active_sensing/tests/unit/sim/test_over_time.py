@@ -113,16 +113,6 @@ def test_layers_that_cannot_be_used(tmp_path: Path) -> None:
         layers(tmp_path, array, slot_seconds=None)
 
 
-def test_configurations_of_layers() -> None:
-    for key, keys in (
-        ("layer", {"slot_seconds": 1.0, "layer": 2}),
-        ("start_time", {"start_time": 1.0}),
-        ("between", {"between": "linear"}),
-    ):
-        with pytest.raises(ConfigError, match=f"{key}: "):
-            FieldConfig(kind="raster", file="a.npz", **keys)  # type: ignore[arg-type]
-
-
 def test_keys_that_were_removed_say_what_replaces_them() -> None:
     for config, key, replaced in (
         (FieldConfig, "layout", "time_column"),

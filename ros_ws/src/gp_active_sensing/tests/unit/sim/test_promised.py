@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
-from gp_active_sensing.util.wording import promised
 
 SMALL: dict[str, Any] = {
     "name": "pond",
@@ -63,13 +61,6 @@ def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path) -> No
         assert [step.promised for step in done.steps[1:]] == pytest.approx(
             [r["promised_error"] for r in records], nan_ok=True
         )
-
-
-def test_the_words_of_it(tmp_path: Path) -> None:
-    summary = run(tmp_path / "run").to_mapping()
-    (line,) = [text for text in summary_lines(summary) if "promised error" in text]
-    assert promised(summary) in line
-    assert f"{summary['promised_error']:.3g} m (" in line
 
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:

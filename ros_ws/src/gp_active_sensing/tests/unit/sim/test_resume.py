@@ -15,7 +15,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.driver import run_scenario as drive
 from gp_active_sensing.util.files import InUse
-from tests.journals import change_events, write_events
+from tests.journals import write_events
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 HARD = scenario(
@@ -140,15 +140,6 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
         write_events(path, events + events[-number:])
         with pytest.raises(RunError, match="does not follow"):
             drive(PLAIN, tmp_path / "run", resume=True)
-
-
-def test_other_versions_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    drive(PLAIN, tmp_path / "run")
-    path = tmp_path / "run" / "journal.jsonl"
-    change_events(path, lambda events: events[0]["versions"].update(numpy="0.1"))
-    with caplog.at_level("WARNING"):
-        drive(PLAIN, tmp_path / "run", resume=True)
-    assert f"numpy 0.1 -> {np.__version__}" in caplog.text
 
 
 def test_a_damaged_run_is_simulated_again_from_there(whole: Any, tmp_path: Path) -> None:

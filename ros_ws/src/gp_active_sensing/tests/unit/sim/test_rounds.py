@@ -133,17 +133,6 @@ def test_each_probe_drives_its_own_budget_and_comes_home() -> None:
     assert rounds.mission.reason
 
 
-def test_a_goal_without_a_reading_is_tried_again_then_set_aside() -> None:
-    of = scenario(sensor={"noise_std": 0.02, "dropout": 0.7, "retries": 1})
-    rounds = Rounds(of)
-    records = rounds.play()
-    aside = [record for record in records if record["set_aside"]]
-    assert aside
-    assert all(record["value"] is None and record["regret"] is None for record in aside)
-    assert rounds.loop.counts["missed"] >= 2 * len(aside)
-    assert rounds.loop.counts["accepted"] == 12
-
-
 def test_readings_of_a_round_are_told_in_the_order_of_time() -> None:
     of = scenario(
         map={"kind": "grid", "columns": 8, "rows": 1, "spacing": 10.0},

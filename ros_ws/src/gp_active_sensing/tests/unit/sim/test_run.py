@@ -41,9 +41,7 @@ def test_a_run_leaves_everything_in_its_directory(tmp_path: Path) -> None:
     assert json.loads((out / "summary.json").read_text()) == summary
     assert scenario_from_mapping(yaml.safe_load((out / "config.yaml").read_text())) == scenario()
     records = RunDirectory.open(out).records()
-    contract = "stage location position value weights lower upper expanded plan_seconds"
     for record in records:
-        assert set(f"{contract} deadline_hit rmspe".split()) <= set(record)
         assert record["lower"] <= record["upper"]
         assert sum(record["weights"]) == pytest.approx(1.0)
     assert records[-1]["rmspe"] == summary["rmspe"]
@@ -59,16 +57,6 @@ def test_ends_early_when_everything_is_observed(tmp_path: Path) -> None:
     assert summary["rmspe"] is None
     assert summary["nlpd"] is None
     assert summary["rmse"] < 1.0
-
-
-def test_budgets_in_metres_and_seconds(tmp_path: Path) -> None:
-    driven = run(scenario(GRID, budget={"readings": None, "metres": 45.0}), tmp_path / "metres")
-    assert driven["metres"] == 40.0
-    timed = run(
-        scenario(GRID, budget={"readings": None, "seconds": 25.0}, probe={"speed": "limit"}),
-        tmp_path / "seconds",
-    )
-    assert timed["seconds"] <= 25.0
 
 
 def test_a_place_without_readings_is_tried_again_then_set_aside(tmp_path: Path) -> None:

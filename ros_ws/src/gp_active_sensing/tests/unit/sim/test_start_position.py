@@ -35,12 +35,6 @@ def test_far_off_is_refused_with_where_the_map_lies() -> None:
                 build_world(scenario(GRID, probe={"start": position}))
 
 
-def test_what_is_no_position_is_refused() -> None:
-    for wrong in ([1.0], [1.0, 2.0, 3.0], ["a", "b"]):
-        with pytest.raises(ConfigError, match=r"probe\.start"):
-            scenario(GRID, probe={"start": wrong})
-
-
 def test_degrees_where_the_map_has_them(tmp_path: Path) -> None:
     pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     lines = [

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import build_world, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner, build_players
 from tests.trials import run_trial
@@ -90,13 +89,6 @@ def test_the_mission_of_the_nodes_waits_for_it() -> None:
         assert played.seconds > 6 * stop
 
 
-def test_in_traffic_a_car_does_not_stop() -> None:
-    data = {**mapping(GRID), "field": {"kind": "sumo"}, "probe": {}, "sensor": {"seconds": 3.0}}
-    with pytest.raises(ConfigError, match=r"sensor\.seconds: has no meaning in traffic"):
-        scenario_from_mapping(data)
-    assert scenario(GRID).sensor.seconds == 0.0
-
-
 # -- places that are read again and again --------------------------------------------------------
 
 
@@ -105,12 +97,3 @@ def test_visits_are_counted_and_the_budget_is_one_of_visits() -> None:
     assert [record["visits"] for record in found.records] == list(range(1, 31))
     assert found.records[-1]["observed"] < 12
     assert "visits" not in run_trial(scenario(policy={"name": "ie"})).records[0]
-
-
-def test_a_mission_that_would_never_end_does_not_begin() -> None:
-    for probes in (1, 2):
-        built = scenario(
-            policy={"name": "gp_ucb"}, budget={"readings": None, "metres": 50.0}, probes=probes
-        )
-        with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
-            run_trial(built)

@@ -61,13 +61,6 @@ def test_broken_tables_say_where(tmp_path: Path) -> None:
             build_truth(table(tmp_path, text), LINE, 0)
 
 
-def test_a_table_that_is_not_text(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    file.write_bytes(b"\xff\xfe\x00id")
-    with pytest.raises(MapError, match=r"cannot be read: .*expected text in UTF-8"):
-        build_truth(FieldConfig(kind="table", file=str(file)), LINE, 0)
-
-
 # -- sensor ----------------------------------------------------------------------------------------
 
 TRUTH = np.linspace(10.0, 20.0, 200)

@@ -113,21 +113,6 @@ def test_the_way_home_is_an_event_and_no_stage(tmp_path: Path) -> None:
     assert later
 
 
-def test_the_goal_alone_is_read_when_told_so(tmp_path: Path) -> None:
-    what = scenario(
-        GRID,
-        probe={"start": 0, "end": 0},
-        policy={"name": "random"},
-        budget={"readings": 9},
-        sensor={"on_the_way": False},
-    )
-    run_scenario(what, tmp_path / "run")
-    events = journal(tmp_path / "run")
-    home = next(event for event in events if event["event"] == "home")
-    later = [e for e in events if e["event"] == "reading" and e["stamp_ns"] > home["stamp_ns"]]
-    assert {event["location"] for event in later} <= {0}
-
-
 @pytest.mark.parametrize("kills", [4, pytest.param(None, marks=pytest.mark.long)])
 def test_a_run_killed_anywhere_goes_on_to_the_same_end(tmp_path: Path, kills: int | None) -> None:
     by_metres = scenario(

@@ -107,12 +107,6 @@ def test_the_curve_is_as_long_ends_there_and_turns_no_tighter() -> None:
                 assert abs(math.remainder(last, math.tau)) < math.radians(5.0)
 
 
-def test_ahead_it_is_straight_and_at_the_pose_nothing() -> None:
-    found = turn_to((1.0, 2.0), 0.5 * math.pi, [(1.0, 9.0), (1.0, 2.0)], 3.0)
-    assert found.metres == pytest.approx([7.0, 0.0])
-    assert found.heading == pytest.approx([0.5 * math.pi] * 2)
-
-
 def test_the_most_that_it_is_longer() -> None:
     near = np.linspace(-3.0, 3.0, 601)
     points = np.stack(np.meshgrid(near, near), axis=-1).reshape(-1, 2)

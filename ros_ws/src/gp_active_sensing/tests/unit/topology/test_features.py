@@ -111,29 +111,3 @@ def test_road_distance(road_map: RoadMap) -> None:
     mixed = Roads(road_map, features=("relational",), relational=("road_distance", "lanes"))
     assert mixed.columns()[1] == ("lanes",)
     assert not np.allclose(np.ptp(mixed.features), np.ptp(roads.features))
-
-
-def test_constant_features_are_said_and_harmless(
-    road_map: RoadMap, caplog: pytest.LogCaptureFixture
-) -> None:
-    both = Roads(road_map, features=("relational",), relational=("slope", "grip"))
-    assert "'grip' is the same for all segments" in caplog.text
-    alone = Roads(road_map, features=("relational",), relational=("slope",))
-    np.testing.assert_allclose(both.features, alone.features, atol=1e-12)
-    hops = Roads(road_map, features=("relational",), relational=("grip",))
-    assert np.isfinite(hops.features).all()
-    assert np.ptp(hops.features) > 0.0
-
-
-def test_parts_are_said(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> None:
-    lone = replace(
-        road_map.segments[0], id="far", start="p", end="q", line=((900.0, 0.0), (950.0, 0.0))
-    )
-    apart = replace(road_map, segments=(*road_map.segments, lone))
-    roads = Roads(apart, features=("relational",))
-    assert "no move joins its 2 parts" in caplog.text
-    assert np.isfinite(roads.features).all()
-    # As far as the gap is wide, in links.
-    distance = np.linalg.norm(roads.features - roads.features[-1], axis=1)[:-1]
-    inside = np.linalg.norm(roads.features[0] - roads.features[1:-1], axis=1)
-    assert distance.min() > inside.min()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology import (
     GraphTopology,
     MapConfig,
@@ -46,19 +46,6 @@ def test_a_sobol_sequence_is_balanced() -> None:
 def build(**keys: Any) -> Topology:
     mapping = {"kind": "points", "count": 5, "low": [0, 0], "high": [1, 2], **keys}
     return build_topology(from_mapping(MapConfig, mapping, path="map"))
-
-
-def test_wrong_keys_are_said() -> None:
-    for keys, message in (
-        ({"count": 0}, "map.count: is required for kind 'points'"),
-        ({"high": [1]}, r"map.high: expected 2 entries as in low, got 1"),
-        ({"high": [1, 0]}, r"map.high\[1\]: must be more than low\[1\], 0, got 0"),
-        ({"design": "latin"}, "map.design: was removed"),
-        ({"reach": 3.0}, "map.reach: has no meaning for kind 'points'"),
-        ({"low": [0, ".nan"]}, r"map.low\[1\]: expected a number"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            build(**keys)
 
 
 def observed(topology: Topology, *places: int) -> np.ndarray:
@@ -101,13 +88,6 @@ def test_a_probe_can_read_where_it_stands() -> None:
     assert line.reachable(1, observed(line), 1).tolist() == [1, 1, 1, 0]
 
 
-def test_unavailable_places_are_crossed_and_never_chosen() -> None:
-    line = make_line(5, 1.0)
-    assert line.candidates(2, observed(line, 2), unavailable=[1, 3]).tolist() == [0, 4]
-    assert line.route(2, 4, observed(line, 2), unavailable=[3]).path == (3, 4)
-    assert line.reachable(2, observed(line, 2), 1, unavailable=[1, 3]).tolist() == [1, 0, 0, 0, 1]
-
-
 def test_a_way_through_unobserved_places_is_refused() -> None:
     line = make_line(5, 1.0)
     with pytest.raises(PlanningError, match=r"'4' cannot be reached from '0'.*candidates"):
@@ -126,12 +106,6 @@ def test_grid_names_and_moves() -> None:
     assert grid.geometry(5).tolist() == [[13.0, 21.5]]
 
 
-def test_grid_with_diagonals() -> None:
-    grid = make_grid(3, 3, 1.0, neighbours=8)
-    assert grid.neighbours(4).tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
-    assert grid.route(4, 8, observed(grid)).cost.metres == pytest.approx(math.sqrt(2))
-
-
 def test_obstacles_take_cells_and_their_corners_are_not_cut() -> None:
     grid = make_grid(3, 3, 1.0, neighbours=8, obstacles=[[(0.6, 0.6), (1.4, 1.4)]])
     assert grid.n == 8
@@ -140,17 +114,6 @@ def test_obstacles_take_cells_and_their_corners_are_not_cut() -> None:
     # from c0r1 the diagonals to c1r0 and c1r2 pass the obstacle's corner
     assert grid.neighbours(index("c0r1")).tolist() == [index("c0r0"), index("c0r2")]
     assert grid.neighbours(index("c0r0")).tolist() == [index("c1r0"), index("c0r1")]
-
-
-def test_a_thin_wall_between_cells_stops_moves() -> None:
-    wall = [(0.4, -1.0), (0.6, -1.0), (0.6, 1.5), (0.4, 1.5)]
-    grid = make_grid(2, 3, 1.0, neighbours=8, obstacles=[wall])
-    assert isinstance(grid, GraphTopology)
-    assert grid.n == 6
-    index = grid.names.index
-    assert index("c1r0") not in grid.neighbours(index("c0r0"))
-    assert index("c1r2") not in grid.neighbours(index("c0r1"))  # would graze the wall's end
-    assert grid.neighbours(index("c0r2")).tolist() == [index("c0r1"), index("c1r2")]
 
 
 def test_snap_takes_the_first_of_equally_near_places() -> None:
@@ -162,13 +125,6 @@ def test_snap_takes_the_first_of_equally_near_places() -> None:
     assert grid.snap(math.nan, 0.0, math.inf) is None
 
 
-def test_arrays_are_read_only() -> None:
-    grid = make_grid(3, 3, 1.0)
-    for array in (grid.positions, grid.features, grid.goals, grid.neighbours(0), grid.geometry(0)):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
-
-
 def test_wrong_arguments_are_said() -> None:
     grid = make_grid(3, 3, 1.0)
     with pytest.raises(ValueError, match=r"observed must be \(9,\) bool, got \(4,\)"):
@@ -177,13 +133,6 @@ def test_wrong_arguments_are_said() -> None:
         grid.reachable(0, np.zeros(9, dtype=np.int64), 1)
     with pytest.raises(ValueError, match="places 0 … 8, the probe stands at -1"):
         grid.candidates(-1, observed(grid))
-
-
-def test_components_of_a_divided_grid() -> None:
-    grid = make_grid(3, 1, 1.0, obstacles=[[(0.9, -1.0), (1.1, 1.0)]])
-    assert isinstance(grid, GraphTopology)
-    parts = grid.components
-    assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (2, 1, (1,), (0, 1))
 
 
 def test_places_that_do_not_fit() -> None:

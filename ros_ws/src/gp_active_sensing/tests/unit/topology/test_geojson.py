@@ -164,17 +164,6 @@ def test_headers_that_do_not_fit(tmp_path: Path) -> None:
             load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
 
 
-def test_degrees_declared_as_metres_are_refused(tmp_path: Path) -> None:
-    for line_and_length in (
-        ([(103.945, 1.352), (103.951, 1.357)], None),
-        ([(-80.0, -30.0), (-60.0, -20.0)], 2_400_000.0),
-    ):
-        line, length = line_and_length
-        feature = segment("ab", "a", "b", line, length_m=length)
-        with pytest.raises(MapError, match=r"look like longitude and latitude.*EPSG:4326"):
-            load_roads(write(tmp_path / "degrees.geojson", [feature]))
-
-
 def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
     feature = segment("ab", "a", "b", [(0.0, 0.0), (0.4, 0.2)])
     header = {**HEADER, "allow_small": True}

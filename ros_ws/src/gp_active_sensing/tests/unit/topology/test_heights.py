@@ -14,7 +14,7 @@ from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.topology import MapConfig, build_topology, place_index
 from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.legs import Speeds, spacing_of
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Cost, Reading
@@ -104,15 +104,6 @@ def test_a_place_is_found_by_its_height() -> None:
     flat = make_grid(3, 2, 4.0)
     with pytest.raises(ReadingError, match=r"finite position \(x, y\)"):
         place_of(Reading(0, None, 1.0, position=(0.1, 0.0, -9.8)), flat, 1.0)
-
-
-def test_steps_across_and_up() -> None:
-    found = spacing_of(column().points)
-    assert found == (4.0, 3.0)
-    assert found.ratio == 0.75
-    hills = np.array([[0.0, 0.0, 3.0], [5.0, 0.0, 9.0], [10.0, 0.0, 1.0]])
-    assert spacing_of(hills) == (5.0, None)
-    assert spacing_of(hills).ratio == 1.0
 
 
 def test_what_is_no_grid_with_layers() -> None:

@@ -150,16 +150,6 @@ def test_constant_columns_add_nothing_and_no_weight_is_zero() -> None:
     np.testing.assert_allclose(manhattan_weights(chain(4), columns[:, :1], NONE), 1.0)
 
 
-def test_the_share_chooses_the_dimension() -> None:
-    links = random_links(80, np.random.default_rng(1))
-    sizes = [embed(links, links.metres, share=share).points.shape[1] for share in (0.3, 0.6, 0.9)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < sizes[-1]
-    fine, coarse = (embed(links, links.metres, share=share) for share in (0.95, 0.5))
-    assert fine.share >= 0.95 > coarse.share >= 0.5
-    assert embed(links, links.metres, share=1.0).points.shape[1] <= module.MOST
-
-
 def test_paths_in_the_plane_come_back() -> None:
     """A complete graph of straight distances: scaling finds the plane."""
     points = np.random.default_rng(2).uniform(0, 100, size=(30, 2))

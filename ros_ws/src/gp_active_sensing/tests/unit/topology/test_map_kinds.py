@@ -10,7 +10,7 @@ from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, Roads, build_topology
 from gp_active_sensing.topology.grids import GRID_ENDS
 from gp_active_sensing.topology.loaders import loaders
-from gp_active_sensing.topology.map_kinds import kind_of_map, kinds_of_file
+from gp_active_sensing.topology.map_kinds import kind_of_map
 
 STATIONS = "name,x,y\nnorth,0,0\nsouth,30,40\n"
 EDGES = 'from,to,wkt\na,b,"LINESTRING (0 0, 30 40)"\n'
@@ -44,14 +44,6 @@ def test_keys_of_stations_need_no_kind(tables: Path) -> None:
     assert ways.metres[1] == 70.0
     with pytest.raises(ConfigError, match="distances: has no meaning for kind 'roads'"):
         build_topology(MapConfig(file="edges.csv", distances="ways.csv"), base_dir=tables)
-
-
-def test_the_end_of_a_name_leaves_a_choice() -> None:
-    assert kinds_of_file("a/b.csv") == ("roads", "points")
-    assert kinds_of_file("B.GEOJSON") == ("roads", "grid")
-    assert kinds_of_file("lake.kml") == ("grid",)
-    assert kinds_of_file("town.net.xml.gz") == ("roads",)
-    assert kinds_of_file("town") == ()
 
 
 def test_a_kind_that_the_file_is_not() -> None:

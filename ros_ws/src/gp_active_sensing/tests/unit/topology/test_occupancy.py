@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology import MapConfig, grids, live
+from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
@@ -121,22 +119,6 @@ def test_the_lattice_is_fixed_in_the_frame() -> None:
         assert position == [2.0 * c, 2.0 * r]
 
 
-def test_places_stay_when_the_grid_grows() -> None:
-    early = grid_of("??...??")
-    first = make_occupancy_map(early, 1.0, anchor=(0.5, 0.5))
-    later = grid_of(
-        """
-        .......
-        ...#...
-    """,
-        origin=(0.0, -1.0),
-    )
-    grown = make_occupancy_map(later, 1.0, anchor=(0.5, 0.5), keep=first.names)
-    assert grown.names[:3] == first.names == ("c2r0", "c3r0", "c4r0")
-    assert grown.n == 13
-    assert "c0r-1" in grown.names
-
-
 def test_a_place_that_is_blocked_later_stays_without_moves() -> None:
     first = make_occupancy_map(grid_of("..."), 1.0, anchor=(0.5, 0.5))
     later = make_occupancy_map(grid_of(".#...."), 1.0, anchor=(0.5, 0.5), keep=first.names)
@@ -205,12 +187,6 @@ def test_no_place_on_free_ground() -> None:
         make_occupancy_map(grid_of("...", origin=(2.0, 2.0)), (10.0, 20.0))
 
 
-def test_no_spacing() -> None:
-    for spacing in (0.0, -1.0, math.nan, (1.0, 0.0)):
-        with pytest.raises(ConfigError, match="spacing: must be above 0"):
-            make_occupancy_map(grid_of("..."), spacing)
-
-
 def test_too_many_cells() -> None:
     grid = OccupancyGrid(np.zeros((100, 100), dtype=np.int8), 1.0)
     with pytest.raises(ConfigError, match=r"10001 × 10001 cells of 0.01 m.*larger spacing"):
@@ -240,34 +216,6 @@ def test_a_spacing_that_nobody_states_gives_about_400_places() -> None:
         config = MapConfig("grid", topic="map", inflation=inflation)
         found = LivePlaces.of(config, room(rows, columns, resolution), "map")
         assert 250 <= found.topology.n <= 600, found.config.spacing
-
-
-def test_a_map_whose_spacing_nobody_states_is_made_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """What is costly on a large grid is how far each cell is from a wall."""
-    import scipy.ndimage
-
-    measured: list[tuple[int, ...]] = []
-    made: list[float] = []
-    of_all = scipy.ndimage.distance_transform_edt
-
-    def counted(taken: np.ndarray) -> np.ndarray:
-        measured.append(taken.shape)
-        return of_all(taken)
-
-    def making(grid: OccupancyGrid, spacing: float, **more: Any) -> Any:
-        made.append(spacing)
-        return make_occupancy_map(grid, spacing, **more)
-
-    monkeypatch.setattr(scipy.ndimage, "distance_transform_edt", counted)
-    for module in (grids, live):
-        monkeypatch.setattr(module, "make_occupancy_map", making)
-    hall = room(200, 260, 0.05)
-    found = LivePlaces.of(MapConfig("grid", topic="map", inflation=0.25), hall, "map")
-    assert measured == [(200, 260)]
-    assert len(made) == len(set(made)) > 1
-    assert found.config.spacing in made
 
 
 def test_walls_count_when_a_spacing_is_chosen() -> None:

@@ -110,15 +110,6 @@ def test_the_quicker_way_is_taken(roads: Roads) -> None:
     assert roads.candidates(at("ab"), seen).tolist() == [at("-ab")]
 
 
-def test_back_to_the_segment_where_the_probe_stands(roads: Roads) -> None:
-    at = roads.names.index
-    seen = np.ones(roads.n, dtype=np.bool_)
-    seen[at("bc")] = False
-    assert roads.candidates(at("bc"), seen).tolist() == [at("bc")]
-    route = roads.route(at("bc"), at("bc"), seen)
-    assert route.path == (at("-bc"), at("-ab"), at("ab"), at("bc"))
-
-
 def test_all_features(tmp_path: Path) -> None:
     road_map = load_roads(write(tmp_path / "street.geojson", street()))
     roads = Roads(road_map, features=("speed_limit", "direction", "x", "y", "length", "lanes"))
@@ -177,15 +168,3 @@ def test_snap_heading_tells_twins_apart(roads: Roads) -> None:
     assert roads.snap_heading(50, 3, math.nan, 5.0) == at("ab")
     assert roads.snap_heading(50, 30, 0.0, 5.0) is None
     assert roads.snap_heading(-1e6, 0, math.pi, math.inf) == at("-ab")
-
-
-def test_parts_that_are_not_joined_are_kept_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    features = [*street(), segment("far", "x", "y", [(900, 0), (950, 0)], speed_limit_mps=9.0)]
-    with caplog.at_level(logging.WARNING):
-        roads = Roads(load_roads(write(tmp_path / "two.geojson", features)))
-    parts = roads.components
-    assert roads.n == 7
-    assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (2, 6, (6,), (6,))
-    assert "1 of 7 segments lie outside the largest part" in caplog.text

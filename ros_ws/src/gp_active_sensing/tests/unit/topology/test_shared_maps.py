@@ -47,13 +47,3 @@ def test_a_network_and_its_table_are_the_same_map(shared_data: Path, tmp_path: P
             replace(s, line=(), length=0, speed_limit=round(s.speed_limit or 0, 4))
             for s in first.segments
         ]
-
-
-def test_san_jose_in_degrees(shared_data: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    folder = shared_data / "pems_sanjose"
-    road_map = load_roads(folder / "edges.csv")
-    assert (len(road_map.segments), road_map.crs) == (848, "EPSG:4326")
-    drawn = [length_of(segment.line) / segment.length for segment in road_map.segments]
-    assert max(abs(share - 1.0) for share in drawn) < 0.02
-    assert math.fsum(s.length for s in road_map.segments) == pytest.approx(471e3, rel=0.01)

@@ -56,13 +56,6 @@ def test_names_positions_heights_and_numbers(tmp_path: Path) -> None:
     assert metres[1] == pytest.approx(math.hypot(100.0, 7.5))
 
 
-def test_other_delimiters_and_no_names(tmp_path: Path) -> None:
-    places = stations(tmp_path, "X;Y;altitude\n1,5;2;3\n".replace("1,5", "1.5") + "4;5;6\n")
-    assert places.names == ("1", "2")
-    assert places.heights is not None
-    np.testing.assert_array_equal(places.heights, [3, 6])
-
-
 def test_longitudes_are_projected_and_the_datum_kept(tmp_path: Path) -> None:
     text = "name,Longitude,Latitude\na,10.0,54.0\nb,10.02,54.0\nc,10.0,54.01\n"
     places = stations(tmp_path, text)
@@ -129,16 +122,6 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     )
 
 
-def test_no_kind_is_needed_where_columns_are_named(tmp_path: Path) -> None:
-    config = from_mapping(MapConfig, {"file": "stations.csv", "columns_of": OWN})
-    assert config.kind == "points"
-    write(tmp_path, GAUGES)
-    assert build_topology(config, base_dir=tmp_path).names == ("A1", "A2")
-    write(tmp_path, "ID,E,N\nA1,0,0\n")
-    with pytest.raises(MapError, match=r"columns from and to.*map\.columns_of says which they are"):
-        build_topology(MapConfig(file="stations.csv"), base_dir=tmp_path)
-
-
 def test_columns_that_are_refused(tmp_path: Path) -> None:
     for own, said in (
         ({"x": "E", "y": "Nord", "name": "Nr"}, "line 1: no column 'Nord', which columns_of.y"),
@@ -152,11 +135,6 @@ def test_columns_that_are_refused(tmp_path: Path) -> None:
 
 def test_keys_that_have_no_meaning(tmp_path: Path) -> None:
     assert "count: has no meaning for kind 'points' with a file" in refused(tmp_path, count=3)
-    with pytest.raises(ConfigError, match="distances: has no meaning for kind 'points'; remove"):
-        from_mapping(
-            MapConfig,
-            {"kind": "points", "count": 3, "low": [0], "high": [1], "distances": "d.csv"},
-        )
 
 
 def joined(folder: Path, table: str, **more: object) -> GraphTopology:

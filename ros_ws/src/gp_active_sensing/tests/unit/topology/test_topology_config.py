@@ -17,7 +17,6 @@ from gp_active_sensing.topology import (
     check_start,
     make_grid,
 )
-from gp_active_sensing.topology.lookup import place_index
 from tests.unit.topology.road_maps import segment, street, write
 
 
@@ -41,15 +40,6 @@ def test_line_and_grid_from_plain_data() -> None:
     assert (grid.name, grid.n, grid.frame) == ("pond", 7, "odom")
     assert grid.positions[0].tolist() == [5.0, 5.0]
     assert from_mapping(MapConfig, to_mapping(config)) == config
-
-
-def test_roads_beside_the_scenario_by_path_and_by_name(tmp_path: Path) -> None:
-    path = write(tmp_path / "street.geojson", street())
-    beside = build_topology(MapConfig(kind="roads", file="street.geojson"), base_dir=tmp_path)
-    by_path = build_topology(MapConfig(kind="roads", file=str(path), name="mine", frame="odom"))
-    assert (beside.name, beside.frame) == ("small", "map")
-    assert (by_path.name, by_path.frame) == ("mine", "odom")
-    assert build_topology(MapConfig(kind="roads", file="town")).name == "town"
 
 
 def test_bad_configurations() -> None:
@@ -107,12 +97,6 @@ def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
     assert build_topology(given).n == 6 * 2
 
 
-def test_a_cell_on_land_is_no_place_and_the_message_says_how_cells_are_called() -> None:
-    lake = MapConfig(kind="grid", spacing=10.0, outline=((0.0, 30.0), (60.0, 0.0), (60.0, 60.0)))
-    with pytest.raises(ConfigError, match=r"Cells are called c<column>r<row>, such as c\d+r\d+"):
-        place_index(build_topology(lake), "c0r0", "start")
-
-
 POND = {"kind": "grid", "columns": 3, "rows": 2, "spacing": 10}
 
 
@@ -156,12 +140,6 @@ def test_a_column_of_the_map_times_the_areas(tmp_path: Path) -> None:
     assert (by_length["ab"], by_length["bd"], by_length["dc"]) == (100.0, 50.0, 150.0)
     both = of(column="length", areas=[{"outline": [[90, 10], [110, 40]], "weight": 3}])
     assert (both["ab"], both["bd"]) == (100.0, 150.0)
-
-
-def test_weights_that_are_none() -> None:
-    for wrong in ([1, 1], [1, np.nan, 1], [1, -1, 1], [0, 0, 0], [1, np.inf, 1]):
-        with pytest.raises(ValueError, match="weight"):
-            make_grid(3, 1, 1.0).weighted(wrong)
 
 
 def test_what_is_refused() -> None:

@@ -87,13 +87,6 @@ def test_it_lies_downstream_and_follows_source_and_flow() -> None:
         assert y == 0.0
 
 
-def test_large_maps_are_done_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    field = PlumeField(PlumeConfig(**TURNING), PLACES)
-    whole = field.at(300.0)
-    monkeypatch.setattr("gp_active_sensing.sim.fields.plume._CELLS", 1)
-    np.testing.assert_allclose(field.at(300.0), whole, rtol=1e-12)
-
-
 def test_as_a_field_it_is_scaled_and_named() -> None:
     grid = make_grid(5, 4, 20.0)
     config = FieldConfig(kind="plume", plume=PlumeConfig(**TURNING), scale=2.0, offset=3.0)

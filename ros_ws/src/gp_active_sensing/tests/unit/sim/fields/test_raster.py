@@ -81,11 +81,6 @@ def test_the_same_grid_in_other_words(tmp_path: Path) -> None:
         assert values(ascii_file(tmp_path, text), centres()).tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_cells_that_are_not_square(tmp_path: Path) -> None:
-    file = ascii_file(tmp_path, GRID.replace("cellsize 10", "dx 10\ndy 20"))
-    assert values(file, make_grid(1, 2, 20.0, origin=(105.0, 60.0))).tolist() == [1, 4]
-
-
 def test_the_user_says_that_cells_are_not_square(tmp_path: Path) -> None:
     grid = make_grid(3, 2, (10.0, 20.0), origin=(5.0, 10.0))
     given: dict[str, Any] = {"origin": [0.0, 0.0], "cell": [10.0, 20.0], "kind": "raster"}
@@ -146,12 +141,6 @@ def test_broken_grids_say_where(tmp_path: Path) -> None:
         with pytest.raises(MapError, match=message) as caught:
             values(ascii_file(tmp_path, GRID.replace(old, new)), centres())
         assert "grid.asc" in str(caught.value)
-
-
-def test_a_grid_that_is_not_text(tmp_path: Path) -> None:
-    (tmp_path / "grid.asc").write_bytes(b"II*\x00\x08\xff\xfe")
-    with pytest.raises(MapError, match="cannot be read as an ESRI ASCII grid"):
-        values(str(tmp_path / "grid.asc"), centres())
 
 
 # -- arrays ----------------------------------------------------------------------------------------

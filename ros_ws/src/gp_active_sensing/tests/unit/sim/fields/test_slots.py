@@ -65,11 +65,6 @@ def test_columns_are_ordered_by_time_and_scaled(tmp_path: Path) -> None:
     assert [truth.at(t)[0] for t in (0.0, 10.0, 20.0)] == [1, 5, 9]
 
 
-def test_one_column_stands_still(tmp_path: Path) -> None:
-    assert not slotted(tmp_path, value_columns=("v_0_10",)).changes
-    assert not slotted(tmp_path, value_columns=(), value_column="v_all").changes
-
-
 def test_empty_cells_come_from_the_nearest_slot(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -63,17 +63,6 @@ def test_the_same_seed_gives_the_same_run(run: Any, tmp_path: Path) -> None:
     assert final(tmp_path / "again") == final(out)
 
 
-def test_another_seed_gives_other_traffic(run: Any, tmp_path: Path) -> None:
-    what, out = run
-    other = scenario_from_mapping(mapping(what.to_mapping(), seed=99))
-    run_scenario(other, tmp_path / "other")
-    first, second = (
-        [e["value"] for e in RunDirectory.open(d).events() if e["event"] == "reading"]
-        for d in (out, tmp_path / "other")
-    )
-    assert first[0] != second[0]
-
-
 def test_errors_are_against_the_speeds_of_that_time(run: Any) -> None:
     _, out = run
     directory = RunDirectory.open(out)
@@ -264,28 +253,6 @@ def test_a_map_of_another_network(sumo: None) -> None:
     assert traffic is not None
     with pytest.raises(MapError, match=r"map 'town' and traffic.net do not fit: 705 are no edge"):
         traffic.start()
-
-
-def test_moves_that_the_network_does_not_allow(sumo: None) -> None:
-    # Without the connections of the network any edge that leaves a junction may follow.
-    world = build_world(ring())
-    assert world.traffic is not None
-    moves = [[] for _ in range(world.topology.n)]
-    names = world.topology.names
-
-    class Other:
-        n, name = world.topology.n, "other"
-
-        def __init__(self) -> None:
-            self.names = names
-
-        def neighbours(self, place: int) -> Any:
-            wrong = [names.index("ba")] if names[place] == "ab" else moves[place]
-            return np.array(wrong, dtype=np.int64)
-
-    world.traffic.topology = Other()  # type: ignore[assignment]
-    with pytest.raises(MapError, match=r"1 are moves that no lane .* allows: ab to ba; make"):
-        world.traffic.start()
 
 
 def test_files_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:

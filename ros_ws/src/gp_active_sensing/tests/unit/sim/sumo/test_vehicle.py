@@ -76,28 +76,6 @@ def test_a_steady_car_measures_its_speed() -> None:
         assert trip.notes == ()
 
 
-def test_measured_times_do_not_depend_on_the_step_much() -> None:
-    """Entering and leaving are timed within the steps: long ones give what short ones give."""
-    values = []
-    for step in (1.0, 0.1):
-        traffic = traffic_of(options=["--step-length", str(step)])
-        # A driver who is perfect: SUMO's others dawdle by the step.
-        traffic._running().api.vehicletype.setImperfection(traffic.vehicle._kind, 0.0)
-        values.append([v for _, _, v in drive(traffic, ROUND, ["ab"]).visits])
-    for coarse, fine in zip(*values, strict=True):
-        assert coarse == pytest.approx(fine, rel=0.03)
-
-
-def test_length_over_time_adds_up() -> None:
-    """The edges' times and those of the junctions between are the whole time."""
-    traffic = traffic_of()
-    visits = drive(traffic, ROUND, ["ab"]).visits
-    lengths = traffic.vehicle._lengths
-    on_edges = sum(3.6 * lengths[name] / v for name, (_, _, v) in zip(ROUND, visits, strict=True))  # type: ignore[operator]
-    whole = 1e-9 * visits[-1][1]
-    assert 0.0 < whole - on_edges < 3 * 4.0, "three corners"
-
-
 def test_it_drives_on_without_a_stop_where_it_was_expected_to() -> None:
     traffic = traffic_of()
     drive(traffic, ["ab"], ["bc"])

@@ -295,16 +295,8 @@ limit: {expansions: 20}
     assert x.min() > -51.0
     assert not ((np.abs(x) < 20.0) & (np.abs(y) < 20.0)).any()
     np.testing.assert_array_equal(places.weights, np.where(x > 55.0, 3.0, 1.0))
-    assert set(np.round(np.diff(np.unique(x.round(3))), 3)) <= {10.0, 20.0, 30.0}
-    assert np.diff(np.unique(y.round(3))).min() == pytest.approx(20.0)
     summary = gas.run_scenario(scenario, tmp_path / "run").to_mapping()
     assert summary["stages"] == 12
-
-
-def test_a_text_with_corners_is_no_file() -> None:
-    """In a parameter file of ROS the corners are a text."""
-    data = {"kind": "grid", "spacing": 1, "outline": "[[0, 0], [3, 2]]"}
-    assert gas.build_topology(from_mapping(gas.MapConfig, data)).n == 12
 
 
 def test_the_origin_may_be_given(tmp_path: Path) -> None:

@@ -117,17 +117,6 @@ def test_there_and_back(tmp_path: Any) -> None:
         assert by_id[segment.id].speed_limit == limit
 
 
-def test_a_projected_map_keeps_its_origin() -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    first = Roads.from_networkx(city())
-    again = Roads.from_networkx(first.to_networkx())
-    assert again.road_map.datum == pytest.approx(first.road_map.datum, abs=1e-5)
-    before = {s.id: s.line for s in first.segments}
-    after = {s.id: s.line for s in again.segments}
-    for name, line in before.items():
-        np.testing.assert_allclose(after[name], line, atol=0.2)
-
-
 def test_an_undirected_graph_of_osmnx() -> None:
     graph: Any = nx.MultiGraph(crs="local")
     graph.add_node(1, x=0.0, y=0.0)

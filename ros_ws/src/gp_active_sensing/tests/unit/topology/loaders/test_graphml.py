@@ -102,17 +102,6 @@ def test_edges_of_other_programs(tmp_path: Path) -> None:
     assert [s.id for s in both.segments] == ["5_7_0", "-5_7_0"]
 
 
-def test_longitude_and_latitude(tmp_path: Path) -> None:
-    for crs in ("epsg:4326", ""):
-        pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-        nodes = {"5": (103.940, 1.350), "7": (103.950, 1.350)}
-        path = write(tmp_path, text_of([("5", "7", "0", {"length": "1112.9"})], crs, nodes))
-        road_map = load_roads(path)
-        assert road_map.datum == (103.945, 1.35)
-        assert road_map.segments[0].line[1] == pytest.approx((556.5, 0.0), abs=0.2)
-        assert len(road_map.notes) == (not crs)
-
-
 def test_edges_without_length_are_joined(tmp_path: Path) -> None:
     nodes = {**NODES, "8": (100.0, 0.0)}
     edges = [

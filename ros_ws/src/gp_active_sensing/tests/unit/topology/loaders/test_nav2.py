@@ -115,15 +115,3 @@ def test_turn_rules_that_nav2_does_not_know_are_said(tmp_path: Path) -> None:
     features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], successors=["ab"])]
     _, lost = map_text(load_roads(write(tmp_path / "street.geojson", features)), "nav2")
     assert lost[0].startswith("1 segment(s) list which may follow them; a Nav2 graph knows no")
-
-
-def test_a_segment_that_lost_a_part(tmp_path: Path) -> None:
-    roads = load_roads(write(tmp_path / "street.geojson", street()))
-    data = json.loads(map_text(roads, "nav2")[0])
-    del data["features"][-2]  # the first leg of dc
-    road_map = load(tmp_path, data["features"])
-    assert "segment 'dc' is not whole any more" in road_map.notes[0]
-    last = road_map.segments[-1]
-    assert last.id not in {"dc", "bd"}
-    assert last.line == ((200.0, 50.0), (200.0, 0.0))
-    assert last.length == 50.0

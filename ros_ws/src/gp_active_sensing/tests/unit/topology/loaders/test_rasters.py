@@ -286,18 +286,6 @@ def test_a_raster_that_is_clearly_in_metres_is_not_warned_of(
         assert height == pytest.approx(where[2] * rows, rel=0.2)
 
 
-def test_a_geotiff_may_have_its_system_beside_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
-    where = rasterio.Affine(1.0, 0.0, 8.0, 0.0, -1.0, 55.0)
-    file = geotiff(tmp_path / "bay.tif", np.ones((8, 10)), where, None)
-    assert built(file).datum is None
-    assert "bay.tif: x 8 … 18, y 47 … 55 are taken as metres of the map's frame" in caplog.text
-    (tmp_path / "bay.prj").write_text("EPSG:4326")
-    assert built(file, spacing=50000).datum == pytest.approx((51.0, 13.0)[::-1], abs=0.1)
-
-
 def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     file = write(tmp_path, plain(8.2, 47.1, 0.0005))
@@ -389,15 +377,3 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
 
 
 # -- as others make maps ---------------------------------------------------------------------------
-
-
-def test_no_key_is_ignored() -> None:
-    for given, message in (
-        ({"file": "house.yaml", "columns": 5}, "columns: has no effect with a map of map_server"),
-        ({"file": "house.yaml", "value": "cost"}, "value: has no effect with a map of map_server"),
-        ({"topic": "map", "columns": 5}, "columns: has no effect with a topic"),
-        ({"file": "lake.plan", "unknown": "free"}, "unknown: has no effect with a grid that is"),
-        ({"kind": "grid", "columns": 3, "rows": 3, "occupied": 50}, "occupied: has no effect"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            build_topology(from_mapping(MapConfig, given))
