@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
@@ -153,14 +153,3 @@ def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
 
 
 # -- configuration ---------------------------------------------------------------
-
-
-def test_sections_that_cannot_be() -> None:
-    for expert, message in (
-        ({"kind": "oracle"}, "expert.kind: expected one of none, stations, model, probe"),
-        ({"kind": "stations"}, "expert.stations: is required"),
-        ({"kind": "model", "noise_std": 0}, "expert.noise_std: must be more than 0"),
-        ({"knid": "model"}, "Did you mean 'kind'"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            asking(expert=expert)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from gp_active_sensing.sim import SimulatedProbe
-from gp_active_sensing.topology import MapConfig, build_topology, make_grid, make_line
+from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.types import Cost, Route
 
 LINE = make_line(10, 5.0)
@@ -64,32 +63,6 @@ def test_a_point_is_read_on_arriving_only() -> None:
     probe.advance(9.0)
     assert probe.may_read is None
     assert probe.seconds_to_half == pytest.approx(1.0)
-
-
-def test_on_the_town_the_driven_length_is_the_route() -> None:
-    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
-    start = 0
-    observed = np.zeros(town.n, dtype=bool)
-    goal = int(town.candidates(start, observed)[0])
-    route = town.route(start, goal, observed)
-    probe = SimulatedProbe(town, start, 10.0)
-    probe.drive(route)
-    poses = [probe.pose]
-    reading: list[int | None] = [probe.may_read]
-    while not probe.arrived:
-        probe.advance(0.25)
-        poses.append(probe.pose)
-        reading.append(probe.may_read)
-    driven = sum(math.dist(a[:2], b[:2]) for a, b in pairwise(poses))
-    # Lanes begin and end a few metres from the junctions that the route's length counts from.
-    assert driven == pytest.approx(route.cost.metres, rel=0.15)
-    assert probe.pose == pytest.approx(tuple(town.goals[goal]))
-    # A reading belongs to the segment in its second half only.
-    first = reading.index(goal)
-    assert reading[:first] == [None] * first
-    assert first == pytest.approx(len(reading) / 2, rel=0.25)
-    assert reading[first:-1] == [goal] * (len(reading) - 1 - first)
-    assert reading[-1] is None
 
 
 def test_bad_speeds() -> None:

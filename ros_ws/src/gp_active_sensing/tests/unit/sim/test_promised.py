@@ -61,21 +61,3 @@ def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path) -> No
         assert [step.promised for step in done.steps[1:]] == pytest.approx(
             [r["promised_error"] for r in records], nan_ok=True
         )
-
-
-def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
-    from gp_active_sensing.records.summary import RunCourse, summarise
-    from gp_active_sensing.sim.runner import SimulationRunner
-
-    runner = SimulationRunner(scenario_from_mapping(SMALL))
-    assert runner.run(1e6)
-    mission = runner.mission
-
-    def of(status: str) -> RunSummary:
-        metres, seconds = mission.driven
-        course = RunCourse(status=status, reason="", metres=metres, seconds=seconds, run_dir="")
-        return summarise(SMALL, mission.loop, [], course)
-
-    assert of("running").least_error is None
-    assert of("running").promised_error is not None
-    assert of("interrupted").least_places == 8

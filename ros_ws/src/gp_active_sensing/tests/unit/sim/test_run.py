@@ -12,7 +12,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing.types import Clock
-from tests.unit.sim.scenarios import GRID, scenario
+from tests.unit.sim.scenarios import scenario
 
 
 def ticking() -> Clock:
@@ -82,25 +82,6 @@ def test_a_visit_whose_readings_are_all_rejected_is_a_visit_without(tmp_path: Pa
     assert summary["rejected"] == 36
     assert len(summary["set_aside"]) == 12
     assert all(r["value"] is None for r in RunDirectory.open(tmp_path / "run").records())
-
-
-def corridor(**sensor: Any) -> Scenario:
-    """A line of adjacent places, walked from its middle: observed ones must be crossed."""
-    return scenario(
-        GRID,
-        map={"kind": "line", "count": 5, "columns": 0, "rows": 0, "moves": "adjacent"},
-        probe={"start": 2, "speed": 1.0},
-        policy={"name": "random"},
-        budget={"readings": 5},
-        sensor=sensor,
-    )
-
-
-def test_places_on_the_way_are_read_and_cost_no_budget(tmp_path: Path) -> None:
-    with_them = run(corridor(), tmp_path / "a")
-    without = run(corridor(on_the_way=False), tmp_path / "b")
-    assert with_them["observed"] == without["observed"] == 5
-    assert with_them["readings"] > without["readings"] == 5
 
 
 def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:

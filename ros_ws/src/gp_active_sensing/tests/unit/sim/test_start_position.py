@@ -26,13 +26,9 @@ def test_the_nearest_place_is_the_start() -> None:
 
 
 def test_far_off_is_refused_with_where_the_map_lies() -> None:
-    for position in ([-11.0, 0.0], [31.0, 400.0], [float("nan"), 0.0]):
-        if position[0] == position[0]:
-            with pytest.raises(ConfigError, match=r"far off map 'grid', .* x 0 … 30, y 0 … 20 m"):
-                build_world(scenario(GRID, probe={"start": position}))
-        else:
-            with pytest.raises(ConfigError, match="start"):
-                build_world(scenario(GRID, probe={"start": position}))
+    for position in ([-11.0, 0.0], [31.0, 400.0]):
+        with pytest.raises(ConfigError, match=r"far off map 'grid', .* x 0 … 30, y 0 … 20 m"):
+            build_world(scenario(GRID, probe={"start": position}))
 
 
 def test_degrees_where_the_map_has_them(tmp_path: Path) -> None:

@@ -116,15 +116,6 @@ def test_obstacles_take_cells_and_their_corners_are_not_cut() -> None:
     assert grid.neighbours(index("c0r0")).tolist() == [index("c1r0"), index("c0r1")]
 
 
-def test_snap_takes_the_first_of_equally_near_places() -> None:
-    grid = make_grid(3, 3, 1.0)
-    assert grid.snap(1.1, 0.9, 0.5) == 4
-    assert grid.snap(0.5, 0.5, 1.0) == 0
-    assert grid.snap(9.0, 9.0, 1.0) is None
-    assert grid.snap(9.0, 9.0, math.inf) == 8
-    assert grid.snap(math.nan, 0.0, math.inf) is None
-
-
 def test_wrong_arguments_are_said() -> None:
     grid = make_grid(3, 3, 1.0)
     with pytest.raises(ValueError, match=r"observed must be \(9,\) bool, got \(4,\)"):

@@ -125,15 +125,6 @@ def test_broken_features(tmp_path: Path) -> None:
         assert "broken.geojson: feature 1" in str(caught.value)
 
 
-def test_a_twin_with_a_taken_name(tmp_path: Path) -> None:
-    features = [
-        segment("-ab", "b", "a", [(100, 0), (0, 0)]),
-        segment("ab", "a", "b", LINE, oneway=False),
-    ]
-    with pytest.raises(MapError, match=r"the reverse of it: id '-ab' is taken by feature 0"):
-        load_roads(write(tmp_path / "twins.geojson", features))
-
-
 def test_all_problems_at_once(tmp_path: Path) -> None:
     features = [segment(f"s{i}", "a", "b", [(0, 0)]) for i in range(13)]
     with pytest.raises(MapError, match="13 problems in the map") as caught:

@@ -252,12 +252,6 @@ def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:
 
 
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"file: is required for a field of kind raster"):
-        FieldConfig(kind="raster")
-    with pytest.raises(ConfigError, match=r"cell: is for a field of kind raster"):
-        FieldConfig(length_scale=1.0, cell=3.0)
-    with pytest.raises(ConfigError, match=r"time_scale: is for a field of kind gp"):
-        FieldConfig(kind="raster", file="x.asc", time_scale=3.0)
     with pytest.raises(ConfigError, match=r"field\.file: .*no file 'nothing\.asc'"):
         values("nothing.asc", centres())
     file = ascii_file(tmp_path, GRID)

@@ -21,7 +21,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.sumo import session
-from gp_active_sensing.sim.sumo.live import LiveTraffic, RecordedTruth
+from gp_active_sensing.sim.sumo.live import LiveTraffic
 from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import mapping
@@ -146,17 +146,6 @@ def test_traffic_that_does_not_repeat_itself_is_refused(run: Any, tmp_path: Path
     write_events(journal, events)
     with pytest.raises(RunError, match="does not follow from the ones before it"):
         run_scenario(what, target, resume=True)
-
-
-def test_a_run_without_its_truth_says_so_in_the_report(run: Any, tmp_path: Path) -> None:
-    _, out = run
-    shutil.copytree(out, tmp_path / "run")
-    (tmp_path / "run" / "truth.jsonl").unlink()
-    data = load_run(tmp_path / "run")
-    assert data.truth is None
-    assert "the truth is not shown: truth.jsonl" in data.notes[0]
-    with pytest.raises(RunError, match="expected 3 finite values"):
-        RecordedTruth([{"seconds": 0.0, "values": [1.0]}], 3)
 
 
 def test_a_stuck_mission_comes_to_its_end(

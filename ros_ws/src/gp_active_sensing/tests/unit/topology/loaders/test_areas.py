@@ -145,9 +145,6 @@ def test_regions_of_interest_have_a_weight(tmp_path: Path) -> None:
     places = grid(path, spacing=10)
     x = places.positions[:, 0]
     np.testing.assert_array_equal(places.weights, np.where(x > 45.0, 5.0, 1.0))
-    data = collection(feature(SHORE), feature(bay, name="bay", weight=5))
-    same = grid(write(tmp_path, data, "lake.geojson"), spacing=10)
-    np.testing.assert_array_equal(same.weights, places.weights)
 
 
 def test_a_path_whose_ends_meet_is_an_area(tmp_path: Path) -> None:

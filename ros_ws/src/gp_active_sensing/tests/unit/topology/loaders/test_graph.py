@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import pytest
 import shapely
 
@@ -43,21 +42,6 @@ def city(crs: str = "epsg:32633") -> nx.MultiDiGraph:
     return graph
 
 
-def lattice(seed: int, *, directed: bool) -> Any:
-    """A random lattice with bent streets: lengths are longer than the straight line."""
-    rng = np.random.default_rng(seed)
-    grid = nx.grid_2d_graph(6, 5)
-    graph = nx.DiGraph() if directed else nx.Graph()
-    for i, j in grid:
-        graph.add_node((i, j), x=100.0 * i, y=80.0 * j)
-    for a, b in grid.edges:
-        metres = float(rng.uniform(100.0, 300.0))
-        graph.add_edge(a, b, length=metres)
-        if directed and rng.random() < 0.8:
-            graph.add_edge(b, a, length=metres + 5.0)
-    return graph
-
-
 def test_a_graph_of_osmnx() -> None:
     pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
     roads = Roads.from_networkx(city(), name="quarter")
@@ -78,26 +62,6 @@ def test_a_graph_of_osmnx() -> None:
     back = next(s for s in roads.segments if s.start == "19" and s.end == "17")
     assert back.line == bend.line[::-1]
     assert roads.road_map.datum == pytest.approx((13.3795, 52.34), abs=0.01)
-
-
-def test_shortest_ways_are_those_of_networkx() -> None:
-    for directed in (True, False):
-        for seed in range(3):
-            graph = lattice(seed, directed=directed)
-            roads = Roads.from_networkx(graph, crs="local", u_turns="always")
-            assert roads.n == graph.number_of_edges() * (1 if directed else 2)
-            lengths = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
-            names = {str(node): node for node in graph}
-            compared = 0
-            for i in range(0, roads.n, 7):
-                metres = roads.ways_from(i, "metres").metres
-                end = names[roads.segments[i].end]
-                for j, segment in enumerate(roads.segments):
-                    to_start = lengths[end].get(names[segment.start], np.inf)
-                    if j != i:  # to itself it is the cheapest round
-                        assert metres[j] == pytest.approx(to_start + segment.length)
-                        compared += 1
-            assert compared > 100
 
 
 def test_there_and_back(tmp_path: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.topology.loaders.osm import (
-    directions,
     drivable,
     lanes_of,
     limit_of,
@@ -29,24 +28,6 @@ def test_drivable() -> None:
         ({**STREET, "vehicle": "no", "motorcar": "destination"}, True),
     ):
         assert drivable(tags) is expected
-
-
-def test_directions() -> None:
-    for tags, expected in (
-        ({}, (True, True)),
-        ({"oneway": "yes"}, (True, False)),
-        ({"oneway": "1"}, (True, False)),
-        ({"oneway": "-1"}, (False, True)),
-        ({"oneway": "reversible"}, (False, False)),
-        ({"oneway": "no"}, (True, True)),
-        ({"junction": "roundabout"}, (True, False)),
-        ({"junction": "circular"}, (True, False)),
-        ({"junction": "roundabout", "oneway": "-1"}, (False, True)),
-        ({"highway": "motorway"}, (True, False)),
-        ({"highway": "motorway", "oneway": "no"}, (True, True)),
-        ({"highway": "motorway_link"}, (True, True)),
-    ):
-        assert directions({**STREET, **tags}) == expected
 
 
 def test_speeds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -87,17 +86,6 @@ def test_a_place_is_where_there_are_data(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_cells_of_the_users_size(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    finer = built(file, spacing=5)
-    cells = np.floor((finer.positions - (100.0, 50.0)) / (10.0, 20.0)).astype(int)
-    values = np.array([row.split() for row in BAY.splitlines()[7:]], dtype=float)[::-1]
-    assert finer.n > 14
-    assert (values[cells[:, 1], cells[:, 0]] != -9999.0).all()
-    moved = built(file, spacing=[10, 20], origin=[107.0, 55.0])
-    assert set(np.unique(moved.positions % (10.0, 20.0), axis=0).ravel()) == {7.0, 15.0}
-
-
 def test_without_a_spacing_about_400_places_at_centres_of_cells(tmp_path: Path) -> None:
     assert built(write(tmp_path)).n == 14  # the cells themselves: there are fewer
     many = "\n".join(["ncols 90", "nrows 60", "xllcorner 3", "yllcorner 4", "cellsize 2.5"])
@@ -124,17 +112,6 @@ def test_the_value_may_be_a_height(tmp_path: Path) -> None:
         assert climb.seconds == pytest.approx(max(climb.metres, 1.0 / 0.1))
         free = built(file, spacing=[10, 20], value=value, moves="free")
         np.testing.assert_array_equal(heights_of(free), heights_of(places))
-
-
-def test_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    split = BAY.replace("2.0 -9999 3.0 2.0 1.5", "2.0 -9999 3.0 -9999 1.5")
-    file = write(tmp_path, split)
-    with caplog.at_level(logging.WARNING):
-        assert built(file, spacing=[10, 20], value="silt").n == 13
-    assert "no move joins its 2 parts, the largest of which has 10 of 13 places" in caplog.text
-    largest = built(file, spacing=[10, 20], value="silt", largest_component=True)
-    assert largest.n == 10
-    assert largest.columns(["silt"])[0].min() == 0.5
 
 
 # -- where on Earth --------------------------------------------------------------------------------
