@@ -46,7 +46,7 @@ heavy: $(STAMP) ## add torch, gpytorch (learn) and SUMO to .venv: 0.3 GB to down
 	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --requirement $(HEAVY)
 
 demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report
-	@$(PY) -m gp_active_sensing.commands.demo $(ARGS)
+	@$(PY) -m gp_active_sensing_bench.demo $(ARGS)
 
 quick: WORKERS = 2
 quick: $(STAMP) ## run the tests that are quick, start no nodes and need no torch or SUMO, for the working day

@@ -31,7 +31,7 @@ _MODULES = {
     "replay": "run",
     "report": "run",
     "run": "run",
-    "watch": "watch",
+    "watch": "run",
 }
 """Command -> its module in `commands`, which is loaded when the command is asked for."""
 GROUP = "gp_active_sensing.commands"

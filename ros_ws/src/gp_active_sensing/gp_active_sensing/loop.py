@@ -20,8 +20,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
-from gp_active_sensing.engine.batch_plan import BatchPlan
-from gp_active_sensing.engine.reservations import BudgetReservations
+from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.planning.base import (
     BatchRequest,

@@ -1,4 +1,4 @@
-"""The commands ``run``, ``replay`` and ``report``: make a run, and show it."""
+"""The commands ``run``, ``replay``, ``report`` and ``watch``: make a run, and show it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from gp_active_sensing.errors import RunError
 
-__all__ = ["replay", "report", "run"]
+__all__ = ["replay", "report", "run", "watch"]
 
 
 @click.command()
@@ -224,3 +224,32 @@ def replay(
         raise click.ClickException(msg) from None
     lines = end_lines(done.summary)
     _conclude(directory, done.summary, lines, as_json=as_json, no_report=no_report)
+
+
+@click.command()
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 = all."
+)
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0 = any that is free."
+)
+@click.option("--private", is_flag=True, help="Show nothing to those who have not the token.")
+@click.option(
+    "--viewers", default=50, type=click.IntRange(1), metavar="N", help="Most at the same time."
+)
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="Another name of this server."
+)
+def watch(
+    run_dir: Path, host: str, port: int, private: bool, viewers: int, names: tuple[str, ...]
+) -> None:
+    """Serve the page of the run in RUN_DIR while it goes on, and afterwards.
+
+    RUN_DIR is only read; it need not exist yet. Ctrl-C ends it, and nothing of the run.
+    """
+    from gp_active_sensing.web.options import WatchOptions
+    from gp_active_sensing.web.serve import serve
+
+    options = WatchOptions(host=host, port=port, private=private, viewers=viewers, names=names)
+    serve(run_dir.absolute(), options, click.echo)

@@ -14,8 +14,7 @@ from gp_active_sensing.planning.explain import called, elsewhere, outcome, value
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import MissionStarted
 from gp_active_sensing.report.frame import DOUBT, VALUES
-from gp_active_sensing.report.georeference import georeference
-from gp_active_sensing.report.layers import layers_of
+from gp_active_sensing.report.map_frame import georeference, layers_of
 from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Reconstruction, ReportStep

@@ -19,10 +19,9 @@ from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.report.frame import build_page
 from gp_active_sensing.report.page import SCRIPTS
 from gp_active_sensing.web.access import Access, is_loopback, state_folder, token_in
-from gp_active_sensing.web.board import Board, as_text
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.options import COMMANDS, Command, CommandAnswer, WatchOptions
-from gp_active_sensing.web.view import TABLES, LiveView
+from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 
 __all__ = ["WatchServer"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.report.layers import MOST_LAYERS, layers_of
+from gp_active_sensing.report.map_frame import MOST_LAYERS, layers_of
 from gp_active_sensing.report.payload import is_line, places_of
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.generated import FreeTopology

@@ -24,7 +24,7 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.facts import Tally, facts_of
-from gp_active_sensing.report.georeference import POWERS, georeference
+from gp_active_sensing.report.map_frame import POWERS, georeference
 from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
 from gp_active_sensing.report.source import load_run

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from gp_active_sensing.web.board import Board
+from gp_active_sensing.web.view import Board
 
 
 def test_a_viewer_gets_what_he_lacks_once() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.commands import demo
+from gp_active_sensing_bench import demo
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

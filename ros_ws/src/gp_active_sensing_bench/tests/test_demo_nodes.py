@@ -18,7 +18,10 @@ import yaml
 
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.web.serve import can_serve
+from tests.ros.conftest import ros_environment
 from tests.waiting import LIMIT
+
+__all__ = ["ros_environment"]
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -55,7 +58,7 @@ class Demo:
         command = [
             sys.executable,
             "-m",
-            "gp_active_sensing.commands.demo",
+            "gp_active_sensing_bench.demo",
             "--scenario",
             str(scenario),
         ]

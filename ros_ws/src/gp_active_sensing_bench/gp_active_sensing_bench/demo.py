@@ -1,4 +1,4 @@
-"""Show the main use at work: ``make demo``, or ``python -m gp_active_sensing.commands.demo``.
+"""Show the main use at work: ``make demo``, or ``python -m gp_active_sensing_bench.demo``.
 
 Starts the nodes ``simulator`` and ``active_sensing`` as separate processes, shows a line a stage as
 the run directory grows, ends at the budget and says where the report is. Where ROS cannot be had

@@ -1,4 +1,4 @@
-"""A map with heights on a flat page: its layers side by side, the highest first."""
+"""Map of a page: its layers side by side, and longitude and latitude without a library."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.projection import geographic_of, local_system
+from gp_active_sensing.types import FloatArray
 
-__all__ = ["MOST_LAYERS", "layers_of"]
+__all__ = ["MOST_LAYERS", "POWERS", "georeference", "layers_of"]
 
 MOST_LAYERS = 12
 """Layers that are shown; of more heights as many as that are put into each as it takes."""
 _GAP = 0.2
 """Between two layers, as a share of the map's extent: there is room for the height above each."""
+POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
+"""Exponents of x and y of each coefficient."""
+_SIDE = 9
+_ENOUGH = 1e-7
+"""Error above which the page does without [degree]: about a centimetre."""
 
 
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
@@ -55,4 +63,34 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
         "corners": [[low[0] - half + x, high[1] + half + y] for x, y in shifts],
         "low": [float(low[0]), float(low[1] + min(y for _, y in shifts))],
         "high": [float(high[0] + max(x for x, _ in shifts)), float(high[1] + gap)],
+    }
+
+
+def georeference(topology: Topology) -> dict[str, Any] | None:
+    """Return polynomials of third degree that give degrees at the positions of a map.
+
+    Keys: ``middle`` and ``half``, by which positions are brought to -1 … 1, and the coefficients
+    ``longitude`` and ``latitude``, in the order of `POWERS`. None without a datum or pyproj, and
+    on a map so large that they are off by more than a centimetre.
+    """
+    if topology.datum is None:
+        return None
+    low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
+    middle, half = 0.5 * (low + high), float(max((high - low).max(), 1.0)) * 0.6
+    u, v = (axis.ravel() for axis in np.meshgrid(*[np.linspace(-1.0, 1.0, _SIDE)] * 2))
+    points = middle + half * np.column_stack([u, v])
+    pairs = [(x, y) for x, y in points.tolist()]
+    try:
+        degrees, _ = geographic_of(pairs, local_system(topology.datum), where=topology.name)
+    except ActiveSensingError:
+        return None
+    terms: FloatArray = np.column_stack([u**i * v**j for i, j in POWERS])
+    found, *_ = np.linalg.lstsq(terms, degrees, rcond=None)
+    if np.abs(terms @ found - degrees).max() > _ENOUGH:
+        return None
+    return {
+        "middle": middle.tolist(),
+        "half": half,
+        "longitude": found[:, 0].tolist(),
+        "latitude": found[:, 1].tolist(),
     }
