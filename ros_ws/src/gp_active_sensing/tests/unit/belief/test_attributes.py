@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
-from gp_active_sensing.belief.place_covariance import AttributeCovariance, with_attributes
-from gp_active_sensing.belief.prior import FeatureCovariance, Parts
-from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.features import Attributes, attributes_of
 from gp_active_sensing.topology.segments import Segment
@@ -55,16 +51,6 @@ def test_columns_are_standardised_and_say_what_is_missing() -> None:
     assert np.square(found.weighted()).mean(axis=0)[3:] == pytest.approx(1.0 / 6.0)
 
 
-def test_some_are_chosen_by_name() -> None:
-    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
-    assert {"length", "lanes", "speed_limit"} <= set(town.attributes.names)
-    chosen = town.attributes.only(["speed_limit"])
-    assert chosen.names == ("speed_limit",)
-    assert set(chosen.owners) == {0}
-    with pytest.raises(ConfigError, match=r"belief\.attributes: the map has no attribute 'limit'"):
-        belief_on(BeliefConfig(attributes=("limit",)), town)
-
-
 def test_on_a_map_with_attributes_they_are_among_the_candidates() -> None:
     town = build_topology(MapConfig(kind="roads", file="town.geojson"))
     belief = belief_on(BeliefConfig(), town)
@@ -79,23 +65,6 @@ def test_on_a_map_with_attributes_they_are_among_the_candidates() -> None:
         assert not any(h.attribute_std for h in candidates), "where the user says more himself"
     given = belief_on(BeliefConfig(length_scales=(100.0,), attributes=("lanes",)), town)
     assert any(h.attribute_std for h in given.hyperparameters)
-
-
-def test_they_are_slopes_with_a_prior_integrated_out() -> None:
-    rng = np.random.default_rng(3)
-    Z = rng.standard_normal((256, 3))
-    candidates = [Parts(2.0, 0.5, 0.3, size).candidate((3.0,)) for size in (0.0, 1.5)]
-    made = with_attributes(lambda c: FeatureCovariance(build_kernel("se"), GRID, c), Z)(candidates)
-    assert isinstance(made, AttributeCovariance)
-    rows, columns = np.array([3, 8, 9]), np.array([8, 200])
-    plain = FeatureCovariance(build_kernel("se"), GRID, candidates).between(rows, columns)
-    np.testing.assert_array_equal(made.between(rows, columns)[0], plain[0])
-    np.testing.assert_allclose(
-        made.between(rows, columns)[1], plain[1] + 1.5**2 * Z[rows] @ Z[columns].T
-    )
-    np.testing.assert_allclose(
-        made.variance(rows)[1], np.diagonal(made.between(rows, rows)[1]), rtol=1e-12
-    )
 
 
 def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() -> None:

@@ -42,6 +42,8 @@ def test_the_ratio_is_unknown_where_a_map_has_heights() -> None:
     assert ratios(believed(make_grid(6, 6, STEP))) == set()
     level = make_grid(6, 6, STEP, heights=[-3.0])  # one depth tells nothing of a ratio
     assert ratios(believed(level)) == set()
+    with pytest.raises(ConfigError, match="axis_ratio: is for a map with heights"):
+        believed(make_grid(4, 4, 1.0), axis_ratio=[0.5], length_scales=[3.0])
 
 
 def test_ratios_and_length_scales_that_are_given() -> None:
@@ -53,26 +55,6 @@ def test_ratios_and_length_scales_that_are_given() -> None:
     assert {h.length_scales for h in each.hyperparameters} == {(10, 20, 3)}
     one = believed(kernel="se", length_scales=[10])
     assert {h.length_scales for h in one.hyperparameters} == {(10,)}
-
-
-@for_each(
-    ("given", "said"),
-    [
-        ({"axis_ratio": [0.5], "length_scales": [[1, 1, 2]]}, "say the length-scale of each"),
-        ({"axis_ratio": [0.5], "kernel": "graph_matern32"}, "is for kernels of the features"),
-        ({"axis_ratio": [0.0]}, "axis_ratio"),
-    ],
-)
-def test_ratios_that_do_not_fit(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        from_mapping(BeliefConfig, given)
-
-
-def test_a_flat_map_has_no_ratio() -> None:
-    flat = make_grid(4, 4, 1.0)
-    for more in ({}, {"length_scales": [3.0]}):
-        with pytest.raises(ConfigError, match=r"axis_ratio: is for a map with heights"):
-            believed(flat, axis_ratio=[0.5], **more)
 
 
 @for_each("true", [0.05, 0.1, 0.3])

@@ -11,16 +11,7 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.dated_readings import DatedReadings
 from gp_active_sensing.belief.drift import FRACTION, Ageing, DriftConfig
 from tests.cases import for_each
-
-KINDS = {
-    "rate": DriftConfig(kind="injection", rate=0.05),
-    "doubling": DriftConfig(kind="injection", doubling=4.0),
-    "discard": DriftConfig(kind="injection", doubling=4.0, discard_step=4.0),
-    "kernel": DriftConfig(kind="kernel", time_scale=4.0),
-    "window": DriftConfig(kind="window", window=4.0),
-    "restart": DriftConfig(kind="restart", window=4.0),
-    "weights": DriftConfig(kind="weights", time_scale=4.0),
-}
+from tests.unit.belief.test_drift_belief import KINDS
 
 
 def belief_with(drift: DriftConfig, n: int = 6):

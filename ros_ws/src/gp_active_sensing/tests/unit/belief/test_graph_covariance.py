@@ -77,11 +77,6 @@ def test_parts_that_nothing_joins_are_independent() -> None:
     assert K[0, 1] > 0.9
 
 
-def test_one_place() -> None:
-    alone = laplacian_spectrum(Links.between(1, []))
-    assert whole(GraphCovariance(GraphMatern(), alone, candidates(5.0))).tolist() == [[[1.0]]]
-
-
 def test_tables_and_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     spectrum = laplacian_spectrum(make_grid(7, 6, 10.0).links)
     some = [
@@ -146,15 +141,6 @@ def test_a_draw_has_the_covariance() -> None:
             candidates(25.0, signal=3.0),
         )
         np.testing.assert_allclose(turned.times_root(np.arange(30.0)), root @ np.arange(30.0))
-
-
-@for_each(
-    ("given", "message"),
-    [([], "at least one"), ([HyperParameters((1.0, 2.0), 1.0, 1.0)], "expected one length-scale")],
-)
-def test_candidates_that_do_not_fit(given: list[HyperParameters], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        GraphCovariance(GraphMatern(), laplacian_spectrum(row(3)), given)
 
 
 def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:

@@ -35,14 +35,6 @@ def test_it_is_computed_again_when_the_places_have_grown(belief: Belief) -> None
     assert computed == [5, 10, 15, 20, 25, 30, 35, 40, 45]
 
 
-def test_a_record_has_it_and_gives_it_back() -> None:
-    kept = Explained(0.25, 40)
-    assert kept.to_record() == {"explained": 0.25, "explained_places": 40}
-    assert Explained.of_record(kept.to_record()) == kept
-    assert Explained.of_record({"stage": 3}) == Explained()
-    assert Explained.of_record(Explained(None, 5).to_record()) == Explained(None, 5)
-
-
 def test_it_is_said_once_when_it_turns() -> None:
     turns = Turns()
 
@@ -62,20 +54,13 @@ def test_it_is_said_once_when_it_turns() -> None:
 
 
 def test_every_stage_has_it_and_the_last_one_is_that_of_the_summary(tmp_path: Path) -> None:
-    found = run_scenario(scenario(GRID, budget={"readings": 10}), tmp_path / "run")
-    records = RunDirectory.open(tmp_path / "run").records()
+    config = scenario(GRID, budget={"readings": 10})
+    found = run_scenario(config, tmp_path / "run")
+    with RunDirectory.open(tmp_path / "run") as run:
+        records = run.records()
+        again = Recorder(run, config.to_mapping())
+        assert again.explained_so_far == found.explained, "a process that goes on knows it"
+        again.close()
     assert [r["explained_places"] for r in records] == [0] * 4 + [5] * 5 + [10]
     assert [r["explained"] for r in records[:4]] == [None] * 4
     assert records[-1]["explained"] == found.explained
-
-
-def test_a_process_that_goes_on_knows_what_the_last_one_found(tmp_path: Path) -> None:
-    config = scenario(GRID, probes=2, budget={"readings": 12})
-    run_scenario(config, tmp_path / "run")
-    with RunDirectory.open(tmp_path / "run") as run:
-        last = run.records()[-1]
-        again = Recorder(run, config.to_mapping())
-        assert again.explained_so_far == last["explained"]
-        again.close()
-    fresh = Recorder(None, {})
-    assert fresh.explained_so_far is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
@@ -106,11 +105,3 @@ def test_candidates_that_follow_the_readings_stay_where_they_are() -> None:
     belief.move_to(fresh)
     assert [h.length_scales for h in belief.hyperparameters] == scales
     np.testing.assert_allclose(belief.weights, weights, rtol=1e-6)
-
-
-def test_fewer_places_are_refused_and_nothing_has_changed() -> None:
-    config = BeliefConfig(**CONFIGS["given scales"])
-    belief = belief_on(config, cells(60))
-    with pytest.raises(ValueError, match="2 candidates over at least 60 places, got 2 over 25"):
-        belief.move_to(belief_on(config, cells(25)))
-    assert belief.n == 60

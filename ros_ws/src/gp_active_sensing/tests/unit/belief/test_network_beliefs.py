@@ -10,15 +10,12 @@ import pytest
 from gp_active_sensing.belief import (
     Belief,
     BeliefConfig,
-    GraphCovariance,
     belief_on,
     build_belief,
 )
-from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
-from tests.cases import for_each
 
 GRAPH = {"kernel": "graph_matern"}
 KNOWN = {"length_scales": [30.0, 90.0], "signal_std": [2.0], "noise_std": [0.3]}
@@ -31,19 +28,6 @@ def belief(topology: Topology, **settings: Any) -> Belief:
 @pytest.fixture(scope="module")
 def town() -> Topology:
     return build_topology(MapConfig(kind="roads", file="town", features=("relational",)))
-
-
-@pytest.mark.slow
-def test_length_scales_of_a_graph_follow_the_readings(town: Topology) -> None:
-    made = belief(town, **GRAPH)
-    first = made.grid.kernels[0].scales.points
-    rng = np.random.default_rng(6)
-    for place in rng.permutation(town.n)[:90].tolist():
-        made.observe(place, float(rng.normal()) + (50.0 if town.positions[place, 0] < 900 else 0.0))
-        made.adapt()
-    assert made.grid.kernels[0].scales.points != first
-    assert isinstance(smooth_part(made.covariance), GraphCovariance)
-    assert len(made.hyperparameters) == 24
 
 
 def test_the_grid_of_a_graph_is_in_metres() -> None:
@@ -79,19 +63,6 @@ def test_length_scales_of_another_map_are_said(
     assert "1 … 3 are much less than from place to place" in caplog.messages[-1]
 
 
-@for_each(
-    ("settings", "message"),
-    [
-        ({"kernel": "graph_matérn"}, "kernel: unknown kernel.*Did you mean 'graph_matern'"),
-        ({**GRAPH, "length_scales": [[1.0, 2.0]]}, r"graph_matern has one length-scale \[m\]"),
-        ({"mean_features": ["lanes"]}, "mean_features: are for mean: linear"),
-    ],
-)
-def test_configurations_that_cannot_be(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_mapping(BeliefConfig, settings)
-
-
 def test_a_graph_kernel_needs_moves() -> None:
     with pytest.raises(ConfigError, match="'graph_matern' needs a map with moves"):
         belief(make_grid(3, 3, 1.0, moves="free"), **GRAPH)
@@ -114,13 +85,3 @@ def test_a_linear_mean_of_a_map_s_columns(town: Topology) -> None:
             made.observe(place, 2.0 * float(limit[place]) + 0.3 * float(rng.normal()))
         error[name] = np.sqrt(np.mean((made.predict()[0] - 2.0 * limit) ** 2))
     assert error["linear"] < 0.2 < 1.0 < error["constant"]
-
-
-def test_the_columns_of_a_linear_mean(town: Topology) -> None:
-    made = belief(town, mean="linear", **KNOWN)
-    assert made.mean.basis.shape[1] == 1 + 5  # length, lanes, limit, direction as two
-    assert belief(town, mean="linear", mean_features=["x"], **KNOWN).mean.basis.shape[1] == 2
-    with pytest.raises(ConfigError, match=r"belief\.mean_features: expected some of .*got 'lane'"):
-        belief(town, mean="linear", mean_features=["lane"], **KNOWN)
-    plane = make_grid(3, 3, 1.0)
-    assert belief(plane, mean="linear", **KNOWN).mean.basis.shape[1] == 3

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
-from gp_active_sensing.errors import ConfigError
 
 GRID = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), -1).reshape(-1, 2)
 KNOWN = {"length_scales": (3.0,), "signal_std": (2.0,), "noise_std": (0.5,), "mean_std": 0.0}
@@ -37,10 +36,3 @@ def test_a_place_that_is_read_often_is_known_down_to_the_sensor() -> None:
     assert noise.predict(np.array([27]))[1] > 5.0 * variance
     beside = np.array([28])
     assert own.predict(beside)[0] < 0.8 * own.predict(np.array([27]))[0], "a part of it is its own"
-
-
-def test_without_a_unit_it_has_no_size() -> None:
-    with pytest.raises(ConfigError, match="place_std: has no unit to be in while signal_std"):
-        BeliefConfig(place_std=(1.0,))
-    assert not any(parts.place_std for parts in BeliefConfig(place_std=(0.0,)).parts())
-    assert all(parts.place_std for parts in BeliefConfig().parts())

@@ -76,20 +76,6 @@ def test_what_a_policy_keeps_goes_to_the_same_kernel() -> None:
     assert belief.hyperparameters[int(kept.argmax())].kernel == "matern12"
 
 
-@for_each(
-    ("kernel", "text"),
-    [
-        (("se", "se"), "kernel: se is in the list more than once"),
-        (("se", "empirical"), "kernel: empirical is a history of readings and stands alone"),
-        (("se", "matern23"), "unknown kernel 'matern23'"),
-        ((), "kernel: expected at least 1 entries, got 0"),
-    ],
-)
-def test_lists_that_cannot_be(kernel: tuple[str, ...], text: str) -> None:
-    with pytest.raises(ConfigError, match=text):
-        from_mapping(BeliefConfig, {"kernel": list(kernel)})
-
-
 def test_removed_keys_name_what_replaces_them() -> None:
     given = {"smoothness": 0.5, "kernels": 2, "scales": 3, "shrinkage": 0.1}
     with pytest.raises(ConfigError) as caught:

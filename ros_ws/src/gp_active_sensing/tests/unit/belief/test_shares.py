@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.config import NONE_SHARES, SHARES
@@ -34,16 +33,3 @@ def test_the_shares_of_a_field_are_found(number: int) -> None:
     found = np.mean([posterior(ALL[number], seed) for seed in range(8)], axis=0)
     assert int(found.argmax()) == number
     assert found[number] > 0.5
-
-
-@pytest.mark.long
-def test_the_posterior_of_the_shares_is_what_it_says() -> None:
-    """Of draws from the prior, the probability given to the truth is on average its own mean."""
-    given, expected = [], []
-    for seed in range(90):
-        number = seed % len(ALL)
-        weights = posterior(ALL[number], 100 + seed)
-        given.append(weights[number])
-        expected.append(float(np.square(weights).sum()))
-    error = np.std(np.array(given) - np.array(expected)) / np.sqrt(len(given))
-    assert abs(np.mean(given) - np.mean(expected)) < 3.0 * error

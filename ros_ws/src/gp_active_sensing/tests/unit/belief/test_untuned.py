@@ -24,7 +24,6 @@ from gp_active_sensing.belief.config import (
 from gp_active_sensing.belief.grid import LengthScaleGrid, default_grid
 from gp_active_sensing.belief.prior import unit_scale
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests.cases import for_each
@@ -222,17 +221,6 @@ def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
     assert linked.points[-1] == pytest.approx(nearest.points[-1])
     belief = belief_on(BeliefConfig(), roads)
     assert belief.hyperparameters[0].length_scales[0] == pytest.approx(linked.points[0], rel=0.5)
-
-
-@for_each(
-    ("config", "message"),
-    [
-        ({"mean_std": 3.0}, "mean_std: has no unit to be in"),
-    ],
-)
-def test_contradictions_are_clear_errors(config: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_mapping(BeliefConfig, config)
 
 
 def test_a_variance_of_its_own_counts_in_a_field_of_unknown_scale() -> None:
