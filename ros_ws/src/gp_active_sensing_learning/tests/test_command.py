@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from gp_active_sensing.cli import cli
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
-from tests.cases import for_each
 
 needs_gpytorch = pytest.mark.heavy("learn")
 
@@ -52,28 +51,6 @@ def test_a_table_and_a_map(speeds: Path, tmp_path: Path) -> None:
 
 
 @needs_gpytorch
-def test_json_and_the_paper_s_candidates(speeds: Path) -> None:
-    done = call(
-        str(speeds), "--scenario", "town", "--set", "belief.kernel=graph_matern",
-        "--lambda", "paper", "--json", "--starts", "2", "--subset", "60",
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    scales = found["belief"]["length_scales"]
-    assert [round(s / scales[0]) for s in scales] == [1, 4, 6, 8, 10, 12, 14]
-    assert found["places"] == 60
-    assert len(found["log_posterior"]) == 2
-
-
-@needs_gpytorch
-def test_a_scenario_of_its_own() -> None:
-    done = call("town", "--subset", "60", "--starts", "1", "--set", "map.anchor=1")
-    assert done.exit_code == 0, done.output
-    assert "scenario 'town': 60 readings of 60 places" in done.stdout
-    assert "of map 'town', with map.anchor=1\n" in done.stdout
-
-
-@needs_gpytorch
 def test_a_sensor_that_is_known_and_places_read_again(speeds: Path) -> None:
     call_of = (str(speeds), "--map", "town", "--set", "belief.kernel=matern32", "--starts", "1")
     done = call(*call_of, "--noise", "0.25")
@@ -99,36 +76,20 @@ def test_a_sensor_that_is_known_and_places_read_again(speeds: Path) -> None:
 def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.csv"
     few.write_text("id,value\n-6,1\n", encoding="utf-8")
-    for arguments, message in (
-        ((str(speeds),), "say whose map its places are of, with --scenario or with --map"),
-        ((str(few), "--map", "town"), "expected readings of 8 places or more"),
-        ((str(speeds), "--map", "twon"), "Did you mean 'town'"),
-        (("twon",), "Did you mean 'town'"),
-        (("town_sample",), "is a bag: learn length-scales from the run"),
-        ((str(speeds), "--map", "town", "--value", "sped"), "Did you mean 'speed'"),
-        ((str(speeds), "--map", "town", "--set", "belief.kernel=matern33"), "Did you mean"),
+    for arguments, code, message in (
+        ((str(speeds),), 1, "say whose map its places are of"),
+        ((str(few), "--map", "town"), 1, "expected readings of 8 places or more"),
+        (("twon",), 1, "Did you mean 'town'"),
+        (("town_sample",), 1, "is a bag: learn length-scales from the run"),
+        ((str(speeds), "--map", "town", "--value", "sped"), 1, "Did you mean 'speed'"),
+        ((str(speeds), "--map", "town", "--set", "belief.kernel=matern33"), 1, "Did you mean"),
+        ((str(speeds), "--map", "town", "--scale", "nan"), 2, "'--scale'"),
+        ((str(speeds), "--map", "town", "--scale", "0", "--kernels", "SE"), 2, "'--scale'"),
+        ((str(speeds), "--map", "town", "--snap", "-1"), 2, "'--snap'"),
+        (("town", "--place", "id"), 1, "--place is for a table"),
+        (("town", "--scale", "2", "--kernels", "SE"), 1, "--scale is for a table"),
     ):
         done = call(*arguments)
-        assert done.exit_code == 1
+        assert done.exit_code == code, (arguments, done.output)
         assert message in done.stderr
         assert "Traceback" not in done.output
-
-
-@for_each("more", [(), ("--kernels", "SE")])
-def test_what_is_no_factor_and_what_is_not_used(
-    speeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for word in ("nan", "inf", "0"):
-        done = call(str(speeds), "--map", "town", "--scale", word, *more)
-        assert done.exit_code == 2
-        assert f"'--scale': expected a finite number other than 0, got {word}" in done.stderr
-    for word in ("nan", "-1"):
-        done = call(str(speeds), "--map", "town", "--snap", word, *more)
-        assert done.exit_code == 2
-        assert f"'--snap': expected a finite number of metres, 0 or more, got {word}" in done.stderr
-    for given in (("--value", "wind"), ("--place", "id"), ("--snap", "1"), ("--scale", "2")):
-        done = call("town", *given, *more)
-        assert done.exit_code == 1
-        assert f"{given[0]} is for a table" in done.stderr
-    assert not list(tmp_path.iterdir())

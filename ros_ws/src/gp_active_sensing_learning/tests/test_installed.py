@@ -7,11 +7,8 @@ import pkgutil
 from importlib import metadata
 from importlib.util import find_spec
 
-from click.testing import CliRunner
-
 import gp_active_sensing_learning
 from gp_active_sensing import __version__
-from gp_active_sensing.cli import cli
 
 NAME = "gp_active_sensing_learning"
 
@@ -29,9 +26,3 @@ def test_every_module_can_be_imported() -> None:
         except ModuleNotFoundError as error:
             missing.add(error.name)
     assert missing <= {name for name in ("torch", "gpytorch") if find_spec(name) is None}
-
-
-def test_the_commands_are_found() -> None:
-    for command in ("learn", "model"):
-        done = CliRunner().invoke(cli, [command, "--help"])
-        assert done.exit_code == 0, done.output

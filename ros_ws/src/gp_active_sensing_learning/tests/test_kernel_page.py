@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.report import kernel_page as kernels_module
-from gp_active_sensing_learning.report.kernel_page import numbers, terms, write_kernel_page
-from learning_support.models import copies, field_rows, hand_belief, made_model
+from gp_active_sensing_learning.report.kernel_page import numbers, write_kernel_page
+from learning_support.models import field_rows, hand_belief, made_model
 from tests.browser import Browser, Page
-from tests.cases import for_each
 from tests.unit.report.runs import HOSTILE, data_of
 from tests.unit.report.test_page import check
 
@@ -64,34 +62,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_kernel_page(model, tmp_path_factory.mktemp("page") / "model.html", rows)
 
 
-def test_what_the_page_says(whole: Path) -> None:
-    text = check(whole)
-    names = data_of(whole)["belief"]["names"]
-    assert "temperature: belief over 3 kernels" in text
-    assert "Learned from 300 rows of yesterday.csv: temperature by x and y." in text
-    assert f"Most probable is {names[0]}, with" in text
-    assert "1 kernel dropped: PER×LIN; why is below" in text
-    assert "diverged: its bound was not finite at step 12" in text
-    assert "pruned: not among the 3 most probable" in text
-    assert "The model was learned from these rows" in text
-    assert "Averaged over all 3 kernels, each by its probability." in text
-    assert "converged: the bound rose by less than 0.001 nat a row" in text
-    assert "12 s of computing" in text
-    assert "had not converged" not in text
-    assert "inducing: 12" in text, "the settings"
-
-
-def test_the_table_is_that_of_the_model(tmp_path: Path) -> None:
-    model = made_model(["SE", "LIN"])
-    text = check(write_kernel_page(model, tmp_path / "page.html"))
-    for k, fit in enumerate(model.fits):
-        q, error = model.belief.probabilities[k], model.belief.errors[k]
-        assert f'<td class="text">{fit.name}</td><td>{q:.3f} ± {error:.3f}</td>' in text
-        assert f"<td>{fit.bound:,.1f}</td>".replace("-", "−") in text
-    assert data_of(tmp_path / "page.html")["check"] is None
-    assert "Held against rows" in text, "the heading is there, hidden"
-
-
 def test_predictions_are_averaged_over_the_first_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,23 +92,9 @@ def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
 
 def test_charts_are_drawn(show: Open, whole: Path) -> None:
     page = show(whole)
-    assert page.evaluate(TITLES) == [
-        "Belief over kernels",
-        "Correlations between the kernels’ g",
-        "Belief q* against rows used",
-        "Softmax(L) against rows used",
-        "Local ELBO a row, as it rose [nat]",
-        "Mean",
-        "Standard deviation of the noise-free field",
-        "temperature along x",
-        "temperature along y",
-        "Observed against predicted temperature",
-        "Residuals [predicted sd]",
-        "Residuals against those of a normal",
-        "Residuals against x",
-        "Residuals against y",
-        "How often the intervals hold the value",
-    ]
+    titles = page.evaluate(TITLES)
+    assert len(titles) == 15
+    assert {"Belief over kernels", "temperature along y", "Residuals against x"} <= set(titles)
     data = data_of(whole)
     bars = "[...document.querySelectorAll('#belief-rows i.first')].map((i) => i.style.width)"
     widths = [float(width.rstrip("%")) for width in page.evaluate(bars)]
@@ -150,19 +106,6 @@ def test_charts_are_drawn(show: Open, whole: Path) -> None:
     assert page.evaluate("document.querySelectorAll('#field circle').length") == 2 * points
     assert page.evaluate("document.querySelectorAll('#history circle').length") == 2 * 3 * 4
     assert page.evaluate(OVERFLOW) <= 0
-
-
-@for_each("count", [1, 2, 12, 144])
-def test_few_and_many_kernels(show: Open, tmp_path: Path, count: int) -> None:
-    path = write_kernel_page(copies(count), tmp_path / "page.html")
-    text = check(path)
-    page = show(path, width=390, height=844)
-    assert page.evaluate(OVERFLOW) <= 0
-    shown = page.evaluate("document.querySelectorAll('#belief-rows .name').length")
-    assert shown == min(count, 16) + (count > 16)
-    assert page.evaluate("document.getElementById('correlations').hidden") == (count == 1)
-    assert page.evaluate("document.getElementById('check').hidden")
-    assert text.count("<tr>") > count
 
 
 def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
@@ -178,19 +121,6 @@ def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
     page = show(path)
     assert page.evaluate("document.querySelectorAll('img').length") == 0
     assert page.evaluate(OVERFLOW) <= 0
-
-
-@for_each(
-    ("name", "expected"),
-    [
-        ("SE", ("SE",)),
-        ("PER×SE+LIN", ("PER×SE", "LIN")),
-        ("(PER+RQ)×LIN", ("PER", "RQ")),
-        ("PER×LIN×SE", ("PER×LIN×SE",)),
-    ],
-)
-def test_each_scale_multiplies_a_term(name: str, expected: tuple[str, ...]) -> None:
-    assert terms(parse(name)) == expected
 
 
 def test_units_are_those_of_the_data() -> None:

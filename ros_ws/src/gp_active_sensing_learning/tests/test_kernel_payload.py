@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model import History, KernelModel
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.report.kernel_check import (
     CURVE,
@@ -16,7 +16,7 @@ from gp_active_sensing_learning.report.kernel_check import (
     check,
 )
 from gp_active_sensing_learning.report.kernel_payload import BARS, MATRIX, kernel_payload
-from learning_support.models import copies, field_rows, hand_belief, made_model
+from learning_support.models import copies, field_rows, made_model
 from tests.cases import for_each
 
 
@@ -45,34 +45,6 @@ def test_of_many_kernels_some_are_shown_and_the_others_counted(count: int) -> No
         assert isinstance(matrix, dict)
         assert len(matrix["values"]) == min(count, MATRIX)
         assert matrix["others"] == max(0, count - MATRIX)
-
-
-def test_bars_are_those_with_most_of_either_belief() -> None:
-    model = copies(40)
-    q = np.full(40, 1e-5)
-    q[0] = 1.0 - q[1:].sum()
-    soft = np.zeros(40)
-    soft[[0, 30]] = 0.6, 0.4
-    belief = dataclasses.replace(hand_belief(q.tolist()), softmax=soft)
-    shown = payload(dataclasses.replace(model, belief=belief))["belief"]
-    assert isinstance(shown, dict)
-    assert shown["softmax"][:1] == [0.6]
-    assert 0.4 in shown["softmax"], "what the local ELBOs believe in is not left out"
-    assert len(shown["names"]) == 6
-
-
-def test_the_history_has_the_kernels_that_ever_were_probable() -> None:
-    model = made_model(["SE", "PER", "LIN"], stages=2)
-    early = np.array([[0.0, 0.9, 0.1], [0.95, 0.0, 0.05]])
-    names = (*model.names[:1], "gone", *model.names[1:2])
-    bounds = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
-    history = History(np.array([30.0, 300.0]), names, bounds, early, early)
-    data = payload(dataclasses.replace(model, history=history))["history"]
-    assert isinstance(data, dict)
-    lines = {line["name"]: line["q"] for line in data["lines"]}
-    assert lines["gone"] == [0.9, 0.0]
-    assert data["rows"] == [30.0, 300.0]
-    assert data["others"] == 0
 
 
 def test_traces_are_a_row_and_end_where_the_kernel_ended() -> None:
@@ -129,20 +101,3 @@ def test_predictions_over_the_inputs(dimensions: int) -> None:
             np.array([of_map["high"]]) - np.array([of_map["low"]])
         ) / np.array([[of_map["columns"], of_map["rows"]]])
         assert of_map["mean"][0] == pytest.approx(model.predict(corner, samples=2)[0][0], rel=1e-4)
-
-
-def test_residuals() -> None:
-    rows = field_rows(2, count=500)
-    model = made_model(["SE"], rows)
-    found = check(model, rows, samples=2, seed=0)
-    data = payload(model, found)["check"]
-    assert isinstance(data, dict)
-    assert sum(data["histogram"]["shares"]) == pytest.approx(1.0, abs=1e-3)
-    assert data["quantiles"]["y"][0] == pytest.approx(found.residuals.min(), rel=1e-4)
-    assert data["quantiles"]["y"] == sorted(data["quantiles"]["y"])
-    assert [a["name"] for a in data["against"]] == ["x", "y"]
-    for against in data["against"]:
-        assert against["x"] == sorted(against["x"])
-        assert len(against["mean"]) == len(against["x"])
-        inside = np.array(against["low"]) <= np.array(against["mean"])
-        assert inside.all()

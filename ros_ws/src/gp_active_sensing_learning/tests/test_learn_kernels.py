@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import read_model
-from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.topology import build_topology
 from gp_active_sensing_learning.data.dataset import ReadOptions
 from gp_active_sensing_learning.data.table import read_table
 from learning_support.learn_kernels import QUICK, call, drawn, learned, log, log_of
@@ -27,10 +25,7 @@ def test_from_a_log_to_a_model(log: Path, tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == f"60 rows of {log}: temp of x, hours; 3 kernels"
     assert any("kernels done" in line and "step 30/30, ELBO" in line for line in lines)
-    head = next(line for line in lines if line.startswith("kernel"))
-    assert head.split() == "kernel q* s.e. softmax(L) L [nat] noise steps ended lengths".split()
     assert f"  model    {out}" in lines
-    assert f"  predict  gp-active-sensing model predict {out} ROWS.csv --out predicted.csv" in lines
     model = read_model(out)
     assert set(model.names) == {"SE", "LIN", "PER"}
     assert model.rows == 60
@@ -58,17 +53,6 @@ def test_as_json(log: Path, tmp_path: Path) -> None:
     assert found["settings"]["vbks"]["seed"] == 3
     again = learned(log, tmp_path / "n.npz", "--json", "--seed", "3", kernels="SE,LIN")
     assert json.loads(again.stdout)["kernels"] == found["kernels"]
-
-
-def test_stages_and_fewer_kernels(log: Path, tmp_path: Path) -> None:
-    done = learned(log, tmp_path / "m.npz", "--stages", "0.5,1", "--top", "2")
-    assert done.exit_code == 0, done.output
-    assert "[1/2]: 30 rows, step" in done.stdout
-    assert "pruned: not among the 2 most probable" in done.stdout
-    model = read_model(tmp_path / "m.npz")
-    assert len(model.fits) == 2
-    assert model.history.rows.tolist() == [30.0, 60.0]
-    assert len(model.history.names) == 3
 
 
 def test_screened_and_fitted_again(log: Path, tmp_path: Path) -> None:
@@ -120,35 +104,13 @@ def test_what_is_not_said_when_a_model_is_continued(log: Path, tmp_path: Path) -
     assert (after.input_names, after.output_name) == (("x", "hours"), "temp")
     X, y = drawn()
     assert np.exp(after.predict(X)[0]).mean() == pytest.approx(2 * y.mean(), rel=0.05)
-    for wrong, message in (
-        (("--scale", "1"), "--scale: the model to be continued has 2, this says 1"),
-        (("--set", "belief.transform=identity"), "has log, this says identity"),
-        (("--value", "hours", "--inputs", "x"), "has temp, this says hours"),
-    ):
+    for wrong in (("--scale", "1"), ("--set", "belief.transform=identity"), ("--value", "hours")):
         refused = call(str(log), *more, *wrong)
         assert refused.exit_code == 1, refused.output
-        assert message in refused.stderr
+        assert "the model to be continued has" in refused.stderr
     town = call("town", *more)
     assert town.exit_code == 1
     assert "was learned from columns of a table, scenario 'town' gives places" in town.stderr
-
-
-def test_a_wide_table(tmp_path: Path) -> None:
-    town = build_topology(load_scenario("town").map)
-    wide = tmp_path / "wide.csv"
-    lines = [f"{t}," + ",".join(f"{20 + t + k}" for k in range(10)) for t in range(3)]
-    wide.write_text("\n".join([f"hours,{','.join(town.names[:10])}", *lines]), encoding="utf-8")
-    given = ("--map", "town", "--kernels", "SE", *QUICK)
-    for inputs, names in (((), "x, y"), (("--inputs", "x,y,hours"), "x, y, hours")):
-        out = tmp_path / f"{len(inputs)}.npz"
-        done = call(str(wide), *given, *inputs, "--out", str(out))
-        assert done.exit_code == 0, done.output
-        assert f"30 rows of {wide}: value of {names}; 1 kernel" in done.stdout
-        compared = call(
-            "report", str(out), "--data", str(wide), "--map", "town",
-            "--out", str(tmp_path / "page.html"), command="model",
-        )  # fmt: skip
-        assert compared.exit_code == 0, compared.output
 
 
 def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:
@@ -162,19 +124,3 @@ def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:
     more = ("--budget", "4", "--policy", "max_entropy", "--out", str(tmp_path / "run"))
     used = call(*words[1:], *more, "--no-report", command="run")
     assert used.exit_code == 0, used.output
-
-
-def test_a_bag(tmp_path: Path) -> None:
-    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    done = call("town_sample", "--kernels", "SE", *QUICK, "--out", str(tmp_path / "bag.npz"))
-    assert done.exit_code == 0, done.output
-    assert "12 rows of bag town_sample on map 'town'" in done.stdout
-    raw = call(
-        "town_sample", "--kernels", "SE", "--inputs", "x,y,hours", *QUICK,
-        "--out", str(tmp_path / "raw.npz"),
-    )  # fmt: skip
-    assert raw.exit_code == 0, raw.output
-    assert "hours are counted since 1970-01-01" in raw.stderr
-    model = read_model(tmp_path / "raw.npz")
-    assert model.input_names == ("x", "y", "hours")
-    assert model.output_name == "temperature"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,62 +16,12 @@ __all__ = ["log"]  # a fixture
 pytestmark = pytest.mark.heavy("learn")
 
 
-def test_constant_targets(tmp_path: Path) -> None:
-    X, y = drawn()
-    done = learned(log_of(tmp_path, X, np.full_like(y, 21.5)), tmp_path / "m.npz")
-    assert done.exit_code == 1
-    assert "temp is 21.5 in all 60 rows; a field that does not vary has no kernel" in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
-
-
 def test_fewer_rows_than_inducing_points(tmp_path: Path) -> None:
     X, y = drawn(12)
     done = learned(log_of(tmp_path, X, y), tmp_path / "m.npz", "--inducing", "30")
     assert done.exit_code == 0, done.output
     assert "30 inducing inputs asked for, 12 distinct inputs there are; 12 are used" in done.stderr
     assert len(read_model(tmp_path / "m.npz").fits[0].inducing) == 12
-
-
-@pytest.fixture
-def diverging(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Names of kernels whose bound is never finite."""
-    from gp_active_sensing_learning.kernel_selection import optimiser
-
-    names: set[str] = set()
-    begin, bound = optimiser.Optimiser.__init__, optimiser.Optimiser.bound
-
-    def noted(self: Any, composites: Any, *arguments: Any, **options: Any) -> None:
-        begin(self, composites, *arguments, **options)
-        self.of_test = [c.name for c in composites]
-
-    def spoilt(self: Any, *arguments: Any) -> Any:
-        found = bound(self, *arguments)
-        for i, name in enumerate(self.of_test):
-            if name in names:
-                found[i] = -np.inf
-        return found
-
-    monkeypatch.setattr(optimiser.Optimiser, "__init__", noted)
-    monkeypatch.setattr(optimiser.Optimiser, "bound", spoilt)
-    return names
-
-
-def test_a_kernel_that_diverges(log: Path, tmp_path: Path, diverging: set[str]) -> None:
-    assert learned(log, tmp_path / "sound.npz").exit_code == 0
-    diverging.add("LIN")
-    done = learned(log, tmp_path / "m.npz")
-    assert done.exit_code == 0, done.output
-    assert "warning: kernel LIN dropped: its bound was not finite" in done.stderr
-    assert "left out: LIN (1 kernel): dropped: its bound was not finite" in done.stdout
-    sound, model = read_model(tmp_path / "sound.npz"), read_model(tmp_path / "m.npz")
-    assert set(model.names) == {"SE", "PER"}
-    bounds = {fit.name: fit.bound for fit in sound.fits}
-    assert all(fit.bound == bounds[fit.name] for fit in model.fits)  # others are not affected
-    diverging.update({"SE", "PER"})
-    nothing = learned(log, tmp_path / "n.npz")
-    assert nothing.exit_code == 1
-    assert "no kernel could be learned" in nothing.stderr
-    assert not list(tmp_path.glob("n.npz*"))
 
 
 def test_models_that_cannot_be_continued(log: Path, tmp_path: Path) -> None:
@@ -95,17 +44,11 @@ def test_models_that_cannot_be_continued(log: Path, tmp_path: Path) -> None:
 @for_each(
     ("arguments", "message"),
     [
-        (("--inducing", "8"), "--inducing is for kernels: give --kernels too"),
         (("--inputs", "x"), "--inputs is for kernels: give --kernels too"),
-        (("--resume",), "--resume is for kernels"),
         (("--kernels", "k12", "--lambda", "point"), "--lambda is for length-scales"),
-        (("--kernels", "k12", "--subset", "9"), "--subset is for length-scales"),
         (("--kernels", "k12", "--jobs", "2", "--cluster", "x:1"), "--jobs is for this machine"),
         (("--kernels", "k12", "--stages", "0.5,0.2"), "--stages: expected ascending shares"),
-        (("--kernels", "k12", "--stages", "half"), "--stages: expected ascending shares"),
         (("--kernels", "k12", "--out", "m.yaml"), "--out: expected a name that ends in .npz"),
-        (("--kernels", "k12", "--out", "no/m.npz"), "--out: there is no folder"),
-        (("--kernels", "k12", "--report", "page.txt"), "a name that ends in .html"),
         (("--kernels", "k12", "--report", "no/page.html"), "--report: there is no folder"),
         (("--continue", "m.npz", "--refit", "9"), "--continue goes without --refit"),
     ],

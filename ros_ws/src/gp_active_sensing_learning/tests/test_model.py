@@ -16,7 +16,6 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
-from gp_active_sensing_learning.kernel_lines import lengths_of, noise_of
 from gp_active_sensing_learning.predict import predict_table
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows
@@ -75,17 +74,6 @@ def test_show_as_json(file: Path, model: KernelModel) -> None:
     assert next(k for k in found["kernels"] if k["kernel"] == "LIN")["lengths"] is None
 
 
-def test_numbers_are_in_the_units_of_the_rows(model: KernelModel) -> None:
-    """θ is of normalised inputs and outputs: an SE with ℓ = 1 has that of the inputs' spread."""
-    X, y = rows()
-    fit = next(fit for fit in model.fits if fit.name == "SE")
-    assert lengths_of(fit, model.scaling) == pytest.approx(X.std(axis=0))
-    assert noise_of(fit, model.scaling) == pytest.approx(y.std() * np.hypot(1e-3, 0.2))
-    one = make_model(["PER"], X[:, :1], y, input_names=("x",))
-    near_zero = X[:, 0].std() / (2.0 * np.pi)  # exp(-2 sin²(πr/p)/ℓ²) ≈ exp(-½ (2π/pℓ)² r²)
-    assert lengths_of(one.fits[0], one.scaling) == pytest.approx([near_zero])
-
-
 # -- prune ---------------------------------------------------------------------------------------
 
 
@@ -142,12 +130,12 @@ def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
     assert float(found[0][4]) == pytest.approx(expected)
 
 
-def timed(path: Path, recipe: dict[str, Any] | None) -> Path:
+def timed(path: Path, recipe: dict[str, Any] | None) -> tuple[Path, KernelModel]:
     """Write a model of a value by time [h]."""
     X = np.linspace(0.0, 48.0, 40)[:, None]
-    settings = {} if recipe is None else {"recipe": recipe}
-    y = np.sin(X[:, 0] / 6)
-    return write_model(path, make_model(["SE"], X, y, input_names=("time",), settings=settings))
+    settings = {} if recipe is None else {"recipe": {"kind": "table", **recipe}}
+    model = make_model(["SE"], X, np.sin(X[:, 0] / 6), input_names=("time",), settings=settings)
+    return write_model(path, model), model
 
 
 STAMPS = ["2024-03-01T12:00:00Z,1", "2024-03-02 00:00,2"]
@@ -156,36 +144,29 @@ STAMPS = ["2024-03-01T12:00:00Z,1", "2024-03-02 00:00,2"]
 @for_each("command", ["predict", "report"])
 def test_stamps_for_a_model_that_was_learned_from_numbers(tmp_path: Path, command: str) -> None:
     """Nobody knows when its hours are 0; counted from the first row, all would be wrong."""
-    model = timed(tmp_path / "m.npz", {"kind": "table", "times": {}})
+    model, _ = timed(tmp_path / "m.npz", {"times": {}})
     # The first cells say nothing about the column.
     source = table(tmp_path / "a.csv", "time,value", [",3"] * 3 + STAMPS)
     out = tmp_path / {"predict": "out.csv", "report": "page.html"}[command]
     data = {"predict": (), "report": ("--data",)}[command]
     done = call(command, str(model), *data, str(source), "--out", str(out))
     assert done.exit_code == 1
-    assert "a.csv: time is given by time stamps, and the model was learned from" in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "m.npz"]
+    assert "time is given by time stamps" in done.stderr
+    assert not out.exists()
     # One that does not know what its inputs are is taken at the user's word, and that is said.
-    older = timed(tmp_path / "older.npz", None)
+    older, _ = timed(tmp_path / "older.npz", None)
     done = call(command, str(older), *data, str(source), "--out", str(out))
     assert done.exit_code == 0, done.output
-    assert "note: time is in hours since 2024-03-01T12:00:00+00:00, the first" in done.stderr
-    assert "the model does not say since when its own are counted" in done.stderr
+    assert "since when" in done.stderr
 
 
 def test_predictions_at_later_times(tmp_path: Path) -> None:
     """Time stamps count from when those of the log did."""
-    X = np.linspace(0.0, 48.0, 40)[:, None]
-    recipe = {"kind": "table", "times": {"time": "2024-03-01T00:00:00+00:00"}}
-    model = make_model(
-        ["SE"], X, np.sin(X[:, 0] / 6), input_names=("time",), settings={"recipe": recipe}
-    )
-    write_model(tmp_path / "m.npz", model)
-    stamps = table(tmp_path / "a.csv", "time", ["2024-03-01T12:00:00Z", "2024-03-02 00:00"])
-    hours = table(tmp_path / "b.csv", "time", ["12", "24"])
-    for source in (stamps, hours):
-        out = tmp_path / "out.csv"
-        done = call("predict", str(tmp_path / "m.npz"), str(source), "--out", str(out))
+    file, model = timed(tmp_path / "m.npz", {"times": {"time": "2024-03-01T00:00:00+00:00"}})
+    out = tmp_path / "out.csv"
+    for cells in (["2024-03-01T12:00:00Z", "2024-03-02 00:00"], ["12", "24"]):
+        source = table(tmp_path / "a.csv", "time", cells)
+        done = call("predict", str(file), str(source), "--out", str(out))
         assert done.exit_code == 0, done.output
         told = [float(row[1]) for row in read(out)[1]]
         assert told == pytest.approx(model.predict(np.array([[12.0], [24.0]]))[0])
@@ -202,65 +183,47 @@ def test_predictions_at_places(file: Path, tmp_path: Path, model: KernelModel) -
     wrong = table(tmp_path / "wrong.csv", "id", [town.names[0], "nowhere"])
     done = call("predict", str(file), str(wrong), "--scenario", "town", "--out", str(out))
     assert done.exit_code == 1
-    assert "'nowhere' is no place of map 'town'" in done.stderr
-    done = call(
-        "predict", str(file), str(source), "--map", "town", "--out", str(out),
-        "--set", "map.features=[relational]",
-    )  # fmt: skip
+    assert "'nowhere' is no place" in done.stderr
+    given = ("--map", "town", "--set", "map.features=[relational]", "--out", str(out))
+    done = call("predict", str(file), str(source), *given)
     assert done.exit_code == 1
-    assert "the model's inputs are x, y; give the map" in done.stderr
+    assert "the model's inputs are x, y" in done.stderr
 
 
-@for_each(
-    ("header", "lines", "message"),
-    [
-        ("x,why", ["1,2"], "the model's inputs are x, y; there is no column 'y'"),
-        ("x,yy", ["1,2"], "there is no column 'y'. Did you mean 'yy'? Got x, yy"),
-        ("x,y", ["1,north"], "line 2, column 'y': expected a finite number, or a time such as"),
-        ("x,y", [], "expected rows below the header (x, y), found none"),
-    ],
-)
-def test_tables_that_cannot_be_predicted(
-    file: Path, tmp_path: Path, header: str, lines: list[str], message: str
-) -> None:
-    source = table(tmp_path / "ask.csv", header, lines)
+def test_tables_that_cannot_be_predicted(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done = call("predict", str(file), str(source), "--out", str(out))
-    assert done.exit_code == 1, done.output
-    assert message in done.stderr
-    assert [p.name for p in tmp_path.iterdir()] == ["ask.csv"]
+    for header, lines, message in (
+        ("x,yy", ["1,2"], "Did you mean 'yy'"),
+        ("x,y", ["1,north"], "line 2, column 'y'"),
+        ("x,y", [], "expected rows below the header"),
+    ):
+        source = table(tmp_path / "ask.csv", header, lines)
+        done = call("predict", str(file), str(source), "--out", str(out))
+        assert done.exit_code == 1, done.output
+        assert message in done.stderr
+        assert not out.exists()
 
 
 def test_files_that_would_be_lost(file: Path, tmp_path: Path) -> None:
-    source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
-    done = call("predict", str(file), str(source), "--out", str(source))
-    assert done.exit_code == 1
-    assert "is the table that is read; write to another file" in done.stderr
-    done = call("predict", str(file), str(source), "--out", str(tmp_path / "no" / "out.csv"))
-    assert done.exit_code == 2
-    assert f"--out: there is no folder {tmp_path / 'no'}" in done.stderr
-    with pytest.raises(RunError, match="cannot write"):
-        predict_table(read_model(file), source, tmp_path / "no" / "out.csv")
-
-
-@for_each(("command", "suffix"), [("report", ".html"), ("prune", ".npz"), ("predict", ".csv")])
-def test_a_file_of_another_kind_is_not_written_over(
-    file: Path, tmp_path: Path, command: str, suffix: str
-) -> None:
     source = table(tmp_path / "ask.csv", "x,y,value", ["1,2,3"])
-    given = {
-        "report": ("--data", str(source)),
-        "prune": ("--top", "1"),
-        "predict": (str(source),),
-    }[command]
     page = table(tmp_path / "page.html", "a page", [])
     files = {path: path.read_bytes() for path in (file, source, page)}
-    for out in [path for path in files if path.suffix != suffix] + [tmp_path / "r.txt"]:
-        done = call(command, str(file), *given, "--out", str(out))
-        assert done.exit_code == 2, done.output
-        assert f"--out: expected a name that ends in {suffix}" in done.stderr
-        assert out.name in done.stderr
-    assert {path: path.read_bytes() for path in (file, *tmp_path.iterdir())} == files
+    done = call("predict", str(file), str(source), "--out", str(source))
+    assert done.exit_code == 1
+    assert "is the table that is read" in done.stderr
+    for command, suffix, given in (
+        ("report", ".html", ("--data", str(source))),
+        ("prune", ".npz", ("--top", "1")),
+        ("predict", ".csv", (str(source),)),
+    ):
+        of_other_kinds = [path for path in files if path.suffix != suffix]
+        for out in (*of_other_kinds, tmp_path / "r.txt", tmp_path / "no" / f"out{suffix}"):
+            done = call(command, str(file), *given, "--out", str(out))
+            assert done.exit_code == 2, done.output
+            assert "--out: " in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    with pytest.raises(RunError, match="cannot write"):
+        predict_table(read_model(file), source, tmp_path / "no" / "out.csv")
 
 
 # -- report --------------------------------------------------------------------------------------
@@ -281,67 +244,39 @@ def test_report(file: Path, tmp_path: Path) -> None:
     assert "--value is for --data" in done.stderr
 
 
-@for_each(
-    ("given", "code", "message"),
-    [
-        (("--scale", "0"), 2, "'--scale': expected a finite number other than 0, got 0"),
-        (("--scale", "nan"), 2, "'--scale': expected a finite number other than 0, got nan"),
-        (("--snap", "inf"), 2, "'--snap': expected a finite number of metres, 0 or more"),
-        (("--value", "foo"), 1, "--value is for a table, and town is a scenario"),
-        (("--place", "x"), 1, "--place is for a table, and town is a scenario"),
-        (("--snap", "9"), 1, "--snap is for a table, and town is a scenario"),
-    ],
-)
-def test_options_that_cannot_be_used(
-    file: Path, tmp_path: Path, given: tuple[str, ...], code: int, message: str
-) -> None:
-    page = tmp_path / "page.html"
-    done = call("report", str(file), "--data", "town", *given, "--out", str(page))
-    assert done.exit_code == code, done.output
-    assert message in done.stderr
-    assert not page.exists()
-
-
 def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> None:
     scenario = load_scenario("town", overrides=["budget.readings=3", "policy={name: random}"])
     run_scenario(scenario, tmp_path / "today")
+    page = tmp_path / "page.html"
     for data in (str(tmp_path / "today"), "town"):
-        page = tmp_path / "page.html"
         done = call("report", str(file), "--data", data, "--out", str(page))
         assert done.exit_code == 0, done.output
-        assert page.stat().st_size > 10_000
         page.unlink()
-    done = call("report", str(file), "--data", "twon", "--out", str(tmp_path / "page.html"))
-    assert done.exit_code == 1
-    assert "town" in done.stderr
+    for more in (("twon",), ("town", "--value", "foo"), ("town", "--scale", "0")):
+        done = call("report", str(file), "--data", *more, "--out", str(page))
+        assert done.exit_code in (1, 2)
+        assert not page.exists()
 
 
 # -- files that are no models --------------------------------------------------------------------
 
 
-@for_each("command", ["show", "predict", "prune", "report"])
-def test_files_that_are_no_models(file: Path, tmp_path: Path, command: str) -> None:
+def test_files_that_are_no_models(file: Path, tmp_path: Path) -> None:
     whole = file.read_bytes()
-    cases: dict[str, Any] = {
-        "truncated.npz": whole[: len(whole) // 2],
-        "empty.npz": b"",
-        "text.npz": b"belief: {}\n",
-    }
+    (tmp_path / "truncated.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "text.npz").write_bytes(b"belief: {}\n")
     source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
-    out = tmp_path / {"predict": "o.csv", "prune": "o.npz", "report": "o.html"}.get(command, "o")
-    rest = {
-        "show": [],
-        "predict": [str(source), "--out", str(out)],
-        "prune": ["--top", "1", "--out", str(out)],
-        "report": ["--out", str(out)],
-    }[command]
-    for name, content in cases.items():
-        (tmp_path / name).write_bytes(content)
-    for name in (*cases, "none.npz"):
-        done = call(command, str(tmp_path / name), *rest)
-        assert done.exit_code == 1, (name, done.output)
-        assert name in done.stderr
-        assert "unexpected" not in done.stderr
-        no_model = "is no model file" in done.stderr
-        assert no_model == (name == "text.npz"), "the others may be copies that did not finish"
-    assert not out.exists()
+    for command, rest in (
+        ("show", []),
+        ("predict", [str(source), "--out", str(tmp_path / "o.csv")]),
+        ("prune", ["--top", "1", "--out", str(tmp_path / "o.npz")]),
+        ("report", ["--out", str(tmp_path / "o.html")]),
+    ):
+        for name in ("truncated.npz", "empty.npz", "text.npz", "none.npz"):
+            done = call(command, str(tmp_path / name), *rest)
+            assert done.exit_code == 1, (command, name, done.output)
+            assert name in done.stderr
+            no_model = "is no model file" in done.stderr
+            assert no_model == (name == "text.npz"), "the others may be copies that did not finish"
+    assert not list(tmp_path.glob("o.*"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ from gp_active_sensing.util import tables as tables_module
 from gp_active_sensing_learning.data import dataset as dataset_module
 from gp_active_sensing_learning.data import table as table_module
 from gp_active_sensing_learning.data.dataset import Dataset, ReadOptions
-from tests.cases import for_each
 
 
 def rows(X: np.ndarray, y: np.ndarray) -> Dataset:
@@ -70,26 +66,19 @@ def test_rows_without_a_number_are_left_out(some: Dataset) -> None:
 
 
 def test_rows_that_nothing_can_be_learned_from(some: Dataset) -> None:
-    with pytest.raises(ReadingError, match=r"a test: value is 3 in all 40 rows"):
-        rows(some.inputs, np.full(40, 3.0)).checked()
-    with pytest.raises(ReadingError, match="value is 0 in all"):
-        rows(some.inputs, np.zeros(40)).checked()
-    with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 7"):
-        some.head(7).checked()
-    with pytest.raises(ReadingError, match="got 0"):
-        some.head(0).checked()
-    some.inputs[:, 1] = np.nan
-    with pytest.raises(ReadingError, match="column 'y' has no number in any of its 40 rows"):
-        some.checked()
-    some.inputs[:, 1] = 0.0
-    some.outputs[11] = np.inf
-    with pytest.raises(ReadingError, match="value of row 11 is infinite"):
-        some.checked()
-    some.outputs[11] = -1e200
-    with pytest.raises(
-        ReadingError, match=r"row 11 is -1e\+200; expected a number within ±1e\+100"
+    holed, infinite = some.inputs.copy(), some.outputs.copy()
+    holed[:, 1] = np.nan
+    infinite[11] = np.inf
+    for bad, message in (
+        (rows(some.inputs, np.full(40, 3.0)), "value is 3 in all 40 rows"),
+        (some.head(7), "expected 8 rows or more .* got 7"),
+        (some.head(0), "got 0"),
+        (rows(holed, some.outputs), "column 'y' has no number in any of its 40 rows"),
+        (rows(some.inputs, infinite), "value of row 11 is infinite"),
+        (rows(some.inputs, np.where(np.isinf(infinite), -1e200, 0.0)), "row 11 is -1e"),
     ):
-        some.checked()
+        with pytest.raises(ReadingError, match=message):
+            bad.checked()
 
 
 def test_what_is_said_of_inputs(some: Dataset) -> None:
@@ -158,83 +147,31 @@ def test_missing_cells_are_counted_and_said(tmp_path: Path) -> None:
     )
 
 
-@for_each(
-    ("change", "message"),
-    [
-        (
-            ("1,1,0.5,21", "1,1,0.5,warm"),
-            r"line 3, column 'temp': expected a finite number .*'warm'",
-        ),
-        (
-            ("1,1,0.5,21", "1,1,inf,21"),
-            r"line 3, column 'hours': expected a finite number, .*'inf'",
-        ),
-        (("x,y", "x,x"), r"2 columns have the name 'x'"),
-        (
-            ("hours", "hour"),
-            r"expected a column 'hours'\. Did you mean 'hour'\? It has: x, y, hour, temp",
-        ),
-    ],
-)
-def test_tables_that_cannot_be_used(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    path = written(tmp_path, LOG.replace(*change, 1))
-    with pytest.raises(ReadingError, match=message):
-        read_table(path, ("x", "y", "hours"), "temp")
-
-
-def test_other_things_wrong_with_a_table(tmp_path: Path) -> None:
-    with pytest.raises(ReadingError, match=r"which column has the values.*got hours, temp"):
-        read_table(written(tmp_path, LOG), ("x", "y"))
-    with pytest.raises(
-        ReadingError, match=r"expected rows below the header \(x, temp\), found none"
+def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
+    row = "1,1,0.5,21"
+    nothing = "x,y,hours,temp\n" + "".join(f"{k},,{k},{k}\n" for k in range(20))
+    for text, message in (
+        (LOG.replace(row, "1,1,0.5,warm"), "line 3, column 'temp': .*'warm'"),
+        (LOG.replace(row, "1,1,inf,21"), "line 3, column 'hours': .*'inf'"),
+        (LOG.replace("x,y", "x,x"), "2 columns have the name 'x'"),
+        (LOG.replace("hours", "hour"), "Did you mean 'hour'"),
+        ("x,y,hours,temp\n", "expected rows below the header"),
+        ("", "expected a column 'temp'"),
+        (nothing, "column 'y' has no number in any of its 20 rows"),
     ):
-        read_table(written(tmp_path, "x,temp\n"), ("x",), "temp")
-    with pytest.raises(ReadingError, match=r"expected a column 'temp'\. It has: none"):
-        read_table(written(tmp_path, ""), ("x",), "temp")
-    with pytest.raises(ReadingError, match="cannot be read: No such file"):
+        with pytest.raises(ReadingError, match=message):
+            read_table(written(tmp_path, text), ("x", "y", "hours"), "temp")
+    with pytest.raises(ReadingError, match="which column has the values"):
+        read_table(written(tmp_path, LOG), ("x", "y"))
+    with pytest.raises(ReadingError, match="temp: expected a value above 0"):
+        read_table(written(tmp_path, nothing), ("x",), "temp", transform="log")
+    with pytest.raises(ReadingError, match="cannot be read"):
         read_table(tmp_path / "none.csv", ("x",), "temp")
     (tmp_path / "bytes.csv").write_bytes(b"x,temp\n1,2\n\xff\xfe,1\n")
     with pytest.raises(ReadingError, match="cannot be read"):
         read_table(tmp_path / "bytes.csv", ("x",), "temp")
-    nothing = "x,y,temp\n" + "".join(f"{k},,{k}\n" for k in range(20))
-    with pytest.raises(ReadingError, match="column 'y' has no number in any of its 20 rows"):
-        read_table(written(tmp_path, nothing), ("x", "y"), "temp")
-    with pytest.raises(ReadingError, match=r"temp: expected a value above 0 .* logarithm"):
-        read_table(written(tmp_path, nothing), ("x",), "temp", transform="log")
     times = "x,time\n" + "".join(f"{k},2004-03-{k + 1:02}\n" for k in range(20))
-    with pytest.raises(
-        ReadingError, match="column 'time': expected a finite number or nothing, got '2004-03-01'"
-    ):
+    with pytest.raises(ReadingError, match="column 'time': expected a finite number"):
         read_table(written(tmp_path, times), ("x",), "time")
-    with pytest.raises(
-        ReadingError, match=r"line 9, column 'time': expected a time such as .*'noon'"
-    ):
+    with pytest.raises(ReadingError, match="line 9, column 'time'"):
         read_table(written(tmp_path, times.replace("2004-03-08", "noon")), ("time",), "x")
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_long_log_needs_little_memory(tmp_path: Path) -> None:
-    """Three times as many rows, hardly more memory: what grows is on disk."""
-    code = (
-        "import json, resource, sys\nfrom pathlib import Path\n"
-        "from gp_active_sensing_learning.data.dataset import ReadOptions\n"
-        "from gp_active_sensing_learning.data.table import read_table\n"
-        "peaks = []\n"
-        "for name in sys.argv[1:]:\n"
-        "    path = Path(name)\n"
-        "    rows = read_table(path, ('x', 'y'), 'temp', ReadOptions(folder=path.parent))\n"
-        "    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
-        "print(json.dumps(peaks))\n"
-    )
-    paths = []
-    for count in (105_000, 300_000):
-        line = "{0},{1},{2}\n"
-        text = "".join(line.format(k * 0.25, k % 977, k % 13) for k in range(count))
-        paths.append(str(written(tmp_path, "x,y,temp\n" + text, f"{count}.csv")))
-    done = subprocess.run(
-        [sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True
-    )
-    small, large = json.loads(done.stdout)
-    # 195,000 rows more are 4.7 MB on disk, and hashes to find repeated inputs.
-    assert large - small < 25.0

@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology, make_grid
-from gp_active_sensing_learning import RowRequest, load_readings, read_csv, read_scenario
+from gp_active_sensing_learning import RowRequest, load_readings, read_csv
 from tests.cases import for_each
 from tests.journals import Events, change_events
 
@@ -52,24 +52,6 @@ def test_by_positions(tmp_path: Path, grid: Topology) -> None:
     assert len(read_csv(path, grid, usual_snap=1e4).places) == 10
 
 
-@for_each("mark", [",", ";", "\t"])
-def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -> None:
-    lines = [f"{x},{y},{k}" for k, (x, y) in enumerate(grid.positions.tolist())]
-    lines += ["0,0,NA", ",0,1", "0,nan,1", "0,0,null", "0,0"]
-    text = "\n".join(["x,y,value", *lines]).replace(",", mark)
-    found = read_csv(table(tmp_path, text), grid)
-    assert found.places.tolist() == list(range(12))
-    lines = "x in line 15; y in line 16; value in lines 14, 17, 18 …"
-    assert found.notes == (f"5 of 17 rows lack a number and are left out: {lines}",)
-    lines = [f"{name},{k}" for k, name in enumerate(grid.names)] + [",1", "NA,2", "c0r0,none"]
-    named = read_csv(table(tmp_path, "\n".join(["id,value", *lines]).replace(",", mark)), grid)
-    assert named.places.tolist() == list(range(12))
-    assert named.notes == (
-        "1 of 15 rows lack a number and are left out: value in line 16",
-        "2 of 15 rows have no id and are left out",
-    )
-
-
 def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
     text = "where,morning,evening\n" + "".join(
         f"{name},{k},{-k}\n" for k, name in enumerate(grid.names)
@@ -90,28 +72,16 @@ def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
     [
         ("", "expected a column with the names of places .* got none"),
         ("id,value\nc0r0,NA\n", "column 'value' has no number in any of its 1 rows"),
-        ("id,value\n", r"expected rows below the header \(id, value\), found none"),
-        (
-            "id,value\nc0r0,high\n",
-            r"line 2, column 'value': expected a finite number or nothing, got 'high'",
-        ),
-        (
-            "id,value\nc0r0,1\nc1r0,inf\n",
-            r"line 3, column 'value': expected a finite number or nothing, got 'inf'",
-        ),
-        ("id,value\nc0r0,1\nc9r9,2\nq,3\n", r"has 2 names that are no places .*line 3: 'c9r9'"),
-        (
-            "x,y,value\n0,east,1\n",
-            r"line 2, column 'y': expected a finite number or nothing, got 'east'",
-        ),
+        ("id,value\nc0r0,1\nc1r0,inf\n", "line 3, column 'value'"),
+        ("id,value\nc0r0,1\nc9r9,2\nq,3\n", "has 2 names that are no places .*line 3: 'c9r9'"),
+        ("x,y,value\n0,east,1\n", "line 2, column 'y'"),
     ],
 )
 def test_tables_that_cannot_be_used(
     tmp_path: Path, grid: Topology, text: str, message: str
 ) -> None:
-    with pytest.raises(ReadingError, match=message) as caught:
+    with pytest.raises(ReadingError, match=f"speeds.csv.*{message}"):
         read_csv(table(tmp_path, text), grid)
-    assert "speeds.csv" in str(caught.value)
 
 
 def test_a_run(tmp_path: Path) -> None:
@@ -133,15 +103,6 @@ def test_a_run(tmp_path: Path) -> None:
     (note,) = again.notes
     assert note.startswith("1 of ")
     assert note.endswith("readings have no place of the map, or no finite value, and are left out")
-
-
-def test_places_without_a_reading_are_said() -> None:
-    scenario = load_scenario("line", overrides=["sensor.dropout=0.3"])
-    topology = build_topology(scenario.map)
-    found = read_scenario(scenario, topology)
-    lost = topology.n - len(found.places)
-    assert lost > 0
-    assert found.notes == (f"{lost} of {topology.n} places gave no reading: the sensor drops some",)
 
 
 def test_what_is_asked_for(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.data.request import RowRequest
-from gp_active_sensing_learning.data.sources import as_before, asked_as_before, asked_of, load_rows
+from gp_active_sensing_learning.data.sources import as_before, asked_as_before, load_rows
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows
 
@@ -50,39 +50,11 @@ def test_places_of_a_map(tmp_path: Path) -> None:
     assert len(load_rows(RowRequest("town"))) == town.n
 
 
-def test_a_run(tmp_path: Path) -> None:
-    scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
-    run_scenario(scenario, tmp_path / "run")
-    found = load_rows(RowRequest(str(tmp_path / "run")))
-    assert len(np.unique(found.inputs, axis=0)) == 12
-
-
 @for_each(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
-def test_what_only_a_table_has(
-    wide: tuple[str, Any], tmp_path: Path, option: str, word: Any
-) -> None:
-    asked: dict[str, Any] = {option: word}
+def test_what_only_a_table_has(tmp_path: Path, option: str, word: Any) -> None:
     for data in ("town", str(tmp_path)):
-        with pytest.raises(ConfigError, match=f"--{option} is for a table, and .* a run: leave it"):
-            load_rows(RowRequest(data, **asked))
-    if option != "place":
-        with pytest.raises(ConfigError, match=f"--{option} is for .* a column for each place: l"):
-            load_rows(RowRequest(wide[0], map_file="town", **asked))
-
-
-def test_rows_that_are_left_out_are_said(tmp_path: Path) -> None:
-    town = build_topology(load_scenario("town").map)
-    lines = [f"{x};{y};{k % 7}" for k, (x, y) in enumerate(town.positions[:30].tolist())]
-    log = table(tmp_path, "x;y;speed", [*lines, "0;0;NA", "1e6;1e6;3"])
-    found = load_rows(RowRequest(log, map_file="town", snap=20.0))
-    assert len(found) == 30
-    assert found.notes[:2] == (
-        "1 of 32 rows lack a number and are left out: speed in line 32",
-        "1 of 32 rows are more than 20 m from any place and are left out",
-    )
-    assert found.recipe["snap"] == 20.0
-    named = table(tmp_path, "id,speed", [f"{name},{k}" for k, name in enumerate(town.names[:9])])
-    assert "snap" not in load_rows(RowRequest(named, map_file="town")).recipe
+        with pytest.raises(ConfigError, match=f"--{option} is for a table"):
+            load_rows(RowRequest(data, **{option: word}))
 
 
 # -- a column for each place ---------------------------------------------------------------------
@@ -155,13 +127,11 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
 @for_each(
     ("asked", "message"),
     [
-        ({}, "say which columns are the inputs, such as --inputs x,y,hours, or whose map"),
+        ({}, "say which columns are the inputs"),
         ({"inputs": ("x",), "map_file": "town"}, "give one or the other"),
         ({"inputs": ("x",), "place": "id"}, "--place is for a map"),
-        ({"inputs": ("x",), "snap": 5.0}, "--snap is for a map"),
-        ({"inputs": ("x",), "overrides": ("map.anchor=1",)}, r"map.anchor: without a map only"),
-        ({"inputs": ("x",), "overrides": ("belief.transform=lg",)}, "Did you mean 'log'"),
-        ({"inputs": ("x",), "reading_topic": "/t"}, r"--reading-topic is for a bag, and .*log"),
+        ({"inputs": ("x",), "overrides": ("map.anchor=1",)}, "map.anchor: without a map only"),
+        ({"inputs": ("x",), "reading_topic": "/t"}, "--reading-topic is for a bag"),
     ],
 )
 def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], message: str) -> None:
@@ -225,21 +195,18 @@ def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
 
 
 def test_bags_that_cannot_be_used(boat: str) -> None:
-    with pytest.raises(ConfigError, match=r"a bag has x, y, hours, not 'hour'\. Did you mean"):
-        load_rows(RowRequest(boat, inputs=("hour",), **TOPICS))
-    with pytest.raises(ConfigError, match=r"each once; got 'x,x'"):
-        load_rows(RowRequest(boat, inputs=("x", "x"), **TOPICS))
-    with pytest.raises(ReplayError, match=r"has no topic /reading \(reading\).*--reading-topic"):
+    for asked, message in (
+        ({"inputs": ("hour",)}, "Did you mean 'hours'"),
+        ({"inputs": ("x", "x")}, "each once"),
+        ({}, "no map: "),
+        ({"inputs": ("x",), "value": "temp"}, "--value is for a table"),
+        ({"inputs": ("x",), "overrides": ("pose.type=tf",)}, "tf cannot be read"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            load_rows(RowRequest(boat, **asked, **TOPICS))
+    with pytest.raises(ReplayError, match="has no topic /reading"):
         load_rows(RowRequest(boat, inputs=("x",)))
-    with pytest.raises(ConfigError, match=r"no map: .*--scenario"):
-        load_rows(RowRequest(boat, **TOPICS))
-    with pytest.raises(ConfigError, match=r"--value is for a table"):
-        load_rows(RowRequest(boat, inputs=("x",), value="temp", **TOPICS))
-    with pytest.raises(ConfigError, match=r"--snap is for a table, and .* is a bag"):
-        load_rows(RowRequest(boat, inputs=("x",), snap=5.0, **TOPICS))
-    with pytest.raises(ConfigError, match=r"pose.type: tf cannot be read"):
-        load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
-    with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 0"):
+    with pytest.raises(ReadingError, match="expected 8 rows or more"):
         load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))
 
 
@@ -290,20 +257,3 @@ def test_stamps_go_on_only_where_there_were_stamps() -> None:
     assert known.notes == ()
     older = make_model(["SE"], X, y)
     assert "since 2024-03-01T00:00:00+00:00, the first stamp" in as_before(found, older).notes[0]
-
-
-def test_how_rows_are_read_that_a_model_is_held_against(tmp_path: Path) -> None:
-    log = str(tmp_path / "log.csv")
-    found = asked_of(model(), log, {})
-    assert (found.inputs, found.value, found.scale) == (("x", "y"), "value", 3.6)
-    assert (found.transform, found.held_out) == ("log", True)
-    of_map = asked_of(model("map"), log, {"map_file": "town", "scale": 2.0})
-    assert (of_map.inputs, of_map.value, of_map.scale) == ((), "", 2.0)
-    run = asked_of(model(), str(tmp_path), {})
-    assert (run.inputs, run.scale, run.transform) == ((), 1.0, "log")
-    assert asked_of(model("bag"), "town_sample", {}).inputs == ("x", "y")
-    assert asked_of(model("map"), "town_sample", {}).inputs == ()
-    of_scenario = asked_of(model(), str(Path(log).with_suffix(".yaml")), {})
-    assert (of_scenario.inputs, of_scenario.value, of_scenario.scale) == ((), "", 1.0)
-    wide = asked_of(model("wide"), log, {"scenario": "town"})
-    assert (wide.inputs, wide.value) == (("x", "y"), "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -37,19 +35,6 @@ def test_a_cluster_gives_what_one_process_gives(address: str) -> None:
     np.testing.assert_allclose(here.belief.probabilities, there.belief.probabilities, atol=1e-6)
     assert len(told) > 1, "in several groups"
     assert told[-1].finished == told[-1].total == len(KERNELS)
-
-
-@pytest.mark.long
-def test_checkpoints_of_a_cluster_stay_here(address: str, tmp_path: Path) -> None:
-    """A worker may have another disk; what was done is not done again."""
-    folder = tmp_path / "c"
-    there = select_kernels(rows(), KERNELS, SMALL, cluster=address, checkpoint=folder)
-    files = sorted(folder.glob("group-*.npz"))
-    assert len(files) > 1
-    files[-1].unlink()
-    again = select_kernels(rows(), KERNELS, SMALL, cluster=address, checkpoint=folder, resume=True)
-    assert again.names == there.names
-    assert sorted(folder.glob("group-*.npz")) == files
 
 
 def test_nobody_there() -> None:

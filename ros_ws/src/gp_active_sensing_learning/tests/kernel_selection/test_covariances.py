@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -96,16 +95,3 @@ def test_slopes_are_finite_where_inputs_coincide() -> None:
     stack.covariances.between(at, X, X).sum().backward()
     assert np.isfinite(at.grad.numpy()).all()
     assert np.isfinite(X.grad.numpy()).all()
-
-
-def test_one_shape_follows_another() -> None:
-    from gp_active_sensing_learning.kernel_selection.group import shape_of
-
-    composites = [Composite(e, 1) for e in KERNELS]
-    order = order_by_shape(composites)
-    assert sorted(order) == list(range(len(KERNELS)))
-    shapes = [shape_of(composites[k].expression) for k in order]
-    changes = sum(a != b for a, b in pairwise(shapes))
-    assert changes == len(set(shapes)) - 1
-    assert shape_of(parse("PER×LIN+SE")) == shape_of(parse("RQ×RQ+LIN"))
-    assert shape_of(parse("PER×LIN+SE")) != shape_of(parse("(PER+LIN)×SE"))

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
@@ -23,7 +21,6 @@ CONFIG = VbksConfig(
     inducing=10, batch=80, iterations=200, restarts=8, evaluate_every=5, tolerance=0.0,
     hyperparameters="point",
 )  # fmt: skip
-STARTS = 60  # steps with all starts: 30 % of the iterations
 
 
 def rows() -> Dataset:
@@ -49,27 +46,6 @@ def left(made: Any) -> list[tuple[int, float]]:
     """Return kernel and best bound of the starts that go on."""
     numbers, best = made.state.number.tolist(), made.state.best.tolist()
     return [(made.members[n].kernel, b) for n, b in zip(numbers, best, strict=True)]
-
-
-def steps_of_starts(config: VbksConfig) -> list[int]:
-    """Return how many steps each start of a kernel took before one was chosen."""
-    import torch
-
-    from gp_active_sensing_learning.kernel_selection.data import Data, scaling_of
-    from gp_active_sensing_learning.kernel_selection.kernel_groups import group_of
-    from gp_active_sensing_learning.kernel_selection.training import Training
-
-    given = rows()
-    data = Data.of(given, scaling_of(given, config), config)
-    training = Training(group_of(["PER+SE"], data, {}), torch.device("cpu"))
-    training.population.begin(data.inducing, data.sample(0, 512), {})
-    training._optimise(STARTS, "starts")
-    return sorted(member.iterations for member in training.population.members)
-
-
-def test_half_is_dropped_after_an_eighth_a_quarter_and_a_half() -> None:
-    # Estimates are every 5 steps: the first ones after 7.5, 15 and 30.
-    assert steps_of_starts(CONFIG) == [10, 10, 10, 10, 15, 15, 30, 60]
 
 
 @for_each(("share", "wanted"), [(0.1, 5), (0.125, 3), (0.3, 2), (0.5, 1), (1.0, 1)])
@@ -105,7 +81,6 @@ def test_one_that_has_converged_keeps_its_place() -> None:
 
 @pytest.mark.long
 def test_the_race_loses_next_to_nothing() -> None:
-    """The largest bound of eight that race, and of eight that are all optimised to the end."""
     kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]
     config = dataclasses.replace(CONFIG, tolerance=1e-3)
     raced = select_kernels(rows(), kernels, config)
@@ -122,19 +97,3 @@ def test_kernels_race_among_their_own_starts_only() -> None:
     (found,) = (fit for fit in beside if fit.name == "LIN")
     assert found.bound == pytest.approx(alone.bound, abs=1e-6)
     assert Counter(fit.name for fit in beside) == {"LIN": 1, "PER+SE": 1}
-
-
-@for_each(
-    ("race", "said"),
-    [
-        ([0.5, 0.25], "race: expected ascending shares, got [0.5, 0.25]"),
-        ([0.25, 0.25], "race: expected ascending shares, got [0.25, 0.25]"),
-        ([0.0, 0.5], "race"),
-        ([0.5, 1.5], "race"),
-        (["half"], "race"),
-    ],
-)
-def test_shares_that_make_no_race_are_refused(race: list[Any], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        from_mapping(VbksConfig, {"race": race}, path="vbks")
-    assert said in str(caught.value)

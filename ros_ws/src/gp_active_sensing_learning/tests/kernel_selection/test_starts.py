@@ -35,12 +35,3 @@ def test_they_are_as_many_as_asked_for_and_apart() -> None:
     thetas = [start_of(kernel, number, 0) / kernel.prior[1] for number in numbers]
     away = [np.sqrt(np.mean((a - b) ** 2)) for i, a in enumerate(thetas) for b in thetas[:i]]
     assert min(away) > 0.3
-
-
-def test_the_best_is_short_where_the_field_is_wiggly() -> None:
-    """A wave of length 1 wants a length-scale well below that of the prior's median, 1."""
-    from gp_active_sensing_learning.kernel_selection.state import start_of
-
-    kernel = Composite(parse("SE"), 1)
-    lengths = [start_of(kernel, n, 0)[kernel.where("length_scale")[0]] for n in chosen("SE", 3)]
-    assert max(lengths) < np.log(0.7)

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli
-from gp_active_sensing.kernel_model import KernelModel
 
 QUICK = ("--inducing", "8", "--batch", "64", "--iterations", "30", "--restarts", "1")
 QUICK += ("--set", "vbks.evaluate_every=10")
@@ -41,14 +40,3 @@ def drawn(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return log_of(tmp_path, *drawn())
-
-
-def same(one: KernelModel, other: KernelModel) -> None:
-    """Two models believe the same, to the bit."""
-    assert one.names == other.names
-    assert one.dropped == other.dropped
-    assert (one.belief.probabilities == other.belief.probabilities).all()
-    for a, b in zip(one.fits, other.fits, strict=True):
-        assert a.bound == b.bound
-        for part in ("theta_mean", "theta_root", "inducing", "mean", "root", "trace"):
-            assert (getattr(a, part) == getattr(b, part)).all(), part

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.kernel_model import KernelFit
+from gp_active_sensing.kernel_model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig
 
-__all__ = ["KERNELS", "SMALL", "rows", "same"]
+__all__ = ["KERNELS", "SMALL", "rows", "same", "same_model"]
 
 SMALL = VbksConfig(
     inducing=6, batch=16, iterations=40, restarts=2, evaluate_every=10, theta_samples=4
@@ -35,3 +35,14 @@ def same(a: KernelFit, b: KernelFit, tolerance: float = 0.0) -> None:
             np.testing.assert_allclose(one, other, rtol=0, atol=size, err_msg=f"{a.name} {field}")
         else:
             np.testing.assert_array_equal(one, other, err_msg=f"{a.name} {field}")
+
+
+def same_model(a: KernelModel, b: KernelModel) -> None:
+    """Assert that two models are equal, to the bit."""
+    assert (a.names, a.dropped) == (b.names, b.dropped)
+    assert [fit.outcome for fit in a.fits] == [fit.outcome for fit in b.fits]
+    for one, other in zip(a.fits, b.fits, strict=True):
+        same(one, other)
+    np.testing.assert_array_equal(a.history.bounds, b.history.bounds)
+    np.testing.assert_array_equal(a.history.rows, b.history.rows)
+    np.testing.assert_array_equal(a.belief.probabilities, b.belief.probabilities)

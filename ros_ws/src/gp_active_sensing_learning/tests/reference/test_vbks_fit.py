@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
-from gp_active_sensing.kernels.grammar import K12, parse
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 from learning_support import direct_vbks as direct
@@ -99,102 +98,8 @@ def test_the_bound_told_is_the_bound_of_the_q_told(
     assert own < 0.5, "well enough known to compare kernels"
 
 
-@WAYS
-def test_the_bound_is_below_the_evidence(whitened: bool, hyperparameters: str) -> None:
-    """p(y) by quadrature over all of θ."""
-    model = learned(whitened, hyperparameters, NAMES, 40)
-    for fit in model.fits:
-        if fit.name not in ("SE", "LIN"):
-            continue
-        task, q = posed(model, fit, 40)
-        if hyperparameters == "point":
-            # log p(θ) stands in the place of a divergence: a bound of log p(y, θ).
-            exact = direct.log_marginal(task, q.mean) + direct.log_prior(task.composite, q.mean)
-        else:
-            exact = direct.log_evidence(task, 91)
-        assert fit.bound < exact + 0.01
-        assert fit.bound > exact - 6.0, "and not far below"
-
-
-def test_little_is_lost_where_one_inducing_variable_says_all() -> None:
-    """A line: what is lost is only that q(v) and q(θ) are independent."""
-    model = learned(True, "full", ("LIN",), 40, 400)
-    (fit,) = model.fits
-    task, _ = posed(model, fit, 40)
-    assert fit.bound == pytest.approx(direct.log_evidence(task, 91), abs=1.5)
-
-
-@pytest.mark.slow
-def test_it_is_below_the_evidence_for_all_of_k12() -> None:
-    """p(y) of ten readings by importance sampling, from q(θ) widened, with its standard error."""
-    from gp_active_sensing_learning.kernel_selection import select_kernels
-
-    given = rows(10)
-    config = VbksConfig(inducing=10, batch=10, iterations=300, restarts=1, theta_samples=64)
-    model = select_kernels(given, K12, config)
-    assert {fit.name for fit in model.fits} == {str(k) for k in K12}
-    for fit in model.fits:
-        task, q = posed(model, fit, 10)
-        rng = np.random.default_rng(1)
-        P = len(q.mean)
-        # A Student t with the prior's and twice q's spread, so that the weights stay bounded.
-        mean, std = fit.composite.prior
-        draws = 4000
-        of_prior = rng.random(draws) < 0.5
-        wide = 2.0 * q.root
-        samples = np.where(
-            of_prior[:, None],
-            mean + std * rng.normal(size=(draws, P)),
-            q.mean + rng.normal(size=(draws, P)) @ wide.T,
-        )
-        z = (samples - mean) / std
-        first = -0.5 * (z**2).sum(axis=1) - np.log(std).sum()
-        z = np.linalg.solve(wide, (samples - q.mean).T).T
-        second = -0.5 * (z**2).sum(axis=1) - np.log(np.abs(wide.diagonal())).sum()
-        logs = np.logaddexp(first, second) - math.log(2.0) - 0.5 * P * math.log(2.0 * math.pi)
-        exact, error = direct.sampled_evidence(task, samples, logs)
-        assert error < 0.3, "known well enough"
-        assert fit.bound < exact + 3.0 * error, fit.name
-        assert fit.bound > exact - 15.0, fit.name
-
-
 @for_each("whitened", [True, False])
-@for_each("hyperparameters", ["full", "point"])
-def test_predictions_are_those_of_sampling(whitened: bool, hyperparameters: str) -> None:
-    """Draw k, θ, v, f and a reading one after the other; moments of what is drawn."""
-    model = learned(whitened, hyperparameters, NAMES, 40)
-    X = np.array([[8.0], [11.3], [15.0], [19.0], [23.0]])
-    rng = np.random.default_rng(3)
-    Z = model.scaling.inputs(X)
-    kernels = np.searchsorted(np.cumsum(model.belief.probabilities), rng.random(2500))
-    drawn = np.array([draw(model.fits[min(k, len(model.fits) - 1)], Z, rng) for k in kernels])
-    values = model.scaling.output_shift + model.scaling.output_scale * drawn
-    for column, noisy in enumerate((False, True)):
-        mean, variance = model.predict(X, noisy=noisy, samples=2000)
-        found = values[:, column]
-        error = np.sqrt(variance / len(found))
-        assert (np.abs(found.mean(axis=0) - mean) < 5.0 * error).all()
-        kurtosis = ((found - found.mean(axis=0)) ** 4).mean(axis=0) / found.var(axis=0) ** 2
-        relative = 5.0 * np.sqrt((kurtosis - 1.0) / len(found)) + 0.05
-        assert (np.abs(found.var(axis=0) / variance - 1.0) < relative).all()
-
-
-def draw(fit: KernelFit, Z: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return values of f and readings of them at Z, all normalised, drawn from one kernel's q."""
-    P, M = len(fit.theta_mean), len(fit.mean)
-    theta = fit.theta_mean + fit.theta_root @ rng.normal(size=P)
-    v = fit.mean + fit.root @ rng.normal(size=M)
-    K = fit.composite.covariance(theta, fit.inducing, fit.inducing)
-    K = K + direct.JITTER * K.diagonal().mean() * np.eye(M)
-    u = np.linalg.cholesky(K) @ v if fit.whitened else v
-    A = np.linalg.solve(K, fit.composite.covariance(theta, fit.inducing, Z)).T
-    rest = fit.composite.variance(theta, Z) - (A * (A @ K)).sum(axis=1)
-    f = A @ u + np.sqrt(np.maximum(rest, 0.0)) * rng.normal(size=len(Z))
-    noise = math.sqrt(fit.noise_floor**2 + math.exp(2.0 * theta[0]))
-    return f, f + noise * rng.normal(size=len(Z))
-
-
-@for_each("whitened", [True, False])
+@pytest.mark.long
 @for_each("name", ["PER×LIN×SE", "(PER+RQ)×LIN", "LIN"])
 def test_no_narrow_q_of_theta_is_better(name: str, whitened: bool) -> None:
     """About the mean of q(θ) a tenth as wide, where q(u) hardly depends on θ: one value stands."""
