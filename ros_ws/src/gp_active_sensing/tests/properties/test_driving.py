@@ -239,9 +239,6 @@ def random_graph(seed: int) -> GraphTopology:
     )
 
 
-# -- a little of everything ------------------------------------------------------------------------
-
-
 @pytest.mark.seeds
 def test_on_random_graphs(seed: int) -> None:
     topology = random_graph(seed)

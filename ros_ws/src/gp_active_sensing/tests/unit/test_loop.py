@@ -180,9 +180,6 @@ def test_seconds_are_counted_at_the_probe_s_own_speed(speed: float, places: int)
     assert "metres or seconds" in plan.reason
 
 
-# -- where a mission has to end --------------------------------------------------------------------
-
-
 def drive(loop: SensingLoop, at: int) -> tuple[list[int], Cost, str]:
     """Drive a mission to its end and home; return the places, what it took and why it ended."""
     spent, places = Cost(0.0, 0.0), [at]

@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
+from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState
 from gp_active_sensing.topology import MapConfig, build_topology
@@ -136,3 +138,35 @@ def test_the_last_reading_is_kept_for_a_visit(loop: SensingLoop) -> None:
     assert loop.remaining.readings == 0
     assert loop.counts["rejected_budget_spent"] == 1
     assert loop.ask(0).reason
+
+
+def observed(*places: int) -> np.ndarray:
+    flags = np.zeros(10, dtype=bool)
+    flags[list(places)] = True
+    return flags
+
+
+def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> None:
+    promises = BudgetReservations()
+    promises.make("a", (1, 2, 3))
+    promises.make("b", (4, 5), again=True)
+    assert promises.kept(observed(2, 5), ()) == {1, 3, 4, 5}
+    assert promises.kept(observed(2, 5), {1}) == {3, 4, 5}
+    assert promises.goals(observed(2, 5), ()) == {3, 5}
+    assert promises.goals(observed(3), {5}) == set()
+    assert promises.is_due(5)
+    assert not promises.is_due(3)
+
+
+def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
+    promises = BudgetReservations()
+    promises.make("a", (1, 2))
+    promises.make("b", (5,), again=True)
+    promises.make("c", (7, 8))
+    seen = observed(1, 5)
+    assert promises.kept_from("a", (5, 8), seen, ()) == 3  # 5 again, 7 and 8
+    assert promises.kept_from("a", (5, 8), seen, {7}) == 2
+    assert promises.kept_from("b", (2, 8), seen, ()) == 3  # 2, 7 and 8
+    assert promises.kept_from("c", (2, 5), seen, ()) == 2  # 2, and 5 again
+    assert promises.kept_from("c", (9,), seen, ()) == 1  # of a probe that nothing is known of
+    assert promises.kept_from("a", (2, 8), observed(5), ()) == 3  # 2, 7 and 8: not its own 1

@@ -87,32 +87,18 @@ def test_any_byte_order_and_number_types() -> None:
     for kinds in ["ffffd", "ddddd", "hhhff", "iibHf"]:
         for order in ["<", ">"]:
             with case(kinds, order):
-                codes = {"b": 1, "B": 2, "h": 3, "H": 4, "i": 5, "I": 6, "f": 7, "d": 8}
-                offset, fields = 4, []
-                for name, kind in zip(FIELDS, kinds, strict=True):
-                    fields.append(
-                        SimpleNamespace(name=name, offset=offset, datatype=codes[kind], count=1)
-                    )
+                columns = zip(("intensity", *FIELDS), "f" + kinds, strict=True)
+                offset, fields = 0, []
+                for name, kind in columns:
+                    code = 1 + "bBhHiIfd".index(kind)
+                    fields.append(SimpleNamespace(name=name, offset=offset, datatype=code, count=1))
                     offset += struct.calcsize(kind)
-                fields.append(SimpleNamespace(name="intensity", offset=0, datatype=7, count=1))
-                step = offset + 3
                 values = [(10, 20, 0, 7, 2), (30, 40, 0, 8, 4)]
-                rows = [
-                    bytes(4)
-                    + b"".join(struct.pack(order + k, v) for k, v in zip(kinds, row, strict=True))
-                    for row in values
-                ]
-                data = b"".join(row.ljust(step, b"\xff") for row in rows)
-                big = order == ">"
-                message = cloud(
-                    some(),
-                    fields=fields,
-                    point_step=step,
-                    row_step=2 * step,
-                    data=data,
-                    is_bigendian=big,
-                )
-                assert points_of(message).tolist() == [tuple(map(float, row)) for row in values]
+                rows = [struct.pack(f"{order}f{kinds}", 1.0, *row) + b"\xff" * 3 for row in values]
+                wide = {"point_step": offset + 3, "row_step": 2 * offset + 6}
+                layout = {"fields": fields, "data": b"".join(rows), "is_bigendian": order == ">"}
+                message = cloud(some(), **wide, **layout)
+                assert points_of(message).tolist() == values
 
 
 def test_several_rows_with_padding() -> None:

@@ -112,9 +112,6 @@ def test_a_queue_that_filled_up_while_the_node_was_busy_is_used() -> None:
     assert sum(limit.allows() for _ in range(500)) == 100
 
 
-# -- covariances -------------------------------------------------------------------------------
-
-
 def odometry(xx: float, xy: float, yy: float, yaw: float = 0.0) -> Any:
     covariance = [0.0] * 36
     covariance[0], covariance[1], covariance[6], covariance[7], covariance[35] = xx, xy, xy, yy, yaw

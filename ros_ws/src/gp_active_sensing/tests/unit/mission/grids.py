@@ -51,7 +51,6 @@ def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) 
 
 def take(drive: Drive, found: GridMap) -> bool:
     mission = drive.built.mission
-    assert mission.map is not None
     return mission.map.take(mission, found)
 
 

@@ -115,7 +115,6 @@ class Team:
     def plan(self) -> bool:
         """Answer the last question; say whether the answer is used."""
         job, self.asked = self.asked, None
-        assert job is not None
         answer = job.ask()
         used = self.mission.decided(job, answer)
         if used and answer.path:

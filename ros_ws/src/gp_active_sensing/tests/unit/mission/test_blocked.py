@@ -26,9 +26,6 @@ def stand(rig: Rig, begin: float, end: float, x: float, y: float = 0.0) -> None:
         t += 1.0
 
 
-# -- when a place is given up ----------------------------------------------------------------------
-
-
 def test_a_waypoint_that_comes_no_nearer_is_blocked_and_another_is_chosen() -> None:
     rig = Rig(grid(3), drive_timeout=30.0, block_seconds=100.0)
     first = under_way(rig)
@@ -79,9 +76,6 @@ def test_what_was_driven_in_vain_is_taken_off_the_budget() -> None:
     assert rig.loop.blocked == {first}
     assert rig.mission.driven.metres == pytest.approx(0.4 * target)
     assert rig.probe.purse.metres == pytest.approx(200.0 - 0.4 * target)
-
-
-# -- when it is not --------------------------------------------------------------------------------
 
 
 def test_a_probe_that_waits_for_a_reading_is_not_blocked() -> None:
@@ -135,19 +129,6 @@ def test_a_localisation_that_falls_silent_blocks_nothing() -> None:
     assert rig.loop.blocked == set()
 
 
-# -- the controller says so ------------------------------------------------------------------------
-
-
-def test_a_place_reported_as_unreachable_is_replaced_at_once() -> None:
-    rig = Rig(grid(3))
-    first = under_way(rig)
-    assert rig.mission.unreachable(why="Nav2 gave it up") == ""
-    rig.step(2.0)
-    assert rig.loop.blocked == {first}
-    assert rig.sent[1:] != [first]
-    assert len(rig.sent) == 2
-
-
 def test_an_answer_of_before_does_not_lead_to_the_blocked_place() -> None:
     """A place is blocked for one decision, and the next is already being computed."""
     rig = Rig(grid(5))
@@ -155,13 +136,9 @@ def test_an_answer_of_before_does_not_lead_to_the_blocked_place() -> None:
     assert rig.mission.unreachable() == ""
     rig.step(2.0, plan=False)
     job = rig.asked
-    assert job is not None
     assert first in job.loop.blocked
     rig.plan()
     assert rig.sent[-1] != first
-
-
-# -- arrival by radius -----------------------------------------------------------------------------
 
 
 def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
@@ -179,9 +156,3 @@ def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
     rig.pose(5.0, 199.0)
     rig.step(5.0)
     assert rig.sent == [target, place(rig.topology, "a3")]
-
-
-# -- after a restart -------------------------------------------------------------------------------
-
-
-# -- with an end place -----------------------------------------------------------------------------

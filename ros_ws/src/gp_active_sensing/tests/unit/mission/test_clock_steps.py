@@ -68,9 +68,6 @@ def test_simulated_time_may_go_at_any_speed() -> None:
     assert [clocks.look(0.05, 40.0) for _ in range(5)] == [0.0] * 5
 
 
-# -- the mission ---------------------------------------------------------------------------------
-
-
 def under_way(seconds: float = 1000.0) -> Rig:
     """Return a mission that has driven to its first place, and is sent to the second."""
     rig = begun(Rig(grid(5), budget=Budget(seconds=seconds)), 20.0)

@@ -51,9 +51,6 @@ def of(events: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] in kinds]
 
 
-# -- whole missions in virtual time ---------------------------------------------------------------
-
-
 def test_it_asks_before_each_decision_and_decides_when_all_have_answered(tmp_path: Path) -> None:
     events, expert = played(tmp_path / "run")
     kinds = [e["event"] for e in of(events, "query", "answer", "asked", "decision")]
@@ -80,9 +77,6 @@ def test_other_policies_and_no_expert(tmp_path: Path) -> None:
         events, expert = played(tmp_path / str(number), **sections)
         assert expert == {}
         assert not of(events, "query")
-
-
-# -- one question ---------------------------------------------------------------
 
 
 class Waiting:
@@ -121,18 +115,6 @@ class Waiting:
             self.answer(place)
 
 
-def test_the_last_answer_brings_the_decision() -> None:
-    waiting = Waiting()
-    first, *others = waiting.places
-    for place in others:
-        waiting.answer(place)
-    waiting.go(5.0)
-    assert waiting.decided == 0
-    waiting.answer(first)
-    waiting.go()
-    assert waiting.decided == 1
-
-
 def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
     waiting = Waiting()
     first = waiting.places[0]
@@ -158,9 +140,6 @@ def test_nothing_is_planned_ahead() -> None:
     jobs = [step.job for step in steps if step.job is not None]
     assert jobs
     assert all(isinstance(job, DecisionRequest | ExpertRequest) for job in jobs)
-
-
-# -- killed ---------------------------------------------------------------
 
 
 def slope(places: IntArray, seconds: float) -> FloatArray:
@@ -233,7 +212,6 @@ def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: 
     questions = [e["places"] for e in of(events, "query")]
     assert questions == [list(q) for q in plain.questions]
     expert = drive.built.mission.consulting
-    assert expert is not None
     assert expert.books.to_mapping() == {
         "questions": 12,
         "asked": 36,

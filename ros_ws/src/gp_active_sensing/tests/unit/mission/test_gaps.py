@@ -150,9 +150,6 @@ def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> Non
         drive.start()
 
 
-# -- readings of one stay -------------------------------------------------------------------------
-
-
 def fast(run_dir: Path, steps: int = 34) -> FastDrive:
     drive = FastDrive(run_dir, budget=BUDGET).start()
     for _ in range(steps):
@@ -207,8 +204,20 @@ def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone(
     told = ours.take_again(event, gap=True)
     assert (told.reading, told.before, told.count) == (average, None, 2)
     further = ours.take(placed(Reading(101 * SECOND, 0, 6.0)))
-    assert further.before is not None
     assert further.before.reading == average
     assert further.count == 3
     assert further.reading.value == pytest.approx(6.0)
     assert old.before is None
+
+
+def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
+    ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
+    first = ours.take(placed(Reading(SECOND, 0, 4.0))).reading
+    average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
+    stay = StayRecord(600, 6.0, 0.02, 0.0)
+    told = ours.take_again(ReadingUsed(reading=Reading(60 * SECOND, 0, 7.0), stay=stay), gap=True)
+    assert (told.reading, told.count) == (average, 600)
+    few = ReadingUsed(reading=Reading(70 * SECOND, 0, 7.0), stay=StayRecord(601, 6.0, 0.02, 0.0))
+    assert ours.take_again(few, gap=True).before is None, "one reading more, ten seconds later"
+    assert told.before is not None
+    assert told.before.reading == first

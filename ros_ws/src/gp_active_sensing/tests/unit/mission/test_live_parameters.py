@@ -105,9 +105,6 @@ def test_a_removed_key_is_refused_with_what_is_there_instead() -> None:
     assert removed_hint(ActiveSensingConfig, "reading.gate") == ""
 
 
-# -- the budget ------------------------------------------------------------------------------------
-
-
 def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home() -> None:
     rig = Rig(grid(5), budget=2, back_to_start=True)
     under_way(rig)

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.requests import DecisionRequest
 from tests.cases import for_each
 from tests.unit.mission.worlds import Rig, begun, chain, grid, job_of, place
@@ -130,9 +135,6 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
     assert rig.mission.probe.stages.driven.seconds == pytest.approx(8.0)
 
 
-# -- pausing -------------------------------------------------------------------------------------
-
-
 def test_paused_it_takes_readings_and_decides_nothing() -> None:
     rig = begun(Rig(grid(5)))
     assert rig.mission.pause() == ""
@@ -191,9 +193,6 @@ def test_commands_out_of_turn_are_refused(command: str, text: str) -> None:
     assert text in getattr(Rig(grid()).mission, command)()
 
 
-# -- the clock -----------------------------------------------------------------------------------
-
-
 def test_a_clock_that_goes_back_pauses_the_mission() -> None:
     rig = Rig(grid(5))
     rig.mission.start()
@@ -228,16 +227,12 @@ def test_a_little_jitter_of_the_clock_is_no_reason() -> None:
     assert rig.mission.state == "running"
 
 
-# -- showing -------------------------------------------------------------------------------------
-
-
 def test_what_is_known_is_shown_without_a_decision_too() -> None:
     rig = Rig(grid())
     rig.pose(1.0, 0.0)
     rig.reading(1.0)
     rig.seconds = 5.0
     job = job_of(rig.mission.step(10**9))
-    assert job is not None
     assert not job.decide
     assert job_of(rig.mission.step(2 * 10**9)) is None, "once is enough until there is news"
 
@@ -260,3 +255,49 @@ def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
     assert (rig.mission.state, rig.mission.reason) == ("ended", "asked to finish")
     rig.mission.stop("again")
     assert rig.mission.reason == "asked to finish"
+
+
+FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
+
+
+def far_away(**mission: Any) -> Rig:
+    """Return a mission whose probe says that it is far off a map of 40 m."""
+    rig = begun(Rig(grid(5), **mission), 3000.0, 400.0)
+    return rig
+
+
+def test_no_waypoint_goes_out_and_the_reason_names_both_positions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        rig = far_away()
+    assert rig.sent == []
+    assert rig.mission.state == "paused"
+    reason = rig.mission.reason
+    assert "from its pose (3000.0, 400.0) to c" in reason
+    assert ", 0.0), more than the map's extent of 50 m. " in reason, "40 m, and 10 m beside it"
+    assert FAR in reason
+    assert "~/resume" in reason
+    assert f"paused at stage 0 ({reason})" in caplog.text
+    assert not [e for e in rig.events if e["event"] == "decision"]
+
+
+def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None:
+    rig = far_away()
+    changes.set_config(rig.mission, replace(rig.config, first_leg=4000.0))
+    assert rig.mission.resume() == ""
+    rig.step(2.0)
+    assert rig.mission.state == "running"
+    assert len(rig.sent) == 1
+
+
+def test_only_the_first_leg_counts() -> None:
+    rig = begun(Rig(grid(5), drive_timeout=0.0))
+    assert len(rig.sent) == 1
+    rig.pose(2.0, 3000.0)
+    rig.mission.pause()
+    rig.mission.resume()
+    rig.mission.unreachable()
+    rig.step(2.0)
+    assert len(rig.sent) > 1
+    assert rig.mission.state == "running"

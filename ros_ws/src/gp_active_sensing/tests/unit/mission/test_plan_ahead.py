@@ -44,7 +44,6 @@ def test_the_median_reading_gives_the_plan_of_asking_then(policy: str) -> None:
     _, loop, plan = under_way(policy)
     goal = plan.waypoint
     seen = foresee(loop, goal, cost=plan.cost, limit=LIMIT)
-    assert seen is not None
     assert list(seen.medians) == sorted(seen.medians)
     for number, value in enumerate(seen.medians):
         assert seen.cell(value) == number
@@ -53,20 +52,10 @@ def test_the_median_reading_gives_the_plan_of_asking_then(policy: str) -> None:
             copy.moved(plan.cost)
             copy.tell([Reading(9, goal, value)])
         taken, then = take(arrived, seen, value), asked.ask(goal, limit=LIMIT)
-        assert taken is not None
         assert taken.waypoints == then.waypoints
         assert taken.path == then.path
         assert arrived.decisions == asked.decisions
         assert arrived.policy_state == asked.policy_state
-
-
-def test_foreseeing_changes_nothing() -> None:
-    _, loop, plan = under_way()
-    before = loop.belief.weights.copy(), loop.decisions, loop.remaining
-    foresee(loop, plan.waypoint, limit=LIMIT)
-    np.testing.assert_array_equal(loop.belief.weights, before[0])
-    assert (loop.decisions, loop.remaining) == before[1:]
-    assert not loop.belief.observed[plan.waypoint]
 
 
 def test_a_plan_that_does_not_fit_any_more_is_not_taken() -> None:
@@ -101,9 +90,6 @@ def test_it_can_be_cancelled_and_works_in_other_units() -> None:
     seen = foresee(loop, plan.waypoint, limit=LIMIT)
     assert min(seen.medians) > 0.0
     assert seen.cell(1e9) == len(seen.plans) - 1
-
-
-# -- one cell after another ------------------------------------------------------------------------
 
 
 def test_a_plan_is_interrupted_where_the_policy_looks_at_its_clock() -> None:

@@ -32,15 +32,11 @@ def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
 
 def median(rig: Rig, cell: int = 1) -> float:
     contingent = rig.mission.probe.ahead.contingent
-    assert contingent is not None
     return contingent.medians[cell]
 
 
 def decisions(rig: Rig) -> list[dict]:
     return [event for event in rig.events if event["event"] == "decision"]
-
-
-# -- taken ---------------------------------------------------------------------------------------
 
 
 def test_what_is_taken_is_what_asking_would_have_given() -> None:
@@ -66,9 +62,6 @@ def test_what_is_taken_is_what_asking_would_have_given() -> None:
     assert loops[0].remaining == loops[1].remaining
 
 
-# -- computed ------------------------------------------------------------------------------------
-
-
 @for_each("cell", range(SAMPLES))
 def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
     rig = under_way(cells=2)
@@ -76,12 +69,8 @@ def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
     assert (rig.asked is None) == (cell < 2)
 
 
-# -- given up ------------------------------------------------------------------------------------
-
-
 def asked_for(rig: Rig) -> PlanAheadRequest:
     job = rig.asked_ahead
-    assert job is not None
     assert not job.cancelled()
     return job
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission import changes
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import (
     AnswerUnused,
@@ -303,17 +301,6 @@ def test_what_was_rejected_is_still_counted(tmp_path: Path) -> None:
     assert drive.built.mission.rejected["wrong_frame"] == 1
 
 
-def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run", dropout=0.6).start()
-    mission = drive.built.mission
-    changes.set_config(mission, replace(mission.config, retries=0, reading_timeout=1.0))
-    while not mission.loop.set_aside:
-        drive.step()
-    aside = set(mission.loop.set_aside)
-    drive.start_again()
-    assert drive.built.mission.loop.set_aside == aside
-
-
 def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -464,3 +451,14 @@ def test_a_reading_of_the_wrong_shape_is_one_more_missing_event_after_a_gap(
     assert "(reading) is not used: journal: expected an event 'reading'" in caplog.text
     assert caplog.text.count("1 events are not in the journal") == 2
     drive.kill()
+
+
+def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", dropout=0.6).start()
+    mission = drive.built.mission
+    changes.set_config(mission, replace(mission.config, retries=0, reading_timeout=1.0))
+    while not mission.loop.set_aside:
+        drive.step()
+    aside = set(mission.loop.set_aside)
+    drive.start_again()
+    assert drive.built.mission.loop.set_aside == aside

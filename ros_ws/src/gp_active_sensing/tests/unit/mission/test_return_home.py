@@ -111,6 +111,3 @@ def test_half_a_segment_is_still_to_be_driven_when_the_next_is_chosen() -> None:
         else:
             rig.step(1.0)
         assert rig.sent == sent
-
-
-# -- the simulated probe ---------------------------------------------------------------------------

@@ -17,8 +17,6 @@ from gp_active_sensing.mission.requests import DecisionRequest
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.worlds import Rig, begun, grid
 
-# -- the first waypoint ----------------------------------------------------------------------------
-
 
 def test_no_waypoint_before_a_reading_was_heard() -> None:
     rig = begun(Rig(grid(), wait_for_reading=True))
@@ -58,9 +56,6 @@ def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path
     again.resume()
     again.inbox.put(Pose(2 * SECOND, "map", 0.0, 0.0, 0.0), 0.0)
     assert any(isinstance(step.job, DecisionRequest) for step in again.step(2 * SECOND))
-
-
-# -- silent places ---------------------------------------------------------------------------------
 
 
 def silent(columns: int = 8, **mission: object) -> Rig:

@@ -9,7 +9,7 @@ import pytest
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.visits import SettlingTimer
 from tests.cases import for_each
-from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
+from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
 def test_who_leaves_and_comes_back_waits_again() -> None:
@@ -31,15 +31,6 @@ def test_readings_before_it_has_settled_are_counted_and_not_used() -> None:
         assert rig.loop.belief.observed[0] == (t >= 3.3 - 1e-9)
     assert rig.ingestion.rejected["settling"] == 33
     assert rig.loop.counts["accepted"] == 60 - 33
-
-
-def test_on_a_road_it_counts_from_its_beginning() -> None:
-    rig = Rig(chain(), settle=7.0)
-    road = place(rig.topology, "a1")
-    for i in range(95):
-        rig.read(1.0 + 0.1 * i, 1.0 * i, value=7.0)
-    assert rig.ingestion.rejected["settling"] == 70
-    assert rig.loop.belief.readings[road] == 25
 
 
 @for_each("settle", [0.0, 4.0])

@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.names import numbered
+from gp_active_sensing.mission.names import LONGEST_NAME, MOST_PROBES, numbered, probe_names
 from tests.cases import for_each
 from tests.unit.mission.teams import Team
 
@@ -20,9 +20,6 @@ def begun(**parameters: object) -> Team:
     team.here("a", "b", "c")
     team.step()
     return team
-
-
-# -- names ---------------------------------------------------------------------------------------
 
 
 @for_each(
@@ -41,9 +38,6 @@ def test_a_number_or_names(text: str, names: tuple[str, ...]) -> None:
 def test_a_name_that_cannot_be_a_namespace_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"probes: .* cannot be a namespace"):
         numbered(text)
-
-
-# -- joining -------------------------------------------------------------------------------------
 
 
 def test_each_joins_with_its_first_pose_and_is_sent_elsewhere() -> None:
@@ -69,9 +63,6 @@ def test_messages_of_a_probe_that_is_not_on_the_list_are_counted() -> None:
     assert team.observed == []
 
 
-# -- readings of others --------------------------------------------------------------------------
-
-
 @for_each("arrival", ["reading", "radius"])
 def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
     arrival: str,
@@ -81,12 +72,10 @@ def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
     team.put("b", goal)
     team.step(plan=False)
     stage = team.probe("a").finished
-    assert stage is not None
     assert stage.value is None
     while team.asked is not None and team.asked.probe != "a":
         team.plan()
         team.step(plan=False)
-    assert team.asked is not None
     assert team.asked.at == 0, "not at the waypoint, where it has never been"
     team.plan()
     assert goal not in team.pending
@@ -99,9 +88,6 @@ def test_readings_of_a_probe_that_has_left_are_used() -> None:
     team.step()
     assert 17 in team.observed
     assert team.probe("b").gone == "left: asked to leave"
-
-
-# -- leaving, falling silent, coming back ----------------------------------------------------------
 
 
 def test_the_waypoint_of_one_that_leaves_is_free_for_the_others() -> None:
@@ -139,16 +125,12 @@ def test_an_answer_for_one_that_left_meanwhile_is_not_used() -> None:
     team.here("a", "b", "c")
     team.step(plan=False)
     job = team.asked
-    assert job is not None
     changes.leave(team.mission, job.probe)
     changes.join(team.mission, job.probe)
     team.asked = job
     assert not team.plan()
     team.step()
     assert len(set(team.pending)) == 3
-
-
-# -- budgets -------------------------------------------------------------------------------------
 
 
 def test_metres_are_each_probes_own() -> None:
@@ -164,9 +146,6 @@ def test_metres_are_each_probes_own() -> None:
     assert team.mission.state == "running"
     team.obey("b")
     assert team.probe("b").left.metres == pytest.approx(15.0)
-
-
-# -- a node that was started again -----------------------------------------------------------------
 
 
 def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) -> None:
@@ -194,8 +173,6 @@ def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) ->
     assert len(set(team.pending)) == 2
     team.parts.recorder.close()
 
-
-# -- rounds --------------------------------------------------------------------------------------
 
 JOINT = {"policy": {"name": "ucb_dpp_max"}, "mission": {"together": True}}
 
@@ -232,3 +209,24 @@ def test_a_node_killed_in_the_middle_of_a_round_goes_on_with_it(tmp_path: Path) 
     team.here("a", "b", "c")
     team.step()
     assert [team.target(name) for name in "abc"] == [plain.target(name) for name in "abc"]
+
+
+def test_so_many_probes_and_no_more() -> None:
+    names = [f"probe_{i}" for i in range(MOST_PROBES)]
+    assert probe_names(names) == tuple(names)
+    with pytest.raises(ConfigError, match=f"probes: {MOST_PROBES + 1} names; expected"):
+        probe_names([*names, "one_more"])
+
+
+def test_a_number_of_probes_is_bounded_before_they_are_named() -> None:
+    assert len(numbered(str(MOST_PROBES))) == len(numbered(f"00{MOST_PROBES}")) == MOST_PROBES
+    for number in (str(MOST_PROBES + 1), "3000000", "9" * 5000):
+        with pytest.raises(ConfigError, match=f"expected {MOST_PROBES} at most"):
+            numbered(number)
+
+
+def test_a_name_has_to_fit_into_that_of_a_topic() -> None:
+    longest = "a" * LONGEST_NAME
+    assert probe_names([longest]) == (longest,)
+    with pytest.raises(ConfigError, match="a name of 301 characters"):
+        probe_names(["a" * 301])

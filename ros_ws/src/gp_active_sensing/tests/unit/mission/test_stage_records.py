@@ -10,8 +10,6 @@ import pytest
 
 from gp_active_sensing.mission.stages import StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import scenario_from_mapping
-from gp_active_sensing.sim.runner import SimulationRunner
 
 
 class Guard:
@@ -62,31 +60,3 @@ def test_records_for_which_there_was_no_room_are_written_when_there_is(run: RunD
     records.add(record(4))
     assert records.unwritten == 0
     assert run.records() == [record(stage) for stage in (1, 2, 3, 4)]
-
-
-def played(tmp_path: Path) -> SimulationRunner:
-    scenario = scenario_from_mapping(
-        {
-            "name": "four",
-            "map": {"kind": "grid", "columns": 4, "rows": 4, "spacing": 10.0, "speed": 5.0},
-            "field": {"kind": "gp", "length_scale": 20.0},
-            "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.3]},
-            "policy": {"name": "max_entropy"},
-            "budget": {"readings": 6},
-        }
-    )
-    runner = SimulationRunner(scenario, parameters={"run_dir": str(tmp_path / "run")})
-    runner.mission.start()
-    return runner
-
-
-def test_what_is_promised_is_known_after_every_stage_and_at_the_end(tmp_path: Path) -> None:
-    runner = played(tmp_path)
-    recorder, mission = runner.parts.recorder, runner.mission
-    assert recorder.promised_so_far is None
-    assert runner.run(1e4)
-    assert recorder.promised_so_far == recorder.stages.newest["promised_error"]
-    told = recorder.told(mission)
-    assert told.promised_error == pytest.approx(recorder.promised_so_far)
-    assert told.least_places == 6
-    runner.close()

@@ -32,9 +32,6 @@ def another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 def on_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Return maps whose spacing nobody states, by the kind of their file."""
     keep_map(folder, 1, HALL)
-    lines = ["ncols 100", "nrows 30", "xllcorner -3.7", "yllcorner -3.3", "cellsize 2"]
-    raster = "\n".join([*lines, *[" ".join(["7"] * 100)] * 30])
-    (folder / "bay.asc").write_text(raster + "\n", encoding="utf-8")
     ring = [[-3.0, -2.0], [290.5, -2.0], [290.5, 70.0], [-3.0, 70.0], [-3.0, -2.0]]
     shore = {"type": "Polygon", "coordinates": [ring]}
     feature = {"type": "Feature", "properties": {}, "geometry": shore}
@@ -42,7 +39,6 @@ def on_files(folder: Path) -> dict[str, dict[str, Any]]:
     (folder / "shore.geojson").write_text(json.dumps(areas), encoding="utf-8")
     return {
         "map_server": {"kind": "grid", "file": str(folder / "map-1.yaml")},
-        "raster": {"kind": "grid", "file": str(folder / "bay.asc")},
         "areas": {"kind": "grid", "file": str(folder / "shore.geojson")},
     }
 
@@ -64,7 +60,7 @@ def same_places(names: tuple[str, ...], run: Path) -> None:
     assert follower.found.data.topology.names == names
 
 
-@for_each("kind", ["map_server", "raster", "areas"])
+@for_each("kind", ["map_server", "areas"])
 def test_places_of_a_file_stay_when_a_version_works_them_out_otherwise(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,9 +109,6 @@ def test_a_file_that_has_changed_is_refused(
     keep_map(tmp_path, 1, HALL)
     drive.start()
     assert drive.built.mission.loop.topology.n == count
-
-
-# -- marks ----------------------------------------------------------------------------------------
 
 
 def marked(change: Any = None, names: tuple[str, ...] | None = None) -> dict[str, Any]:

@@ -194,7 +194,6 @@ class Rig:
     def plan(self) -> None:
         """Answer the mission's last question to the planner."""
         job, self.asked = self.asked, None
-        assert job is not None
         answer = job.ask()
         if self.mission.decided(job, answer) and answer.path:
             self.sent.append(answer.path[-1])
@@ -202,7 +201,6 @@ class Rig:
     def foresee(self, cells: int | None = None) -> None:
         """Plan ahead as the mission asked, for so many cells."""
         job, self.asked_ahead = self.asked_ahead, None
-        assert job is not None
         grown = foresee_by_cell(
             job.loop,
             job.plan.waypoints[0],

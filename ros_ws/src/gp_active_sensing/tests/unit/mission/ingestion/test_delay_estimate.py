@@ -67,7 +67,6 @@ def watched(
 @for_each("late", [0.6, 1.5, 3.1])
 def test_a_delay_is_found_where_the_probe_turns_or_stops(way: Way, late: float) -> None:
     estimate = watched(way, late, 210.0).estimate
-    assert estimate is not None
     assert estimate.seconds == pytest.approx(late, abs=0.2)
     assert abs(estimate.seconds - late) < 5.0 * estimate.error + 0.05
     assert estimate.samples >= 3 * FULL
@@ -115,9 +114,6 @@ def test_the_likelihood_is_that_of_the_integral(monkeypatch: pytest.MonkeyPatch)
     exact = by_sums(one) - by_sums(other)
     found = log_likelihood(positions, one, 4.0) - log_likelihood(positions, other, 4.0)
     assert found == pytest.approx(exact, rel=2e-3)
-
-
-# -- in a mission ---------------------------------------------------------------------------------
 
 
 def test_a_delay_is_said_with_the_number_to_set(caplog: pytest.LogCaptureFixture) -> None:
@@ -209,6 +205,5 @@ def test_a_delay_that_begins_late_is_found_and_what_was_before_forgotten() -> No
     for _ in range(KEPT):
         look(1.5)
     found = evidence.estimate()
-    assert found is not None
     assert found.seconds == pytest.approx(1.5, abs=0.05)
     assert found.samples == KEPT * FULL

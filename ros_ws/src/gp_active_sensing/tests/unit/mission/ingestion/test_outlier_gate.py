@@ -47,9 +47,6 @@ def of(t: float, value: float, place: int = 4, variance: float | None = None) ->
     return Reading(round(t * SECOND), place, value, variance)
 
 
-# -- judging -----------------------------------------------------------------------------------
-
-
 def test_how_far_off_is_the_tail_of_the_mixture_in_standard_deviations() -> None:
     loop = known()
     mean, variance = loop.belief.marginals(np.array([4]))
@@ -116,9 +113,6 @@ def test_absurd_numbers_are_judged_without_an_error(value: float, variance: floa
     assert off is None or off > 6.0
 
 
-# -- taking back -------------------------------------------------------------------------------
-
-
 def test_three_that_agree_for_a_second_were_the_field() -> None:
     gate = OutlierGate(known(), 6.0, 3)
     first, second, third = of(1.0, 30.0), of(1.5, 30.1), of(2.0, 29.9)
@@ -157,9 +151,6 @@ def test_the_oldest_are_forgotten_when_there_is_no_room() -> None:
         gate.keep(of(float(i), 10.0**i))
     assert (len(gate), gate.forgotten) == (5, 3)
     assert [r.value for r in gate.take_all()] == [10.0**i for i in range(3, 8)]
-
-
-# -- in a mission ------------------------------------------------------------------------------
 
 
 def mission(**taking: float) -> Rig:

@@ -50,11 +50,9 @@ def test_a_pose_before_there_was_a_clock_does_not_stay_the_newest() -> None:
     rig.pose(DAY, 50.0)
     rig.step(0.0)
     newest = rig.ingestion.track.newest
-    assert newest is not None
     assert newest.x == 50.0
     rig.read(1.0, 10.0, value=5.0)
     newest = rig.ingestion.track.newest
-    assert newest is not None
     assert newest.x == 10.0
     assert rig.observed == ["c1r0"]
     assert "pose_too_old" not in rig.ingestion.rejected

@@ -72,7 +72,6 @@ def test_a_reading_counts_for_the_layer_of_its_sensor(
     read_at(rig, 1.0, 20.0, -LAYER, heading=heading)
     assert rig.observed == [name]
     here = rig.ingestion.here
-    assert here is not None
     assert rig.topology.names[here.place] == "c2r0z1", "the probe itself"
 
 
