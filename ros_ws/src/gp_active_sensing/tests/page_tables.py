@@ -14,10 +14,10 @@ import re
 import typing
 from typing import Any
 
-from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launches import LAUNCHES, declarations, read_arguments
 from gp_active_sensing.ros.parameters import NODES
+from tests.key_tables import key_table
 from tests.pages import REPOSITORY
 
 __all__ = [

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from bench_support.small import small, write
-from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernel_model import write_model
@@ -25,6 +24,7 @@ from gp_active_sensing_bench import (
 from gp_active_sensing_bench.plan import key_of
 from gp_active_sensing_bench.run import STAGE_KEYS
 from tests.kernel_models import make_model, rows
+from tests.key_tables import key_table
 from tests.unit.sim.scenarios import GRID
 from tests.unit.sim.scenarios import mapping as scenario_mapping
 

@@ -15,7 +15,7 @@ import click
 
 from gp_active_sensing.config import Param, param_of
 
-__all__ = ["describe_fields", "describe_policies", "key_table", "policies"]
+__all__ = ["describe_fields", "describe_policies", "policies"]
 
 
 @click.command()
@@ -91,37 +91,6 @@ def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
         }
 
 
-def key_table(cls: type, path: str = "", *, sections: Mapping[str, type] | None = None) -> str:
-    """Return a Markdown table of every key of a configuration and of its sections.
-
-    Args:
-        cls: the configuration.
-        path: of the configuration within the whole.
-        sections: for an open mapping such as `policy`, the dataclass whose fields are shown
-            beside its ``name``.
-    """
-    head = ["| key | type | default | unit | bounds | meaning |", "| --- " * 6 + "|"]
-    return "\n".join(head + list(_rows(cls, path, sections or {})))
-
-
-def _rows(cls: type, path: str, sections: Mapping[str, type]) -> Iterator[str]:
-    hints = typing.get_type_hints(cls)
-    for entry in describe_fields(cls):
-        hint = hints[entry["name"]]
-        key = f"{path}.{entry['name']}" if path else entry["name"]
-        if dataclasses.is_dataclass(hint):
-            yield from _rows(typing.cast(type, hint), key, sections)
-            continue
-        if key in sections:
-            name = f"`{entry['default']['name']}`"
-            yield f"| `{key}.name` | text | {name} |  |  | {entry['help']} |"
-            yield from _rows(sections[key], key, {})
-            continue
-        default = "required" if entry["required"] else f"`{_yaml_word(entry['default'])}`"
-        cells = [f"`{key}`", entry["type"], default, entry["unit"], entry["bounds"], entry["help"]]
-        yield "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
 def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
@@ -170,17 +139,3 @@ def _type_name(hint: Any) -> str:
         return "mapping"
     words = {int: "whole number", float: "number", str: "text", bool: "true/false"}
     return "null" if hint is type(None) else words.get(hint, getattr(hint, "__name__", str(hint)))
-
-
-def _yaml_word(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value == "":
-        return '""'
-    if isinstance(value, list):
-        return "[" + ", ".join(_yaml_word(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_yaml_word(v)}" for k, v in value.items()) + "}"
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.commands.reference import describe_fields, describe_policies, key_table
+from gp_active_sensing.commands.reference import describe_fields, describe_policies
 from gp_active_sensing.config import (
     from_mapping,
     param,
@@ -19,6 +19,7 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 from tests.cases import for_each
+from tests.key_tables import key_table
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import yaml
 
-from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.errors import ConfigError, ResourceError, UnknownNameError
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.sim import (
@@ -20,6 +19,7 @@ from gp_active_sensing.sim import (
 from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.types import PlanLimit
 from gp_active_sensing.util.resources import find_resource, list_resources
+from tests.key_tables import key_table
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]
