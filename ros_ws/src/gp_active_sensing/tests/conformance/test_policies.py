@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +18,10 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
 from gp_active_sensing.planning.base import check_fit, revisits
 from gp_active_sensing.planning.external import end as end_program
-from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology import FreeTopology, MapConfig, build_topology, make_line
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 from tests.conformance.contract import MAPS, REFUSED, ask, configured, shared_world
+from tests.requesting import believing
 
 MISSIONS = tuple(
     product(
@@ -116,6 +119,45 @@ def test_the_last_place_and_nothing_left() -> None:
         assert plan.waypoint is None, name
         assert ("set aside" if revisits(policy) else "observed") in plan.reason, name
         end_program(policy)
+
+
+DEGENERATE: tuple[dict[str, Any], ...] = (
+    {"length_scales": (2.0,)},
+    {"length_scales": (2.0, 2.0), "noise_std": (1e6,)},
+    {"length_scales": (1e-6, 1e6)},
+    {"length_scales": (50.0,), "noise_std": (1e-9,), "mean_std": 0.0},
+    {"noise_std": (0.1, 5.0)},
+    {"weights": (0.5, 0.0, 0.5)},
+    {"weights": (0.0, 0.0, 1.0)},
+    {"mean": "linear"},
+    {"length_scales": None, "signal_std": None, "noise_std": None},
+)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_degenerate_beliefs_give_numbers_to_the_end(part: int) -> None:
+    """On a line with an outlier, and where places are one and all readings the same."""
+    at = np.column_stack([[0.0, 0.0, 1.0, 2.0, 2.0, 5.0, 6.0], np.zeros(7)])
+    twins = FreeTopology("twins", "map", list("abcdefg"), at)
+    for name in policies.names()[part::4]:
+        if name == "external":
+            continue  # what it plans is another program's
+        for topology, options in product((make_line(7, 1.0, moves="free"), twins), DEGENERATE):
+            known = {"length_scales": (0.6, 2.0, 7.0), "signal_std": (3.0,), "noise_std": (0.4,)}
+            belief, policy = believing(topology, **(known | options)), build_policy({"name": name})
+            budget, limit = Budget(readings=7), PlanLimit(expansions=10)
+            loop = SensingLoop(topology, belief, policy, budget=budget, limit=limit)
+            place = None
+            for stage in range(7):
+                plan = loop.ask(place)
+                place = plan.waypoint
+                numbers = [plan.lower, plan.upper, *(c.lower for c in plan.candidates)]
+                assert place is not None, (name, options, stage)
+                assert np.isfinite(numbers).all(), (name, options, stage)
+                loop.policy_state = json.loads(json.dumps(loop.policy_state))
+                value = 5.0 if topology is twins else (1e8 if stage == 4 else float(np.sin(stage)))
+                loop.tell([Reading(stage, place, value)])
+            assert np.isfinite(belief.predict()).all(), (name, options)
 
 
 def test_configuration_round_trip_help_and_unknown_key() -> None:

@@ -128,18 +128,19 @@ def plan(
         max_sequences=1,  # greedy walks bound every state, as on maps of any size
         **bounds,
     )
-    return bal.plan(
-        asked(
-            problem.belief(),
-            problem.topology(),
-            None,
-            limit=PlanLimit(expansions=limit),
-            rng=np.random.default_rng(KEYED_BY),
-        )
-    )[0]
+    return answer(bal, problem, PlanLimit(expansions=limit))
 
 
-def assert_same(found: Plan, plain: Algorithm1, root: State) -> None:
+def answer(bal: WholeBelief, problem: Problem, limit: PlanLimit = PlanLimit()) -> Plan:
+    rng = np.random.default_rng(KEYED_BY)
+    request = asked(problem.belief(), problem.topology(), None, limit=limit, rng=rng)
+    return bal.plan(request)[0]
+
+
+def assert_same(found: Plan, plain: Algorithm1, explored: list[tuple[int, ...]]) -> None:
+    """Search the transcription and compare."""
+    root = plain.search()
+    assert explored == plain.explored
     lower, upper = root.q()
     best = max(range(len(lower)), key=lambda a: (lower[a], upper[a]))
     assert found.waypoint == root.candidates[best]
@@ -161,8 +162,7 @@ def test_same_draws_same_decisions(seed: int, explored: list[tuple[int, ...]]) -
         explored.clear()
         found = plan(problem, alpha, 1e6, limit)
         plain = problem.plain(alpha, 1e6, limit)
-        assert_same(found, plain, plain.search())
-        assert explored == plain.explored
+        assert_same(found, plain, explored)
         assert plain.clipped == 0
 
 
@@ -180,8 +180,7 @@ def test_same_decisions_where_truncation_binds_and_noises_differ(
         explored.clear()
         found = plan(problem, alpha, tau, limit)
         plain = ours(problem.plain(alpha, 0.0, limit), tau)
-        assert_same(found, plain, plain.search())
-        assert explored == plain.explored
+        assert_same(found, plain, explored)
         if tau is not None:
             assert plain.clipped > 0
 
@@ -210,8 +209,7 @@ def test_same_decisions_with_loosened_bounds(
         found = plan(problem, 0.2, 1e6, limit, loosening=loosening)
         plain = problem.plain(0.2, 1e6, limit)
         plain.loosening = loosening
-        assert_same(found, plain, plain.search())
-        assert explored == plain.explored
+        assert_same(found, plain, explored)
 
 
 @pytest.mark.slow
@@ -225,8 +223,7 @@ def test_same_decisions_with_constant_bounds(seed: int, explored: list[tuple[int
         plain = problem.plain(0.2, 1e6, limit)
         where = [x for x, _ in plain.readings]
         plain.most = float(plain.information(where)[:, plain.unread(where)].max())
-        assert_same(found, plain, plain.search())
-        assert explored == plain.explored
+        assert_same(found, plain, explored)
 
 
 @pytest.mark.slow
@@ -237,9 +234,7 @@ def test_searches_that_end_by_themselves(seed: int, explored: list[tuple[int, ..
     alpha = (0.0, 0.1)[seed % 2]
     found = plan(problem, alpha, 1e6, 10**6)
     plain = problem.plain(alpha, 1e6, np.inf)
-    root = plain.search()
-    assert_same(found, plain, root)
-    assert explored == plain.explored
+    assert_same(found, plain, explored)
     assert len(explored) > 1
 
 
@@ -258,15 +253,6 @@ def test_the_transcription_recurses_as_eq_8_does() -> None:
         )
 
     truth = value(plain.root())
-    bal = WholeBelief(
-        horizon=problem.horizon,
-        samples=problem.samples,
-        alpha=0.0,
-        tau=1e6,
-        discretisation="draws",
-        search="exhaustive",
-    )
-    found = bal.plan(
-        asked(problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY))
-    )[0]
-    assert found.lower == pytest.approx(truth, abs=1e-8)
+    whole = {"alpha": 0.0, "tau": 1e6, "discretisation": "draws", "search": "exhaustive"}
+    bal = WholeBelief(horizon=problem.horizon, samples=problem.samples, **whole)
+    assert answer(bal, problem).lower == pytest.approx(truth, abs=1e-8)

@@ -14,14 +14,12 @@ import pytest
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.types import Budget
 from tests.cases import for_each
-from tests.requesting import asked
 
 from .exhaustive import Exhaustive, WholeBelief
-from .test_bal_exhaustive import random_case
+from .test_bal_exhaustive import plan, random_case
 
-FULL = PlanLimit(expansions=10**6)
 HAIR = 1e-9
 
 
@@ -135,9 +133,7 @@ def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     limited.values(at, depth, belief.weights, left)
     cap = 2000 if seed % 2 else 1
     bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
-    found, _ = bal.plan(
-        asked(belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget)
-    )
+    found = plan(bal, belief, topology, at, left=budget)
     if not limited.longest:
         assert found.waypoint is None
         assert "budget" in found.reason or "observed" in found.reason
@@ -157,9 +153,7 @@ def test_what_is_previewed_can_be_afforded(seed: int) -> None:
     belief, topology, at, horizon, samples, budget = limited_case(seed)
     affordable = Affordable(topology, budget.end)
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
-    found, _ = bal.plan(
-        asked(belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget)
-    )
+    found = plan(bal, belief, topology, at, left=budget)
     observed, left = belief.observed.copy(), (budget.readings, budget.metres)
     for x in found.waypoints:
         drives = {
@@ -177,13 +171,9 @@ def test_a_budget_that_never_binds_changes_nothing(seed: int) -> None:
     belief, topology, at, horizon, samples = random_case(seed)
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
     plans = [
-        bal.plan(
-            asked(
-                belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=remaining
-            )
-        )[0]
+        plan(bal, belief, topology, at, left=remaining)
         for remaining in (Budget(), Budget(100, 1e9, 1e9), Budget(100, 1e9, 1e9, end=0))
     ]
     # On a directed ring with chords there is a way from each place to each.
-    first, *others = (dataclasses.replace(plan, seconds=0.0) for plan in plans)
-    assert all(plan == first for plan in others)
+    first, *others = (dataclasses.replace(found, seconds=0.0) for found in plans)
+    assert all(found == first for found in others)

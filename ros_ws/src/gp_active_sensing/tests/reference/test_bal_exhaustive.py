@@ -67,9 +67,9 @@ def _straight(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
     return metres, metres
 
 
-def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL):
+def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL, away=(), left=Budget()):
     rng = np.random.default_rng(5)
-    return policy.plan(asked(belief, topology, at, limit=limit, rng=rng, remaining=Budget()))[0]
+    return policy.plan(asked(belief, topology, at, (), away, left, limit=limit, rng=rng))[0]
 
 
 @for_each("search", ["gap", "published"])
@@ -148,16 +148,7 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
     for cap in (1, 2000):
         bal = WholeBelief(horizon=3, samples=3, alpha=0.0, search=search, max_sequences=cap)
         for expansions in (1, 2, 4, 8, 10**6):
-            found = bal.plan(
-                asked(
-                    belief,
-                    topology,
-                    0,
-                    unavailable=away,
-                    limit=PlanLimit(expansions=expansions),
-                    rng=np.random.default_rng(5),
-                )
-            )[0]
+            found = plan(bal, belief, topology, 0, PlanLimit(expansions=expansions), away)
             truth = exhaustive.reported(0, found.horizon)  # clipped to what can be reached
             assert found.lower <= truth.max() + 1e-9
             assert found.upper >= truth.max() - 1e-9
@@ -196,15 +187,8 @@ def test_decisions_do_not_depend_on_the_unit(seed: int) -> None:
 def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | None) -> None:
     # A free choice: the truncation then looks at the same places as the plain transcription.
     belief, topology, at, horizon, samples = random_case(seed, free=True)
-    bal = WholeBelief(
-        horizon=horizon,
-        samples=samples,
-        alpha=0.0,
-        discretisation="draws",
-        tau=tau,
-        search="exhaustive",
-    )
-    found = plan(bal, belief, topology, at)
+    whole = {"discretisation": "draws", "tau": tau, "search": "exhaustive", "alpha": 0.0}
+    found = plan(WholeBelief(horizon=horizon, samples=samples, **whole), belief, topology, at)
     key = int(np.random.default_rng(5).integers(2**63))
     tau_used, centre = truncation(belief, tau)
     exhaustive = Exhaustive(belief, topology, samples, (key, tau_used, centre))

@@ -97,21 +97,16 @@ def test_all_problems_come_at_once() -> None:
     [
         ({"count": 1.5}, "top.count: expected a whole number, got 1.5"),
         ({"count": True}, "top.count: expected a whole number, got bool True"),
-        ({"count": "3"}, "top.count: expected a whole number, got str '3'"),
-        ({"count": None}, "top.count: expected a whole number, got NoneType"),
         ({"count": 13}, "top.count: 13 is unlucky"),
         ({"values": [1, math.nan]}, "top.values[1]: expected a finite number, got nan"),
-        ({"values": [1, math.inf]}, "top.values[1]: expected a finite number, got inf"),
         ({"values": [1, 10**400]}, "top.values[1]: expected a finite number, got inf"),
         ({"count": 10**400}, "top.count: expected a finite number, got inf"),
         ({"values": [1, -2]}, "top.values[1]: must be 0 or more, got -2"),
-        ({"values": 3}, "top.values: expected a list, got int 3"),
         ({"values": "12"}, "top.values: expected a list, got str '12'"),
         ({"pair": [1]}, "top.pair: expected 2 entries, got 1"),
         ({"inner": [1]}, "top.inner: expected a mapping, got list"),
         ({"inner": {"size": 11}}, "top.inner.size: must be 10 or less [m], got 11"),
         ({"inner": {"kind": 3}}, "top.inner.kind: expected text, got int 3 (quote it in YAML)"),
-        ({"more": [1]}, "top.more: expected a mapping, got list"),
         ({"mixed": "x"}, "top.mixed: expected a number, got str 'x'"),
     ],
 )
@@ -136,9 +131,7 @@ def test_a_list_of_lists_may_be_text() -> None:
     ("text", "expected"),
     [
         ("[[0, 0], [5, 5]", "obstacles: expected a list of corners, or a file"),
-        ("none", "or a file ending in .kml, .kmz, .plan, .geojson, .json; got 'none'"),
         ("[[[0, 0], [5, wide]]]", "obstacles[0][1][1]: expected a number [m], got str 'wide'"),
-        ("", "obstacles: expected a list of corners, or a file"),
     ],
 )
 def test_text_that_is_no_list_of_lists(text: str, expected: str) -> None:

@@ -9,12 +9,11 @@ from itertools import cycle, product
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
-from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
-from gp_active_sensing.types import Plan, PlanLimit, Reading
+from gp_active_sensing.types import Plan, PlanLimit
 from tests.cases import for_each
 from tests.requesting import asked, believing
 
@@ -149,51 +148,6 @@ def test_no_noise_keeps_apart_what_is_apart() -> None:
     plan = ask(Bal(horizon=4), belief, topology)
     each = 0.5 * math.log(2 * math.pi * math.e * SIGNAL**2)
     assert plan.lower == pytest.approx(4 * each, abs=1e-6)
-
-
-SPIKE = [0.0] * 4 + [1e8] + [0.0] * 4
-STREAMS = {
-    "equal": [5.0] * 9,
-    "zero": [0.0] * 9,
-    "spike": SPIKE,
-    "tiny": [1e-30 * i for i in range(9)],
-    "pressure": [101325.0 + 1e-3 * (-1) ** i for i in range(9)],
-    "steps": [float(i % 3) for i in range(9)],
-}
-PLACES = {
-    "grid": MAPS["grid"],
-    "twins": MAPS["twins"],
-    "one point": MAPS["one point"],
-    "one place": MAPS["one place"],
-    "microns": make_line(9, 1e-6, moves="free"),
-    "megametres": make_line(9, 1e6, moves="free"),
-}
-
-
-@for_each("place", PLACES)
-def test_untuned_missions_read_everything_and_end(place: str) -> None:
-    topology = PLACES[place]
-    turns = cycle(product(WAYS, ({"expansions": 5}, {"seconds": 50e-6})))
-    for stream, ((discretisation, bounds), limit) in zip(STREAMS.values(), turns, strict=False):
-        belief = build_belief(BeliefConfig(), topology.features, topology.feature_names)
-        bal = Bal(horizon=2, samples=3, discretisation=discretisation, bounds=bounds)
-        limits = PlanLimit(**limit)  # type: ignore[arg-type]
-        loop = SensingLoop(topology, belief, bal, limit=limits, clock=time.monotonic)
-        at = None if topology.free else 0
-        for stage in range(topology.n):
-            plan = loop.ask(at)
-            assert np.isfinite([plan.lower, plan.upper]).all()
-            assert plan.lower <= plan.upper
-            at = plan.waypoint
-            assert at is not None
-            assert not loop.belief.observed[at]
-            assert loop.tell([Reading(stage, at, stream[stage])]).accepted == 1
-            mean, variance = loop.belief.predict()
-            assert np.isfinite(mean).all()
-            assert np.isfinite(variance).all()
-            assert (variance >= 0.0).all()
-            assert loop.belief.weights.sum() == pytest.approx(1.0)
-        assert loop.ask(at).reason
 
 
 @for_each("name", ["no noise, smooth", "no noise or much", "signals far apart"])

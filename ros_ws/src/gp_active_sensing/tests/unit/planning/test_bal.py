@@ -9,8 +9,8 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
-from gp_active_sensing.topology import MapConfig, build_topology, make_line
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.topology import make_line
+from gp_active_sensing.types import PlanLimit
 from tests.cases import for_each
 from tests.reference.exhaustive import WholeBelief
 from tests.requesting import Ticking, asked, believing
@@ -42,22 +42,6 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float, discretisation: s
         assert found.horizon == 1
 
 
-def test_more_expansions_never_widen_the_bounds_on_a_road_map() -> None:
-    topology = build_topology(MapConfig(kind="roads", file="town.geojson"))
-    scales = (100.0, 400.0, 1600.0)
-    belief = believing(topology, length_scales=scales, signal_std=(7.0,), noise_std=(2.0,))
-    at = 0
-    for stage in range(8):
-        lower, upper = -np.inf, np.inf
-        for expansions in (1, 4, 16, 64, 256):
-            bal = Bal(horizon=4, samples=4, alpha=0.01)
-            found = plan(bal, topology, belief, at, limit=PlanLimit(expansions=expansions))
-            assert lower <= found.lower <= found.upper <= upper
-            lower, upper = found.lower, found.upper
-        at = found.waypoint
-        belief.observe(at, float(np.random.default_rng(stage).normal(33, 7)))
-
-
 @for_each("discretisation", ["cells", "draws"])
 def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
     """What is counted is about what the process takes; the answer is a plan like any other."""
@@ -75,14 +59,6 @@ def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
     assert small.lower <= small.upper
     if discretisation == "cells":
         assert small.gap >= more.gap >= all_of_it.gap
-
-
-def test_horizon_is_clipped_to_the_budget_and_to_what_is_left() -> None:
-    topology, belief = line(5)
-    assert plan(Bal(horizon=4), topology, belief, remaining=Budget(readings=2)).horizon == 2
-    for place in range(3):
-        belief.observe(place, 0.0)
-    assert plan(Bal(horizon=4), topology, belief).horizon == 2
 
 
 def test_one_reading_ahead_is_maximum_entropy() -> None:

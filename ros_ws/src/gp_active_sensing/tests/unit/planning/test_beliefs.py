@@ -7,11 +7,7 @@ import pytest
 
 from gp_active_sensing.planning.beliefs import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
-from gp_active_sensing.sim import build_loop, build_world, load_scenario
-from gp_active_sensing.types import PlanLimit
 from tests.cases import for_each
-from tests.reference.exhaustive import WholeBelief
-from tests.requesting import asked
 
 
 def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
@@ -94,31 +90,3 @@ def test_candidates_that_all_agree_are_joined_whatever_rounding_says() -> None:
         for wobble in (np.ones((8, 1)), hair)
     ]
     np.testing.assert_array_equal(found[0].weights, found[1].weights)
-
-
-def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
-    scenario = load_scenario(
-        "town",
-        overrides=[
-            "belief.kernel=[matern32,matern12]",
-            "belief.length_scales=[75,110,160,240,360,530,800]",
-            "belief.signal_std=[13.0]",
-            "belief.noise_std=[3.0,6.0]",
-            "policy.horizon=3",
-        ],
-    )
-    world = build_world(scenario)
-    loop = build_loop(scenario, world.topology)
-    at = world.start
-    for stage in range(3):
-        at = loop.ask(at, limit=PlanLimit(expansions=50)).waypoint
-        loop.tell([world.sensor.read(at, 0, stage)])
-    assert len(loop.belief.weights) == 28
-    plans = [
-        WholeBelief(horizon=3, alpha=0.01, candidates=count).plan(
-            asked(loop.belief, world.topology, at)
-        )[0]
-        for count in (10, 28)
-    ]
-    assert plans[0].waypoint == plans[1].waypoint
-    assert plans[0].lower == pytest.approx(plans[1].lower, abs=0.1)

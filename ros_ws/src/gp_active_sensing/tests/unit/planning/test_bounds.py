@@ -8,14 +8,9 @@ import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import (
     _thinned,
-    chain_rule,
-    children_chain_rule,
     initial_bounds,
 )
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
-from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.ie import _most
-from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 
 NOISE = np.array([0.3, 0.05])
@@ -44,45 +39,6 @@ def table(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
     return np.array([information(C, (*first, *s)) - information(C, first) for s in sets])
 
 
-def greedy(
-    C: np.ndarray, k: int, focus: np.ndarray, first: tuple[int, ...] = ()
-) -> tuple[int, ...]:
-    """The k places after `first` that have the largest gain, one after another."""
-    walk = first
-    for _ in range(k):
-        rest = [x for x in range(C.shape[1]) if x not in walk]
-        walk = (*walk, max(rest, key=lambda x: float(focus @ information(C, (*walk, x)))))
-    return walk
-
-
-def smallest(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
-    """(2,) least bound over the prefixes of the greedy walk under each candidate [Minoux1978]."""
-    found = []
-    for i, focus in enumerate(np.eye(2)):
-        walk = greedy(C, k - 1, focus, first)
-        bounds = []
-        for j in range(len(first), len(walk) + 1):
-            prefix = walk[:j]
-            told = information(C, prefix)[i]
-            rest = [x for x in range(C.shape[1]) if x not in prefix]
-            gains = sorted(information(C, (*prefix, x))[i] - told for x in rest)
-            bounds.append(told - information(C, first)[i] + sum(gains[-k:]))
-        found.append(min(bounds))
-    return np.array(found)
-
-
-def sequence(C: np.ndarray, k: int, cap: int) -> CovarianceState:
-    """A free choice of k places; bounds are greedy beyond `cap` sequences."""
-    n = C.shape[1]
-    at = np.column_stack([np.arange(float(n)), np.zeros(n)])
-    topology = FreeTopology("free", "map", [str(i) for i in range(n)], at)
-    none = np.zeros(n, dtype=bool)
-    problem = DecisionProblem(topology, none, (), NOISE, noise_entropy(NOISE), cap, lambda: None)
-    every = np.arange(n)
-    count = problem.free_sequences(n, k)
-    return CovarianceState(problem, k, frozenset(), every, every, count, C)
-
-
 @for_each("kind", ["independent", "correlated"])
 @for_each("k", [1, 2, 3, 4])
 @for_each("steps", [0, 1, 3])
@@ -93,27 +49,6 @@ def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: in
     assert (best >= most - 1e-9).all()
     if kind == "independent":
         np.testing.assert_allclose(best, most, rtol=1e-9)
-
-
-@for_each("kind", ["independent", "correlated", "one large"])
-@for_each("k", [2, 3, 4])
-def test_greedy_bounds_are_the_least_over_the_prefixes_of_the_walks(kind: str, k: int) -> None:
-    """No place is read twice; and the walks are greedy under each candidate and on average."""
-    C = covariance(kind)
-    state = sequence(C, k, 1)
-    focuses = [*np.eye(2), np.full(2, 0.5)]
-    fixed, best = chain_rule(state)
-    np.testing.assert_allclose(best, smallest(C, k), rtol=1e-9)
-    for row, focus in zip(fixed, focuses, strict=True):
-        np.testing.assert_allclose(row, information(C, greedy(C, k, focus)), rtol=1e-9)
-    state.prepare()
-    fixed, best = children_chain_rule(state)
-    for a in range(6):
-        np.testing.assert_allclose(best[a], smallest(C, k - 1, (a,)), rtol=1e-9)
-        for row, focus in zip(fixed[a], focuses, strict=True):
-            walk = greedy(C, k - 1, focus, (a,))
-            expected = information(C, walk) - information(C, (a,))
-            np.testing.assert_allclose(row, expected, rtol=1e-9)
 
 
 def test_of_many_sets_the_best_under_each_candidate_are_kept() -> None:

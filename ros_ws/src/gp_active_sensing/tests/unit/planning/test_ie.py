@@ -225,38 +225,6 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     assert ("weights" in state) == (seconds > 100.0), "no bound, no switch"
 
 
-@for_each(
-    "options",
-    [
-        {"length_scales": (2.0,), "weights": None},
-        {"length_scales": (1e-6, 1e6), "weights": None},
-        {"noise_std": (1e-9,)},
-        {"weights": (0.0, 0.0, 1.0)},
-        {"weights": (0.5, 0.0, 0.5)},
-        {"noise_std": (0.1, 5.0), "weights": None},
-        {"mean_std": None},
-        {"length_scales": None, "signal_std": None, "noise_std": None, "weights": None}
-        | {"mean_std": None},
-    ],
-)
-@for_each("moves", ["free", "adjacent"])
-def test_degenerate_beliefs_give_finite_numbers_to_the_end(options, moves: str) -> None:
-    topology, belief = world(7, moves, **options)
-    rng, state, at = np.random.default_rng(0), None, 3
-    for left in range(7, 0, -1):
-        assert bound(topology, belief, at, left) >= 0.0
-        plan, state = ImplicitExploration(switch=0.001).plan(
-            asked(belief, topology, at, rng=rng, remaining=Budget(readings=left)), state
-        )
-        assert np.isfinite([c.lower for c in plan.candidates]).all()
-        at = plan.waypoint
-        belief.observe(at, float(rng.normal()))
-        belief.adapt()
-        state = json.loads(json.dumps(state))
-    plan, _ = ImplicitExploration().plan(asked(belief, topology, at, rng=rng), state)
-    assert plan.waypoint is None
-
-
 def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> None:
     _, belief = world(
         20, length_scales=None, signal_std=None, noise_std=None, weights=None, mean_std=None

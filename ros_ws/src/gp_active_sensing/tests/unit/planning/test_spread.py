@@ -12,17 +12,9 @@ from gp_active_sensing.topology import MapConfig, Topology, build_topology, make
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
 from tests.requesting import asked
-from tests.unit.planning.routes.driving import drive, plain_belief
+from tests.unit.planning.routes.driving import LAKE, drive, plain_belief
 
 TOWN = build_topology(MapConfig(kind="roads", file="town.geojson", largest_component=True))
-LAKE = make_grid(
-    16,
-    12,
-    1.0,
-    neighbours=8,
-    outline=[(0, 0), (15, 1), (13, 11), (3, 10)],
-    obstacles=[((6.0, 4.0), (9.0, 7.0))],
-)
 FREE = make_grid(12, 10, 2.0, moves="free", speed=0.5)
 MAPS = {"town": TOWN, "lake": LAKE, "free": FREE}
 UNIT = {"town": 150.0, "lake": 1.0, "free": 2.0}

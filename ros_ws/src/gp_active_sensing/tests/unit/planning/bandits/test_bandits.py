@@ -9,12 +9,11 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.acquisition import Thompson
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
-from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
-from gp_active_sensing.types import Budget, Plan, Reading
+from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.types import Budget, Plan
 from tests.cases import for_each
 from tests.requesting import asked
 
@@ -47,23 +46,6 @@ def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
 def test_once_the_field_is_known_the_hot_spot_is_read_again(name: str, objective: str) -> None:
     line, belief = peaked(minimise=objective == "minimise")
     assert decide(belief, line, name=name, objective=objective).waypoint == 7
-
-
-def test_the_opposite_objective_of_the_negative_field_is_the_same() -> None:
-    line = make_line(9, 1.0, moves="free")
-    up, down = belief_of(line), belief_of(line)
-    rng = np.random.default_rng(4)
-    for place in (1, 4, 7):
-        value = float(rng.normal())
-        up.observe(place, value)
-        down.observe(place, -value)
-    for name in NAMES:
-        if name == "thompson":
-            continue  # its draw would have to be the negative one
-        a = decide(up, line, name=name)
-        b = decide(down, line, name=name, objective="minimise")
-        assert a.waypoint == b.waypoint
-        assert a.lower == pytest.approx(b.lower)
 
 
 def test_the_stage_is_counted_and_survives() -> None:
@@ -181,82 +163,7 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     assert plan.path == (1, 2, 3)
 
 
-@for_each("toward", ["route", "step"])
-@for_each("end", [None, 7])
-def test_missions_on_roads_keep_their_budget_and_get_home(toward: str, end: int | None) -> None:
-    town = build_topology(MapConfig(kind="roads", file="town"))
-    belief = belief_of(town, length_scales=(300.0,), signal_std=(7.0,), noise_std=(1.0,))
-    policy = build_policy({"name": "gp_ucb", "scale": 5.0, "toward": toward})
-    budget = Budget(readings=25, seconds=900.0, end=end)
-    loop = SensingLoop(town, belief, policy, budget=budget, seed=2)
-    at, seconds, decisions = 7, 0.0, 0
-    field = np.random.default_rng(3).normal(30, 7, town.n)
-    while True:
-        plan = loop.ask(at)
-        for place in plan.path:
-            assert place in town.neighbours(at), "every step is a legal move"
-            at = place
-            if loop.wants(at):
-                loop.tell([Reading(decisions, at, float(field[at]))])
-        loop.moved(plan.cost)
-        seconds += plan.cost.seconds
-        if plan.waypoint is None:
-            break
-        assert plan.path[-1] == plan.waypoint == at
-        assert len(plan.waypoints) == 1 or toward == "step"
-        decisions += 1
-    assert plan.reason
-    assert seconds <= 900.0 + 1e-9
-    assert belief.observed.sum() <= 25
-    assert end is None or at == end
-    assert decisions >= (8 if toward == "step" else 3)
-
-
 # -- nothing to tell places apart ------------------------------------------------------------------
-
-
-@for_each("name", NAMES)
-def test_equal_readings_everywhere(name: str) -> None:
-    line = make_line(6, 1.0, moves="free")
-    for keys in ({}, {"signal_std": None, "noise_std": None}):
-        belief = belief_of(line, **keys)
-        for place in range(6):
-            belief.observe(place, 5.0)
-            plan = decide(belief, line, name=name)
-            assert plan.waypoint in range(6)
-            assert np.isfinite([plan.lower, *(c.lower for c in plan.candidates)]).all()
-
-
-class _Certain(Belief):
-    """A belief that knows the field: a mean, and no variance at all."""
-
-    def marginals(self, locations=None):
-        mean = np.array([[0.0, 1.0, 3.0, 2.0]] * len(self.weights))
-        return (mean, np.zeros_like(mean)) if locations is None else (mean[:, locations], mean * 0)
-
-
-@for_each("name", [n for n in NAMES if n not in ("variance_only", "thompson")])
-def test_no_variance_anywhere_leaves_the_largest_mean(name: str) -> None:
-    line = make_line(4, 1.0, moves="free")
-    known = belief_of(line)
-    certain = _Certain(known.covariance, known.mean)
-    plan = decide(certain, line, name=name)
-    assert plan.waypoint == 2
-    assert np.isfinite(plan.lower)
-
-
-@for_each("name", NAMES)
-def test_places_that_are_one_and_hardly_any_noise(name: str) -> None:
-    """Equal features make the covariance singular; noise of 1e-7 leaves nothing to save it."""
-    line = make_line(8, 1.0, moves="free")
-    features = np.repeat(np.arange(4.0), 2)[:, None]
-    config = BeliefConfig(length_scales=(50.0,), signal_std=(1.0,), noise_std=(1e-7,), mean_std=0.0)
-    belief = build_belief(config, features)
-    for place in (0, 1, 6):
-        belief.observe(place, 1.0)
-    plan = decide(belief, line, name=name)
-    assert plan.waypoint in range(8)
-    assert np.isfinite([c.lower for c in plan.candidates]).all()
 
 
 # -- single policies -------------------------------------------------------------------------------

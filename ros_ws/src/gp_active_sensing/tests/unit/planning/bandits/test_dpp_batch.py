@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.dpp_batch import (
     DppSample,
     RegionKernel,
@@ -86,17 +85,6 @@ def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> 
     backwards = kernel.entries(every[::-1], some)
     np.testing.assert_allclose(backwards[:, 1], expected[::-1, 2], atol=1e-7)
     np.testing.assert_allclose(kernel.entries(some, every)[0], expected[9], atol=1e-7)
-
-
-def test_est_dpp_max_begins_where_est_goes() -> None:
-    topology = scattered()
-    belief = believe(topology)
-    rng = np.random.default_rng(0)
-    for name, single in (("est_dpp_max", "est"), ("ucb_dpp_max", "gp_ucb")):
-        alone, _ = build_policy({"name": single}).plan(asked(belief, topology, None, rng=rng))
-        policy = batch(name)
-        first = policy.choose(start_of(policy, belief, topology), 3, rng)[0]
-        assert first == alone.waypoint
 
 
 def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit(

@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import Policy
-from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+
+LAKE = make_grid(
+    16,
+    12,
+    1.0,
+    neighbours=8,
+    outline=[(0, 0), (15, 1), (13, 11), (3, 10)],
+    obstacles=[((6.0, 4.0), (9.0, 7.0))],
+)
 
 
 @dataclass

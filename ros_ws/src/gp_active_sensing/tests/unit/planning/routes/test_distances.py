@@ -82,13 +82,6 @@ def test_there_is_not_the_same_as_back_on_a_one_way_ring() -> None:
     assert Apart(ring).row(0, 15.0).tolist() == [0.0, 10.0, np.inf, np.inf, 10.0, np.inf]
 
 
-def test_the_fastest_way_is_not_the_shortest() -> None:
-    moves = [[Move(1, 10.0, 9.0), Move(2, 6.0, 1.0)], [], [Move(1, 6.0, 1.0)]]
-    fork = GraphTopology("fork", "map", list("abc"), np.zeros((3, 2)), moves)
-    assert Distances(fork, "metres").row(0).tolist() == [0.0, 10.0, 6.0]
-    assert Distances(fork, "seconds").row(0).tolist() == [0.0, 2.0, 1.0]
-
-
 def test_a_map_that_does_not_tell_its_moves() -> None:
     told, untold = Distances(GRID), Distances(Untold(GRID))  # type: ignore[arg-type]
     np.testing.assert_allclose(untold.row(3), told.row(3))
@@ -119,13 +112,6 @@ def test_ways_on_a_large_map_do_not_depend_on_what_was_asked_before(
     if kept:
         assert len(searches) < len(pairs) / 2  # what was found nearby is used again
     assert min(searches) < np.inf
-
-
-def test_straight_lines_where_any_place_may_be_next() -> None:
-    assert Distances(FREE).cost(0, 3) == (6.0, 12.0)
-    assert Apart(FREE).row(0, 4.0)[:4].tolist() == [0.0, 2.0, 4.0, np.inf]
-    alone = make_grid(1, 1, 1.0, moves="free")
-    assert Distances(alone).row(0).tolist() == [0.0]
 
 
 def test_they_are_kept_for_as_long_as_there_is_the_map() -> None:
