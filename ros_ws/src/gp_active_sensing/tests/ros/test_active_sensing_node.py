@@ -219,26 +219,6 @@ def test_messages_without_a_stamp_are_stamped_on_arrival(
 # -- services and lifecycle ------------------------------------------------------------------------
 
 
-def test_services(ros: Ros, tmp_path: Path) -> None:
-    _, probe = started(ros, f"run_dir:={tmp_path / 'run'}")
-    assert probe.call("start").message == "the mission is running already"
-    assert probe.call("pause").success
-    probe.wait_value("state", "paused")
-    sent = len(probe.waypoints)
-    probe.pose(10.0)
-    probe.reading(1.0)
-    probe.wait_value("readings_accepted", "1")
-    assert len(probe.waypoints) == sent
-    refused = probe.call("pause")
-    assert not refused.success
-    assert "paused, not running" in refused.message
-    assert probe.call("resume").success
-    wait_until(lambda: len(probe.waypoints) > sent, "the next waypoint")
-    saved = probe.call("save")
-    assert saved.success
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "running"
-
-
 def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
     node, probe = started(ros, f"run_dir:={run}")
@@ -261,18 +241,6 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     assert node.exit_code is None
 
 
-def test_begin_false_waits_for_start(ros: Ros) -> None:
-    sensing(ros, "mission.begin:=false")
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    probe.reading(3.0)
-    probe.wait_value("readings_accepted", "1")
-    wait_until(lambda: probe.heard["field"], "the field, shown without a decision")
-    assert probe.waypoints == []
-    assert probe.call("start").success
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-
-
 def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     node = sensing(ros, "autostart:=false", f"run_dir:={tmp_path / 'run'}")
     lifecycle = Lifecycle(ros, "active_sensing")
@@ -280,8 +248,6 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert lifecycle.do(Transition.TRANSITION_CONFIGURE)
     probe = Probe(ros).connect()
     assert "not active" in probe.call("start").message
-    (refused,) = node.set_parameters([Parameter("policy.name", value="random")])
-    assert not refused.successful
     (refused,) = node.set_parameters([Parameter("mission.coverage", value=0.7)])
     assert "deactivate and clean up" in refused.reason
     (done,) = node.set_parameters([Parameter("mission.reading_timeout", value=3.0)])
@@ -290,10 +256,6 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-    assert node.mission.state == "paused"
-    assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
-    assert node.mission.state == "running"
     assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
     assert lifecycle.do(Transition.TRANSITION_CLEANUP)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

@@ -72,12 +72,9 @@ def test_a_node_that_cannot_use_what_it_was_given(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("/**:\n  ros__parameters:\n    map: {obstacles: [[0, 0], [5, 5]]}\n")
     for node, words, reason in (
-        ("active_sensing", ("-p", "map.kind:=gird"), "Did you mean 'grid'?"),
-        ("active_sensing", ("-p", f"run_dir:={file}", "-p", "scenario:=line"), str(file)),
         ("active_sensing", ("-p", "seed"), "the node cannot be made"),
         ("active_sensing", ("--params-file", str(file)), "line 3: map.obstacles: "),
         ("simulator", ("-p", "scenario:=nowhere"), "nowhere"),
-        ("simulator", ("-p", "scenario:=line", "-p", "speed_factor:=-1.0"), "speed_factor: "),
         ("bag_player", ("-p", "bag:=nowhere"), "nowhere: not found"),
     ):
         module = f"gp_active_sensing.ros.{node}_node"
@@ -130,46 +127,7 @@ def test_a_launch_that_is_interrupted_ends_in_order(tmp_path: Path, command: Com
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT) == 0, log.read_text()
     assert (run / "summary.json").exists(), log.read_text()
-
-
-@pytest.mark.ros
-@pytest.mark.parametrize("command", HERE)
-def test_a_configuration_that_is_refused(tmp_path: Path, command: Command) -> None:
-    (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {map: {kind: grid}}}\n")
-    log = tmp_path / "log"
-    with launched(log, *command("probe", f"params_file:={tmp_path / 'mine.yaml'}")) as process:
-        # `ros2 launch` knows 0 and 1 only.
-        expected = FAILED if command is ros2 else REFUSED
-        assert process.wait(LIMIT) == expected, log.read_text()
-    text = log.read_text()
-    assert "map.columns: is required" in text
-    assert "active_sensing ended with exit code 2" in text
-
-
-@pytest.mark.long
-@pytest.mark.ros
-@pytest.mark.usefixtures("ros2_bag")
-@pytest.mark.parametrize("command", HERE)
-def test_a_recording_that_was_interrupted_is_whole(tmp_path: Path, command: Command) -> None:
-    log, bag, run = tmp_path / "log", tmp_path / "bag", tmp_path / "run"
-    words = ("map:=town", f"record:={bag}", f"run_dir:={run}")
-    with launched(log, *command("probe", *words)) as process:
-        wait_until(lambda: "recording /" in log.read_text(), "the recorder at work")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT) == 0, log.read_text()
-    assert (bag / "metadata.yaml").exists()
-
-
-@pytest.mark.long
-@pytest.mark.ros
-@pytest.mark.parametrize("command", HERE)
-def test_where_nothing_can_be_recorded_nothing_starts(tmp_path: Path, command: Command) -> None:
-    log = tmp_path / "log"
-    (tmp_path / "bag").mkdir()
-    with launched(log, *command("probe", "map:=town", f"record:={tmp_path / 'bag'}")) as process:
-        assert process.wait(LIMIT) == (FAILED if command is ros2 else REFUSED), log.read_text()
-    assert re.search("record: (needs the command `ros2 bag`|.* exists)", log.read_text())
-    assert "process started with pid" not in log.read_text()
+    assert (tmp_path / "bag" / "metadata.yaml").exists(), "the recording is whole"
 
 
 def test_the_unit_on_the_page_goes_by_these_codes() -> None:

@@ -160,11 +160,6 @@ def test_what_is_wrong_is_counted_and_not_used(ros: Ros) -> None:
     assert "12 rejected" in expert.summary
 
 
-def test_stations_by_parameter(ros: Ros) -> None:
-    _, expert, _ = begun(ros, "expert.stations:=['1', '3']")
-    assert sorted(points_of(expert.queries[0])["x"].tolist()) == [10.0, 30.0]
-
-
 # -- absurd messages ---------------------------------------------------------------
 
 

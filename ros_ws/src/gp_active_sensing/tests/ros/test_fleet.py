@@ -237,11 +237,3 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
     assert mission.probes["other_3"].ingestion.poses > 0, "totals stay"
     assert not sensing.callback_errors
     assert not ros.failures
-
-
-def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:
-    sensing = coordinator(ros, scenario)
-    wait_active(sensing)
-    (answer,) = sensing.set_parameters([Parameter("probes", value=["a"])])
-    assert not answer.successful
-    assert "one probe without a name" in answer.reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +14,8 @@ import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.qos import qos_profile_sensor_data
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import NavSatFix, Temperature
 from std_msgs.msg import Float64MultiArray
 
@@ -36,9 +33,7 @@ from gp_active_sensing.ros.running_system import (
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.kept_maps import GridMap
-from gp_active_sensing.util.resources import find_resource
-from tests.ros.conftest import Ros, domain_id, wait_until
-from tests.ros.launched import launched, runner
+from tests.ros.conftest import Ros, domain_id
 from tests.ros.probe import grid_message
 from tests.unit.mission.grids import house
 from tests.waiting import LIMIT
@@ -46,7 +41,6 @@ from tests.waiting import LIMIT
 pytestmark = pytest.mark.ros
 
 COMMAND = [sys.executable, "-m", "gp_active_sensing.cli", "init"]
-RUNS = "python -m gp_active_sensing.ros.runner probe params_file:=mission.yaml"
 WHERE = (52.5, 13.4)
 
 
@@ -117,41 +111,6 @@ def content(folder: Path) -> list[str]:
 BOAT = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
 
 
-def test_a_mission_that_fits(ros: Ros, tmp_path: Path) -> None:
-    Boat(ros)
-    done = init(tmp_path, "--map", "60x40", *BOAT)
-    assert done.returncode == 0, done.stdout
-    assert "map: 425 places, 60 × 40 m, frame odom" in done.stdout, "the frame of its poses"
-    assert re.search(r"/odom: heard, \d+\.?\d* Hz, frame odom", done.stdout)
-    assert "Does not fit" not in done.stdout
-    assert "note: waypoint: nobody listens to /next_waypoint" in done.stdout
-    assert "listening to" not in done.stdout, "it is quick"
-    assert done.stdout.endswith(f"wrote mission.yaml. Start it:\n  {RUNS}\n") or (
-        "ros2 launch gp_active_sensing probe.launch.py params_file:=mission.yaml" in done.stdout
-    )
-    found = written(tmp_path)
-    assert found["map"]["frame"] == "odom"
-    assert found["reading"] == {"topic": "/ctd/temperature"}, "the rest is the default"
-    assert found["budget"] == {"readings": 20}
-    assert len(content(tmp_path)) <= 12
-
-
-@pytest.mark.long
-def test_what_it_writes_starts(ros: Ros, tmp_path: Path) -> None:
-    """From anywhere, with a map beside the file."""
-    lake = tmp_path / "lake.geojson"
-    lake.write_bytes(find_resource("maps", "town").read_bytes())
-    boat = Boat(ros, frame="map")
-    done = init(tmp_path, "--map", "lake.geojson", *BOAT)
-    assert done.returncode == 0, done.stdout
-    goals: list[PoseStamped] = []
-    boat.node.create_subscription(PoseStamped, "/next_waypoint", goals.append, 10)
-    log = tmp_path / "log"
-    with launched(log, *runner("probe", f"params_file:={tmp_path / 'mission.yaml'}")):
-        wait_until(lambda: goals, f"a waypoint; see {log}")
-    assert goals[0].header.frame_id == "map"
-
-
 MISFITS = (
     (("--pose", "/odm"), "pose: nobody publishes /odm. Did you mean '/odom'? Published: /ctd"),
     (("--pose", "/fix", "--pose-type", "nav_msgs/msg/Odometry"), "--pose-type sensor_msgs/msg"),
@@ -210,28 +169,6 @@ def drafted(
     return draft, found["ros__parameters"]
 
 
-def test_of_several_probes_the_slowest_and_the_fastest_count() -> None:
-    fast, slow = [0.01 * i for i in range(200)], [0.0, 2.0, 4.0]
-    streams = {"a/odom": slow, "b/odom": fast, "a/temperature": fast, "b/temperature": slow}
-    _, found = drafted(Still(**streams), probes="a,b")
-    assert (found["pose.max_age"], found["pose.wait"], found["pose.rate"]) == (5.0, 2.4, 100.0)
-    assert found["reading.rate"] == 100.0
-    assert "mission.reading_timeout" not in found
-
-
-@pytest.mark.long
-def test_a_topic_without_a_message_is_reported(ros: Ros, tmp_path: Path) -> None:
-    node = ros.node("silent")
-    node.create_publisher(Odometry, "/odom", 10)
-    node.create_publisher(Temperature, "/ctd/temperature", 10)
-    node.create_publisher(Clock, "/clock", 10)
-    done = init(tmp_path, "--map", "60x40", *BOAT)
-    assert done.returncode == 1
-    for what, topic in (("pose", "/odom"), ("reading", "/ctd/temperature")):
-        assert f"{what}: no message came on {topic} in 12 s" in done.stdout
-    assert written(tmp_path)["use_sim_time"] is True
-
-
 def test_without_a_running_system_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,11 +179,6 @@ def test_without_a_running_system_it_says_so(
     again = init(tmp_path, "--map", "60x40", *BOAT, "--field", "heat", "--force")
     assert again.returncode == 1
     assert "Numbers in sensor_msgs/msg/Temperature: temperature, variance" in again.stdout
-    fix = ("--pose", "/fix sensor_msgs/msg/NavSatFix", "--force")
-    again = init(tmp_path, "--map", "60x40", *BOAT, *fix)
-    assert again.returncode == 1
-    assert "give --datum LATITUDE,LONGITUDE" in again.stdout
-    assert init(tmp_path, "--map", "60x40", *BOAT, *fix, "--datum", "52.5,13.4").returncode == 0
 
 
 def test_six_questions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,19 +8,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.sim import scenario_from_mapping
-from gp_active_sensing.sim.world import build_loop, build_world
-from gp_active_sensing.types import FloatArray, Reading
 from tests.waiting import LIMIT
 
 pytestmark = [pytest.mark.ros, pytest.mark.long]
@@ -41,18 +36,6 @@ SPEED, PATIENCE = 40.0, 4.0
 """Simulated seconds per second; how long a reading is waited for [s, real time]."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What is left of a mission: readings (place, value) in the journal, decisions, belief."""
-
-    readings: Counter[tuple[int, float]]
-    decisions: list[int]
-    weights: FloatArray
-    mean: FloatArray
-    resumed: int
-    accepted: int
-
-
 def start(name: str, log: Path, *parameters: str) -> subprocess.Popen[bytes]:
     arguments = [word for text in parameters for word in ("-p", text)]
     command = [sys.executable, "-m", f"gp_active_sensing.ros.{name}_node", "--ros-args", *arguments]
@@ -71,7 +54,7 @@ def await_work(process: subprocess.Popen[bytes], journal: Path) -> None:
         time.sleep(0.005)
 
 
-def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> Outcome:
+def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> list[dict[str, Any]]:
     """Run simulator and node; kill the node so long [s] after it has begun to work each time."""
     run, log = folder / "run", folder / "sensing.log"
     simulated = (f"speed_factor:={SPEED}", "exit_at_end:=false", "keep:=true")
@@ -101,26 +84,11 @@ def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> Outcome
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-    return outcome(run)
-
-
-def outcome(run: Path) -> Outcome:
     lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    events: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    scenario = scenario_from_mapping(yaml.safe_load((run / "config.yaml").read_text("utf-8")))
-    loop = build_loop(scenario, build_world(scenario).topology)
-    readings = [e for e in events if e["event"] == "reading"]
-    for event in readings:
-        known = event["noise_variance"]
-        loop.tell([Reading(event["stamp_ns"], event["location"], event["value"], known)])
-    return Outcome(
-        readings=Counter((e["location"], e["value"]) for e in readings),
-        decisions=[e["waypoints"][0] for e in events if e["event"] == "decision"],
-        weights=loop.belief.weights,
-        mean=loop.belief.predict()[0],
-        resumed=sum(e["event"] == "resumed" for e in events),
-        accepted=int(json.loads((run / "summary.json").read_text("utf-8"))["readings"]),
-    )
+    accepted = json.loads((run / "summary.json").read_text("utf-8"))["readings"]
+    events = [json.loads(line) for line in lines]
+    assert accepted == sum(event["event"] == "reading" for event in events)
+    return events
 
 
 def test_a_killed_mission_ends_as_the_one_that_was_not(
@@ -133,11 +101,13 @@ def test_a_killed_mission_ends_as_the_one_that_was_not(
     for name, kills in (("plain", []), ("killed", rng.uniform(0.0, 0.3, 2).tolist())):
         (tmp_path / name).mkdir()
         found.append(run_mission(tmp_path / name, scenario, kills))
-    plain, killed = found
-    assert plain.accepted == plain.readings.total() >= 8
-    assert killed.resumed >= 1
-    assert killed.readings == plain.readings, "lost or doubled"
-    assert killed.accepted == killed.readings.total()
-    assert killed.decisions == plain.decisions
-    np.testing.assert_allclose(killed.weights, plain.weights, atol=1e-9)
-    np.testing.assert_allclose(killed.mean, plain.mean, atol=1e-9)
+    readings, decisions = (
+        [[e for e in events if e["event"] == kind] for events in found]
+        for kind in ("reading", "decision")
+    )
+    plain, killed = (Counter((e["location"], e["value"]) for e in read) for read in readings)
+    assert plain.total() >= 8
+    assert any(event["event"] == "resumed" for event in found[1])
+    assert killed == plain, "lost or doubled"
+    first, second = ([e["waypoints"][0] for e in taken] for taken in decisions)
+    assert first == second

@@ -52,21 +52,15 @@ def test_rviz_shows_every_result_on_a_topic_that_exists(
     assert field["Enabled"] is True
 
 
-def test_rviz_shows_each_topic_as_what_it_is(displays: dict[str, dict[str, Any]]) -> None:
+def test_rviz_shows_each_topic_as_it_is_published(displays: dict[str, dict[str, Any]]) -> None:
     for display in displays.values():
-        kind, _ = PUBLISHED[display["Topic"]["Value"]]
+        kind, profile = PUBLISHED[display["Topic"]["Value"]]
+        latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         assert SHOWS[display["Class"]] == type_name(kind)
         assert display["Topic"]["Reliability Policy"] == "Reliable"
-
-
-def test_rviz_asks_for_the_last_message_where_one_is_kept(
-    displays: dict[str, dict[str, Any]],
-) -> None:
-    for display in displays.values():
-        _, profile = PUBLISHED[display["Topic"]["Value"]]
-        latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        wanted = "Transient Local" if latched else "Volatile"
-        assert display["Topic"]["Durability Policy"] == wanted
+        assert display["Topic"]["Durability Policy"] == (
+            "Transient Local" if latched else "Volatile"
+        )
 
 
 def test_foxglove_shows_panels_that_it_defines_with_topics_that_exist() -> None:

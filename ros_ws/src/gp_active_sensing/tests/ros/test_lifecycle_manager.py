@@ -15,7 +15,6 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from lifecycle_msgs.msg import Transition
-from rclpy.parameter import Parameter
 
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
@@ -65,16 +64,6 @@ def test_startup_pause_resume_reset(ros: Ros) -> None:
     assert manager.does(CONFIGURE, ACTIVATE), "a reset node can be started again"
     assert node.mission.state == "running"
     assert node.exit_code is None
-
-
-def test_a_configure_that_fails_ends_the_bringup_and_not_the_node(ros: Ros) -> None:
-    node = sensing(ros, "autostart:=false", "reading.field:=temprature")
-    manager = Manager(ros, "active_sensing")
-    assert not manager.does(CONFIGURE, ACTIVATE)
-    assert node.exit_code is None
-    (done,) = node.set_parameters([Parameter("reading.field", value="temperature")])
-    assert done.successful, "it can be repaired"
-    assert manager.does(CONFIGURE, ACTIVATE)
 
 
 def test_shutdown_answers_before_the_process_ends(ros: Ros, tmp_path: Path) -> None:

@@ -79,17 +79,12 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
     assert not [path for path in kept if found[2] in path.read_text(errors="replace")]
 
 
-def page_of(ros: Ros, *given: str) -> LivePageNode:
-    words = [word for text in given for word in ("-p", text)]
-    return ros.add(LivePageNode(cli_args=["--ros-args", *words]))  # type: ignore[no-any-return]
-
-
 def test_it_asks_the_node_where_its_mission_is(ros: Ros, tmp_path: Path) -> None:
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
     from tests.unit.report.runs import node_run
 
-    page = page_of(ros, "node:=other")
+    page = ros.add(LivePageNode(cli_args=["--ros-args", "-p", "node:=other"]))
     says = ros.node().create_publisher(DiagnosticArray, "/diagnostics", 10)
     wait_until(says.get_subscription_count, "the page")
 
@@ -114,10 +109,8 @@ def test_the_launch_files_serve_it_when_asked(monkeypatch: pytest.MonkeyPatch) -
     given = {"web": "true", "web_port": "8080", "web_host": "0.0.0.0"}
     for name in ("probe", "traffic_sim", "replay"):
         more = {"bag": "town_sample"} if name == "replay" else {}
-        assert "live_page" not in processes(name, **more)
         found = processes(name, **given, **more)
         assert parameters(found["live_page"]) == {"host": "0.0.0.0", "port": 8080}
-        assert not found["live_page"].required
         kept = parameters(found["active_sensing"]).get("run_dir")
         assert kept == (None if name == "probe" else "auto"), "probe.yaml says where"
     found = processes("traffic_sim", web="true", run_dir="here")

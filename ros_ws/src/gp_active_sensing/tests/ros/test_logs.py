@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 
-from gp_active_sensing.ros.node_base import Throttle, forward_logs
+from gp_active_sensing.ros.node_base import forward_logs
 
 
 class Target:
@@ -51,11 +51,3 @@ def test_repeated_warnings_are_said_once_a_second_and_counted() -> None:
         ("warning", "rejected 0"),
         ("warning", "rejected 50 (and 49 more like this in between)"),
     ]
-
-
-def test_throttle_keeps_kinds_apart() -> None:
-    now = [0.0]
-    throttle = Throttle(10.0, lambda: now[0])
-    assert [throttle.ready(k) for k in "aab"] == [True, False, True]
-    now[0] = 10.0
-    assert throttle.ready("a")

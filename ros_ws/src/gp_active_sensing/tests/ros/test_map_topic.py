@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from lifecycle_msgs.msg import Transition
 from nav_msgs.msg import OccupancyGrid
 
 from gp_active_sensing.report.reconstruction import replay
@@ -19,7 +18,6 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.topology.kept_maps import GridMap
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, grid_message, sensing
-from tests.ros.test_node_base import Lifecycle
 from tests.unit.mission.grids import NOTHING_FREE, house
 
 pytestmark = pytest.mark.ros
@@ -84,6 +82,14 @@ def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: 
     probe.obedient = True
     probe.pose(0.0)
     wait_until(lambda: observed(node) >= 3, "three places to be read")
+    slam.publish(house((-1.0, -1.0, 11.0, 3.0), frame="odom"))
+    probe.wait_value("maps_refused", "2")
+    assert "in frame 'odom', and the mission in frame 'map'" in probe.values["map_problem"]
+    bad = grid_message(ROOM)
+    bad.data = bad.data[:2]
+    slam.publisher.publish(bad)
+    probe.wait_value("maps_refused", "3")
+    assert "cells as its info says, got 2" in probe.values["map_problem"]
     slam.publish(LARGER)
     wait_until(lambda: places(node) == 12, "the map to grow")
     wait_until(lambda: observed(node) == 12, "all of it to be read")
@@ -104,51 +110,3 @@ def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: 
     assert sorted(path.name for path in run.glob("map-*.yaml")) == [
         "map-1.yaml", "map-2.yaml", "map-3.yaml",
     ]  # fmt: skip
-
-
-def test_maps_that_cannot_be_used_are_said_and_the_mission_goes_on(ros: Ros) -> None:
-    slam = Slam(ros)
-    slam.publish(ROOM)  # latched: it was there before the node
-    node = sensing(ros, given=PARAMETERS)
-    wait_active(node)
-    probe = Probe(ros).connect()
-    probe.obedient = True
-    probe.pose(0.0)
-    wait_until(lambda: observed(node) >= 2, "two places to be read")
-    slam.publish(house((-1.0, -1.0, 11.0, 3.0), frame="odom"))
-    probe.wait_value("maps_refused", "1")
-    said = probe.values["map_problem"]
-    assert "in frame 'odom', and the mission in frame 'map'" in said
-    slam.publish(NOTHING_FREE)
-    probe.wait_value("maps_refused", "2")
-    assert "has no cell for a place" in probe.values["map_problem"]
-    bad = OccupancyGrid()
-    bad.header.frame_id = "map"
-    bad.info.width = bad.info.height = 3
-    bad.info.resolution = 0.5
-    bad.data = [0, 0]
-    slam.publisher.publish(bad)
-    probe.wait_value("maps_refused", "3")
-    assert "expected 3 × 3 = 9 cells as its info says, got 2" in probe.values["map_problem"]
-    wait_until(lambda: observed(node) == 8, "the mission to go on")
-    slam.publish(LARGER)
-    wait_until(lambda: places(node) == 12, "the map to grow")
-    probe.wait_value("map_problem", "")
-
-
-@pytest.mark.long
-def test_the_node_can_be_cleaned_up_while_it_waits_and_configured_again(ros: Ros) -> None:
-    node = sensing(ros, "autostart:=false", given=PARAMETERS)
-    life = Lifecycle(ros, "active_sensing")
-    assert life.do(Transition.TRANSITION_CONFIGURE)
-    assert life.do(Transition.TRANSITION_ACTIVATE)
-    assert node.mission is None
-    assert life.do(Transition.TRANSITION_DEACTIVATE)
-    assert life.do(Transition.TRANSITION_CLEANUP)
-    assert life.do(Transition.TRANSITION_CONFIGURE)
-    slam = Slam(ros)
-    slam.publish(ROOM)
-    wait_until(lambda: node.mission is not None, "the mission")
-    assert not node.is_active, "nobody has activated it"
-    assert life.do(Transition.TRANSITION_ACTIVATE)
-    wait_active(node)

@@ -94,23 +94,13 @@ def weak(ros: Ros) -> Weak:
     return node
 
 
-# -- (a) invalid transitions ---------------------------------------------------------------------
-
-
-def test_an_invalid_transition_is_answered_and_the_node_lives(ros: Ros, weak: Weak) -> None:
-    lifecycle = Lifecycle(ros, "weak")
-    assert not lifecycle.do(ACTIVATE)
-    assert lifecycle.state == "unconfigured"
-    assert lifecycle.do(CONFIGURE)
-    assert lifecycle.state == "inactive"
-    assert not ros.failures
-
-
-# -- (b) exceptions in transitions -----------------------------------------------------------------
+# -- transitions ---------------------------------------------------------------------------------
 
 
 def test_the_whole_lifecycle(ros: Ros, weak: Weak) -> None:
     lifecycle = Lifecycle(ros, "weak")
+    assert not lifecycle.do(ACTIVATE), "not yet; the node lives"
+    assert lifecycle.state == "unconfigured"
     for transition, state in (
         (CONFIGURE, "inactive"),
         (ACTIVATE, "active"),
@@ -139,19 +129,13 @@ def test_a_failed_configure_is_logged_and_can_be_repeated(
     assert lifecycle.state == "unconfigured"
     assert weak.calls == ["configure", "release"]
     assert logged in capfd.readouterr().err
-    weak.fail.clear()
+    weak.fail = {"activate": error}
     assert lifecycle.do(CONFIGURE)
-
-
-def test_a_failed_activate_leaves_it_inactive(ros: Ros, weak: Weak) -> None:
-    lifecycle = Lifecycle(ros, "weak")
-    weak.fail["activate"] = ConfigError("not now")
-    lifecycle.do(CONFIGURE)
     assert not lifecycle.do(ACTIVATE)
     assert lifecycle.state == "inactive"
 
 
-# -- (c) exceptions in callbacks -------------------------------------------------------------------
+# -- exceptions in callbacks -------------------------------------------------------------------
 
 
 def test_exceptions_in_callbacks_are_counted_and_the_node_lives(
@@ -204,7 +188,7 @@ def test_a_service_that_fails_answers(ros: Ros, weak: Weak) -> None:
             assert answer.message == "OSError: no disk"
 
 
-# -- (d) signals -----------------------------------------------------------------------------------
+# -- signals -----------------------------------------------------------------------------------
 
 SCRIPT = """
 import sys
@@ -266,31 +250,31 @@ def run_and_signal(script: str, *numbers: int) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def gone(node_class: str) -> str:
-    """A node under which rclpy is shut down by somebody else, as by rclpy's own SIGTERM handler."""
-    return f"""
+# A node under which rclpy is shut down by somebody else, as by rclpy's own SIGTERM handler.
+GONE = """
 import sys, rclpy
-from rclpy.lifecycle import LifecycleNode
-from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.node_base import run_node
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
 
-class Gone({node_class}):
+class Gone(GuardedNode):
     def __init__(self):
         super().__init__("gone")
         self.timer = self.create_timer(0.05, rclpy.shutdown)
     def release(self):
         print("released", flush=True)
+
+sys.exit(run_node(Gone))
 """
 
 
-def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", gone("GuardedNode") + "sys.exit(run_node(Gone))"],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
     )
+
+
+@pytest.mark.long
+def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
+    done = run(GONE)
     assert (done.returncode, done.stdout) == (0, "released\n"), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -325,35 +309,25 @@ sys.exit(node_base.run_node(Node))
 """
 
 
+@pytest.mark.long
 def test_a_middleware_that_says_what_it_cannot_take_does_not_end_the_node() -> None:
-    for when, code in [("len(calls) % 4 == 1", 0), ("len(calls) % 4 != 1", 0), ("True", 1)]:
+    for when, code in (("len(calls) % 4 == 1", 0), ("len(calls) % 4 != 1", 0), ("True", 1)):
         with case(when, code):
-            done = subprocess.run(
-                [sys.executable, "-c", STRICT.replace("{when}", when)],
-                capture_output=True,
-                text=True,
-                timeout=LIMIT,
-                check=False,
-            )
+            done = run(STRICT.replace("{when}", when))
             assert done.returncode == code, done.stderr
-            assert "cannot be taken (1 so far): failed to take message" in done.stderr
-            assert done.stderr.count("cannot be taken") <= 3, "not a line each"
+            assert 1 <= done.stderr.count("cannot be taken") <= 3, "not a line each"
             assert ("Traceback" in done.stderr) == bool(code), "for ever is not survived"
 
 
-def test_a_signal_breaks_off_what_takes_long_to_configure() -> None:
-    for number in [signal.SIGINT, signal.SIGTERM]:
-        with case(number):
-            code, out, err = run_and_signal(CONFIGURING, number)
-            assert (code, out) == (0, "released\n"), err
-            assert "Traceback" not in err
-
-
 def test_signals_end_the_node_cleanly() -> None:
-    for numbers in [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)]:
-        with case(numbers):
-            code, out, err = run_and_signal(SCRIPT, *numbers)
-            assert (code, out) == (0, "released\n")
+    """Also a node that is configuring; a second Ctrl-C and one to a background job are heard."""
+    for script, numbers in (
+        (CONFIGURING, (signal.SIGTERM,)),
+        (IGNORING + SCRIPT, (signal.SIGINT, signal.SIGINT)),
+    ):
+        with case(script, numbers):
+            code, out, err = run_and_signal(script, *numbers)
+            assert (code, out) == (0, "released\n"), err
             assert "Traceback" not in err
 
 
@@ -394,8 +368,3 @@ def test_a_late_ctrl_c_changes_nothing() -> None:
             code, out, err = run_and_signal(LATE, number)
             assert (code, out) == (0, "released\n"), err
             assert "Traceback" not in err
-
-
-@pytest.mark.long
-def test_sigint_is_heard_even_by_a_background_job() -> None:
-    assert run_and_signal(IGNORING + SCRIPT, signal.SIGINT)[:2] == (0, "released\n")

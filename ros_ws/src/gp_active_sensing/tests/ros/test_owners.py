@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.parameters import NODES, ParameterTree, owner_of
+from gp_active_sensing.ros.parameters import NODES, ParameterTree
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.cases import case
 from tests.ros.conftest import Ros
@@ -126,15 +126,3 @@ def test_what_is_given_for_one_node_and_unknown_is_said(
 ) -> None:
     assert "wheel" not in problems("simulator", words=("-p", "wheel_radius:=0.3"))
     assert "wheel_radius: unknown parameter. It is not used" in capfd.readouterr().err
-
-
-def test_whose_a_parameter_is() -> None:
-    player = NODES["bag_player"]
-    assert owner_of("map.features", besides=player) == "active_sensing"
-    assert owner_of("policy.anything", besides=player) == "active_sensing"
-    assert owner_of("speed_factor", besides=player) == "simulator"
-    assert owner_of("salvage", besides=player) == ""
-    assert owner_of("policy.anything", besides=NODES["active_sensing"]) == ""
-    for name in NODES:
-        for key in keys_of(name):
-            assert owner_of(key, besides=object)

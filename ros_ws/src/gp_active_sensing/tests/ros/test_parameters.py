@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from rcl_interfaces.msg import ParameterType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
@@ -148,23 +146,6 @@ def test_an_optional_list_is_taken_back(ros: Ros) -> None:
             assert not belief.scale_known
 
 
-def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
-    words = [word for text in (*GRID, "autostart:=false") for word in ("-p", text)]
-    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
-    assert node.parameters.config().belief == BeliefConfig()
-    for name in ("length_scales", "signal_std", "noise_std"):
-        told = node.describe_parameter(f"belief.{name}")
-        assert "may be left unset" in told.additional_constraints
-    (done,) = node.set_parameters([Parameter("belief.signal_std", value=[2.0])])
-    assert done.successful
-    assert node.parameters.config().belief.signal_std == (2.0,)
-    (done,) = node.set_parameters([Parameter("belief.signal_std", value=[math.nan])])
-    assert done.successful
-    assert node.parameters.config().belief.signal_std is None
-    (refused,) = node.set_parameters([Parameter("belief.signal_std", value=[math.nan, 1.0])])
-    assert "belief.signal_std[0]: expected a finite number" in refused.reason
-
-
 def test_every_problem_at_once(make: Make) -> None:
     tree = make(
         "inner.size:=20.0",
@@ -191,15 +172,6 @@ def test_every_problem_at_once(make: Make) -> None:
 
 
 # -- setting while it runs -----------------------------------------------------------------------
-
-
-def test_a_good_value_replaces_a_wrong_one(make: Make) -> None:
-    tree = make("name:=x", "count:=9")
-    with pytest.raises(ConfigError):
-        tree.config()
-    (result,) = node_of(tree).set_parameters([Parameter("count", value=2)])
-    assert result.successful
-    assert tree.config().count == 2
 
 
 def test_locked_only_live_parameters_may_change(make: Make) -> None:

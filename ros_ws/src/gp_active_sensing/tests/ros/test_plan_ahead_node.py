@@ -17,7 +17,6 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
-from tests.ros.reports import check_command_reports
 
 pytestmark = pytest.mark.ros
 
@@ -85,18 +84,10 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
     probe.wait_value("state", "ended")
     wait_until((run / "report.html").exists, "the report")
     records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
-    assert [record["stage"] for record in records] == [1, 2, 3, 4, 5]
     assert [record["foreseen"] for record in records] == [False, True, True, True, True]
-    assert all(record["candidates"] for record in records)
-    journal = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    decisions = [event for event in journal if event["event"] == "decision"]
-    assert [event["foreseen"] for event in decisions] == [False, True, True, True, True]
     latency = json.loads((run / "summary.json").read_text())["latency"]
     assert latency["arrival_to_waypoint"]["count"] == 5
     assert latency["arrival_to_waypoint_foreseen"]["count"] == 4
-    check_command_reports(run)
-    page = (run / "report.html").read_text(encoding="utf-8")
-    assert "candidates" in page
     assert not node.callback_errors
 
 

@@ -89,16 +89,6 @@ def test_resting_and_going_home() -> None:
     assert probe_state(team.probe("a")) == "home"
 
 
-def test_one_that_fell_silent() -> None:
-    team = Team(["a", "b"], mission={"lost_after": 3.0})
-    team.here("a", "b")
-    team.step()
-    team.put("b", 5, read=False)
-    team.step(10.0)
-    level, summary, _ = status(team, "pose", "reading")
-    assert (level, summary) == (WARN, "silent (silent for 3 s)")
-
-
 def test_poses_of_more_than_one_publisher_are_reported() -> None:
     found = streams("pose")
     found["a/pose"].subscription.get_publisher_count = lambda: 2

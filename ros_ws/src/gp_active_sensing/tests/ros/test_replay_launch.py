@@ -20,8 +20,6 @@ from sensor_msgs.msg import PointCloud2
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay.options import ReplayOptions
-from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.report.steps import JournalTeller
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
@@ -187,32 +185,6 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     np.testing.assert_allclose(table[:, 3], mean, rtol=1e-5)
     np.testing.assert_allclose(table[:, 4], np.sqrt(variance), rtol=1e-4)
     assert "played 217 messages (/car/odom: 180, /car/temperature: 37)" in done.stdout
-
-
-@pytest.mark.long
-def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: Drive) -> None:
-    words = ("decisions:=true", "policy:=ie")
-    done = replay(drive, tmp_path / "run", "rate:=0", *words)
-    assert done.returncode == 0, done.stdout
-    given = ReplayOptions(
-        scenario=str(drive.scenario),
-        policy="ie",
-        reading_topic="/car/temperature",
-        reading_variance_field="variance",
-        pose_topic="/car/odom",
-    )
-    replay_bag(drive.bag, tmp_path / "offline", given)
-    played, offline = (
-        [(record["went"], record["location"]) for record in run.records()]
-        for run in (RunDirectory.open(tmp_path / "run"), RunDirectory.open(tmp_path / "offline"))
-    )
-    assert len(offline) == 18
-    # Readings and poses may overtake each other: a decision may know one reading more or less, and
-    # two places may become known at once, which are then one stage.
-    assert len(played) >= 15
-    ways = iter(went for went, _ in offline)
-    assert all(went in ways for went, _ in played), "the same places in the same order"
-    assert len(set(played) & set(offline)) >= 10
 
 
 @pytest.mark.long

@@ -27,20 +27,11 @@ def three(tmp_path: Path) -> Path:
     return path
 
 
-def arguments(*parameters: str) -> list[str]:
-    return ["--ros-args", *(word for text in parameters for word in ("-p", text))]
-
-
-def probes_of_sensing(ros: Ros, *given: str) -> list[str]:
-    node: Any = ros.add(ActiveSensingNode(cli_args=arguments(*given)))
+def probes(ros: Ros, kind: Any, *given: str) -> list[str]:
+    words = [word for text in given for word in ("-p", text)]
+    node = ros.add(kind(cli_args=["--ros-args", *words]))
     wait_active(node)
-    return list(node.mission.probes)
-
-
-def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
-    node: Any = ros.add(SimulatorNode(cli_args=arguments(*given)))
-    wait_active(node)
-    return list(node.players)
+    return list(node.players if kind is SimulatorNode else node.mission.probes)
 
 
 NAMES = ["probe_1", "probe_2", "probe_3"]
@@ -50,9 +41,9 @@ def test_both_nodes_have_the_same(ros: Ros, three: Path) -> None:
     for words, expected in [((), NAMES), (("probes:=[one]",), ["one"]), (("probes:=[]",), [""])]:
         with case(words, expected):
             given = (f"scenario:={three}", *words)
-            assert probes_of_sensing(ros, *given) == expected
-            assert probes_of_simulator(ros, *given) == expected
+            assert probes(ros, ActiveSensingNode, *given) == expected
+            assert probes(ros, SimulatorNode, *given) == expected
 
 
 def test_a_bag_is_not_said_to_be_of_as_many(ros: Ros, three: Path) -> None:
-    assert probes_of_sensing(ros, f"scenario:={three}", "mission.follow:=probe") == [""]
+    assert probes(ros, ActiveSensingNode, f"scenario:={three}", "mission.follow:=probe") == [""]

@@ -64,7 +64,9 @@ def served(node: Any) -> set[str]:
     return {whole(s.srv_name, node.get_name()) for s in node.services}
 
 
-def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
+def test_what_the_nodes_do_is_what_they_may_do(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = sensing(ros)
     wait_active(node)
     may = rules("active_sensing")
@@ -74,22 +76,13 @@ def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
     assert served(node) == may["reply"]
     assert may["call"] == {"/navigate_to_pose"}
     assert "request" not in may, "it asks nothing of others"
-
-
-def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml")
-    arguments = ["--ros-args", "-p", f"scenario:={scenario}"]
-    node = ros.add(SimulatorNode(cli_args=arguments))
+    node = ros.add(SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"]))
     wait_active(node)
     may = rules("simulator")
     assert published(node) == may["publish"] - EXPERT
     assert subscribed(node) == may["subscribe"] - EXPERT
     assert served(node) == may["reply"]
-
-
-def test_what_the_live_page_does_is_what_it_may_do(
-    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     pytest.importorskip("tornado", reason="the extra [web] is not installed")
     from gp_active_sensing.ros.live_page_node import LivePageNode
 

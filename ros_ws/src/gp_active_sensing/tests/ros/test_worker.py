@@ -35,6 +35,24 @@ class Said:
         return call
 
 
+class Hooked:
+    """The policy of a mission, with something done before each plan."""
+
+    def __init__(self, rig: Rig, before: Callable[[int, PlanRequest], None]) -> None:
+        self.calls, self.good, self._before = 0, rig.loop.policy, before
+        rig.loop.policy = self  # type: ignore[assignment]
+
+    def plan(self, request: PlanRequest, state: Any = None) -> Any:
+        self.calls += 1
+        self._before(self.calls, request)
+        return self.good.plan(request, state)
+
+
+def fail(*_: Any) -> None:
+    msg = "no idea"
+    raise RuntimeError(msg)
+
+
 Start = Callable[..., Worker]
 
 
@@ -76,19 +94,12 @@ def test_the_end_is_said_even_when_the_results_cannot_be_shown(start: Start) -> 
 
 def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
     rig = at_place_0()
-    good = rig.loop.policy
-
-    class Bad:
-        def plan(self, *_: Any, **__: Any) -> Any:
-            msg = "no idea"
-            raise RuntimeError(msg)
-
-    rig.loop.policy = Bad()  # type: ignore[assignment]
+    policy = Hooked(rig, fail)
     worker = start(rig, Said())
     wait_until(lambda: rig.mission.state == "paused", "the pause")
     assert rig.mission.reason == "planning failed: no idea"
     assert worker.errors["planner"] == 1
-    rig.loop.policy = good
+    rig.loop.policy = policy.good
     assert rig.mission.resume() == ""
     wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
 
@@ -98,14 +109,7 @@ def test_stop_does_not_wait_for_a_plan_for_long(
 ) -> None:
     monkeypatch.setattr(worker_module, "JOIN_SECONDS", 0.2)
     rig, hold = at_place_0(), threading.Event()
-    good = rig.loop.policy
-
-    class Slow:
-        def plan(self, *args: Any, **options: Any) -> Any:
-            hold.wait(2 * LIMIT)
-            return good.plan(*args, **options)
-
-    rig.loop.policy = Slow()  # type: ignore[assignment]
+    Hooked(rig, lambda number, request: hold.wait(2 * LIMIT))
     said = Said()
     worker = start(rig, said)
     wait_until(lambda: rig.mission.decisions.running, "a plan being computed")
@@ -141,34 +145,23 @@ def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
 # -- planning ahead --------------------------------------------------------------------------------
 
 
-class Endless:
-    """A policy that plans until its clock says stop, from the second decision on."""
-
-    def __init__(self, good: Any, *, looks: bool = True) -> None:
-        self.begun = threading.Event()
-        self.calls = 0
-        self._good = good
-        self._looks = looks
-
-    def plan(self, request: PlanRequest, state: Any = None) -> Any:
-        self.calls += 1
-        if self.calls > 1:
-            self.begun.set()
-            until = request.clock() + request.limit.seconds
-            while self._looks and request.clock() < until:
-                time.sleep(0.001)
-        return self._good.plan(request, state)
-
-
 def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start) -> None:
     for how in ["pause", "finish", "stop"]:
         with case(how):
             rig = at_place_0(ahead=3)
             rig.loop.clock = time.monotonic
-            policy = Endless(rig.loop.policy)
-            rig.loop.policy = policy  # type: ignore[assignment]
+            begun = threading.Event()
+
+            def endless(number: int, request: PlanRequest, begun: Any = begun) -> None:
+                until = request.clock() + request.limit.seconds
+                if number > 1:
+                    begun.set()
+                while number > 1 and request.clock() < until:
+                    time.sleep(0.001)
+
+            Hooked(rig, endless)
             worker = start(rig, Said())
-            assert policy.begun.wait(LIMIT), "planning ahead"
+            assert begun.wait(LIMIT), "planning ahead"
             if how == "stop":
                 assert worker.stop(), "the threads end although the plan has no end"
                 return
@@ -183,18 +176,7 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
 
 def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Start) -> None:
     rig = at_place_0(ahead=3)
-    good = rig.loop.policy
-    calls = []
-
-    class Fails:
-        def plan(self, *args: Any, **options: Any) -> Any:
-            calls.append(args)
-            if len(calls) == 2:
-                msg = "no idea"
-                raise RuntimeError(msg)
-            return good.plan(*args, **options)
-
-    rig.loop.policy = Fails()  # type: ignore[assignment]
+    Hooked(rig, lambda number, request: fail() if number == 2 else None)
     worker = start(rig, Said())
     wait_until(lambda: worker.errors["ahead"] == 1, "the failure")
     assert rig.mission.state == "running"
@@ -211,16 +193,14 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
     rig.step(1.0, plan=False)  # place 0 is observed before the first decision
     rig.mission.pause()
     rig.mission.resume()
-    good, order = rig.loop.policy, said.calls
+    order = said.calls
 
-    class Slow:
-        def plan(self, *args: Any, **options: Any) -> Any:
-            order.append("plan")
-            if order.count("plan") == 2:
-                hold.wait(2 * LIMIT)
-            return good.plan(*args, **options)
+    def before(number: int, request: PlanRequest) -> None:
+        order.append("plan")
+        if number == 2:
+            hold.wait(2 * LIMIT)
 
-    rig.loop.policy = Slow()  # type: ignore[assignment]
+    Hooked(rig, before)
     start(rig, said)
     wait_until(lambda: order.count("plan") == 2, "planning ahead")
     rig.seconds = 10.0
@@ -244,14 +224,13 @@ def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
     rig, began = at_place_0(), threading.Event()
     rig.loop.clock = time.monotonic
 
-    class Long:
-        def plan(self, request: PlanRequest, state: Any = None) -> Any:
-            until = request.clock() + 10.0 * LIMIT
-            began.set()
-            while request.clock() < until:
-                time.sleep(0.001)
+    def before(number: int, request: PlanRequest) -> None:
+        until = request.clock() + 10.0 * LIMIT
+        began.set()
+        while request.clock() < until:
+            time.sleep(0.001)
 
-    rig.loop.policy = Long()  # type: ignore[assignment]
+    Hooked(rig, before)
     worker = start(rig, Said())
     assert began.wait(LIMIT)
     assert worker.stop(), "the planner still plans"
