@@ -129,7 +129,7 @@ def test_a_failed_configure_is_logged_and_can_be_repeated(
     assert lifecycle.state == "unconfigured"
     assert weak.calls == ["configure", "release"]
     assert logged in capfd.readouterr().err
-    weak.fail = {"activate": error}
+    weak.fail = {"activate": ConfigError("not now")}
     assert lifecycle.do(CONFIGURE)
     assert not lifecycle.do(ACTIVATE)
     assert lifecycle.state == "inactive"

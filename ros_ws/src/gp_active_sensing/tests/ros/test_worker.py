@@ -153,11 +153,11 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
             begun = threading.Event()
 
             def endless(number: int, request: PlanRequest, begun: Any = begun) -> None:
-                until = request.clock() + request.limit.seconds
                 if number > 1:
                     begun.set()
-                while number > 1 and request.clock() < until:
-                    time.sleep(0.001)
+                    until = request.clock() + request.limit.seconds
+                    while request.clock() < until:
+                        time.sleep(0.001)
 
             Hooked(rig, endless)
             worker = start(rig, Said())
