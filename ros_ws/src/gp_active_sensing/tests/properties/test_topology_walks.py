@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.topology import GraphTopology, Move, make_grid
+from gp_active_sensing.topology import GraphTopology, Move
 
 
 @st.composite
@@ -137,23 +137,3 @@ def test_reachable_is_not_wider_than_it_need_be(
     }
     found = topology.reachable(at, observed, readings, aside)
     assert set(np.flatnonzero(found).tolist()) == expected
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from((4, 8)))
-def test_ways_on_grids_are_the_shortest(seed: int, neighbours: int) -> None:
-    """Where a diagonal costs more than a straight move, unlike a road; by networkx."""
-    rng = np.random.default_rng(seed)
-    corners = rng.uniform(0, 7, (3, 1, 2)) + np.array([[0.0, 0.0], [1.2, 0.8]])
-    obstacles = [[(float(x), float(y)) for x, y in corner] for corner in corners]
-    topology = make_grid(8, 6, 1.0, neighbours=neighbours, obstacles=obstacles, speed=2.0)
-    assert isinstance(topology, GraphTopology)
-    observed = rng.random(topology.n) < 0.8
-    at = int(rng.integers(topology.n))
-    reach = targets(topology, crossable_graph(topology, observed), at)
-    for goal, seconds in reach.items():
-        if goal != at:
-            route = topology.route(at, goal, observed)
-            assert route.cost.seconds == pytest.approx(seconds)
-            ends = zip((at, *route.path), route.path, strict=False)
-            metres = sum(np.linalg.norm(np.subtract(*topology.positions[[a, b]])) for a, b in ends)
-            assert route.cost.metres == pytest.approx(float(metres))

@@ -91,18 +91,6 @@ def test_a_place_costs_the_budget_once() -> None:
     assert loop.remaining.readings == 5
 
 
-def test_missions_end_at_the_budget_and_say_so() -> None:
-    loop, at = make("bal"), 0
-    visited = []
-    while (plan := loop.ask(at)).waypoint is not None:
-        at = plan.waypoint
-        visited.append(at)
-        loop.tell([Reading(len(visited), at, 1.0)])
-    assert len(visited) == len(set(visited)) == 6
-    assert "readings" in plan.reason
-    assert loop.decisions == 6
-
-
 def test_pending_waypoints_of_others_count_against_the_budget() -> None:
     loop = make(budget=Budget(readings=2))
     assert loop.ask(0).waypoint is not None

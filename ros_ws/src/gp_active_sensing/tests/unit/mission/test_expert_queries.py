@@ -19,7 +19,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.unit.experts.asking import registered
-from tests.unit.mission.missions import Drive, Killed
+from tests.unit.mission.missions import Drive
 from tests.unit.sim.scenarios import GRID, scenario
 
 ASKING = {"name": "asking"}
@@ -231,20 +231,6 @@ def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
     drive.step()
     first, again = drive.questions
     assert again == first[1:]
-
-
-def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path) -> None:
-    plain = AskedDrive(tmp_path / "straight").start()
-    plain.run()
-    for number in (0, 3, 11):
-        drive = AskedDrive(tmp_path / f"killed{number}")
-        drive.die_at = number
-        drive.start()
-        with pytest.raises(Killed):
-            drive.run()
-        drive.start_again()
-        drive.run()
-        same(plain, drive)
 
 
 def of_drive(drive: AskedDrive, kind: str) -> list[dict[str, Any]]:

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MapError, RunError
-from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.factory import build_parts
-from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
+from gp_active_sensing.mission.live_map import NoMapYet
 from gp_active_sensing.mission.mission import GROWS
 from gp_active_sensing.topology.kept_maps import kept_map
 from gp_active_sensing.topology.live import mark_of
@@ -28,7 +25,7 @@ from tests.unit.mission.grids import (
     steps,
     take,
 )
-from tests.unit.mission.missions import CONFIG, Drive
+from tests.unit.mission.missions import Drive
 
 SHELF = house((-1.0, -1.0, 15.0, 7.0), taken=((1.0, 1.0, 3.0, 7.0),))
 
@@ -228,15 +225,3 @@ def test_a_run_directory_without_its_maps_is_not_gone_on_with(tmp_path: Path) ->
     image.write_bytes(bytes(data))
     with pytest.raises(RunError, match=r"is not the map that the journal means"):
         drive.start()
-
-
-def test_two_probes_share_the_map() -> None:
-    config = {**CONFIG, "map": LIVE, "probes": ["a", "b"], "budget": {"readings": 30}}
-    whole = from_mapping(ActiveSensingConfig, config)
-    parts = build_parts(whole, None, clock=lambda: 0.0, first=FirstMap.of(whole.map, ROOM))
-    mission = parts.mission
-    assert mission.map.take(mission, LARGER)
-    matchers = {id(probe.ingestion.matcher) for probe in mission.probes.values()}
-    assert len(matchers) == 1
-    found = mission.probes["b"].ingestion.matcher.match(14.0, 0.0)
-    assert mission.loop.topology.names[found.place] == "c7r0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.mission_file import (
     in_words,
     live_map,
@@ -48,21 +48,6 @@ def test_a_rectangle(text: str, low: tuple[int, int], high: tuple[int, int]) -> 
 def test_a_rectangle_without_an_area_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"map: a rectangle with an area .*60x40"):
         read_map(text)
-
-
-def test_a_file_says_what_it_is(tmp_path: Path) -> None:
-    found = read_map("town")
-    assert found.from_file
-    assert found.section["file"] == "town"
-    assert found.places.n == 705
-    with pytest.raises(ActiveSensingError, match=r"no file 'twon'.* Did you mean 'town'"):
-        read_map("twon")
-    broken = tmp_path / "broken.geojson"
-    broken.write_text("{")
-    with pytest.raises(ActiveSensingError, match=r"broken\.geojson"):
-        read_map(str(broken))
-    with pytest.raises(ConfigError, match="spacing: has no meaning"):
-        read_map("town", spacing=5.0)
 
 
 @for_each(
