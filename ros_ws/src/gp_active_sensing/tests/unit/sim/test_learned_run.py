@@ -12,7 +12,7 @@ import pytest
 
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
@@ -92,14 +92,6 @@ def test_a_run_goes_on_with_the_model_it_began_with(model: Path, tmp_path: Path)
                 scenario = learned(own.rename(folder / "elsewhere.npz"), probes=probes)
             run_scenario(scenario, cut, resume=True, clock=lambda: 0.0)
             assert plain(records_of(cut)) == plain(records_of(folder / "whole")), (what, probes)
-
-
-def test_another_model_is_another_run(model: Path, tmp_path: Path) -> None:
-    run_scenario(learned(model), tmp_path / "whole")
-    cut = cut_off(tmp_path / "whole", tmp_path / "cut")
-    other = write(tmp_path / "other.npz", seed=5)
-    with pytest.raises(RunError, match=r"different: belief.model, belief.model_mark"):
-        run_scenario(learned(other), cut, resume=True)
 
 
 def test_nothing_is_left_when_the_model_cannot_be_used(model: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -48,15 +47,6 @@ def test_dates_are_times(tmp_path: Path) -> None:
     text = "when,0,1,2\n2026-05-01T12:00:00Z,1,1,1\n2026-05-01T14:00:30+02:00,2,2,2\n"
     truth = wide(tmp_path, text, time_column="when")
     assert [truth.at(s)[0] for s in (29.0, 31.0)] == [1.0, 2.0]
-
-
-def test_gaps_are_filled_from_the_nearest_time(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        truth = wide(tmp_path, "time,0,1,2\n0,,1,1\n10,,2,2\n30,7,3,3\n")
-    assert truth.at(0.0).tolist() == [7.0, 1.0, 1.0]
-    assert "2 of 9 cells are empty" in caplog.text
 
 
 def test_tables_that_cannot_be_used(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
+from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
+from tests.unit.sim.test_resume import cut, final, without_times
 
 RADIUS = 15.0
 
@@ -90,3 +92,16 @@ def test_it_never_turns_tighter() -> None:
 def test_a_lake_that_is_too_small_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"drive\.turn_radius: a turning circle of 200 m"):
         build_world(lake("tour", radius=100.0))
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    what, whole = lake("tour", metres=600.0), tmp_path / "whole"
+    summary = run_scenario(what, whole).to_mapping()
+    data = (whole / "journal.jsonl").read_bytes()
+    lines = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    for size in (lines[len(lines) // 3], lines[-3] - 5):
+        target = tmp_path / str(size)
+        cut(whole, target, size)
+        again = run_scenario(what, target, resume=True).to_mapping()
+        assert without_times(again) == without_times(summary)
+        assert final(target) == final(whole)

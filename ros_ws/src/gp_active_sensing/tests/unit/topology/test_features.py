@@ -69,8 +69,6 @@ def test_names_that_are_no_features(road_map: RoadMap) -> None:
         ConfigError, match=r"features: expected some of x, .*, slope, grip, got 'sl"
     ):
         Roads(road_map, features=("slop",))
-    with pytest.raises(ConfigError, match="Did you mean 'slope'"):
-        Roads(road_map, features=("relational",), relational=("slop",))
     with pytest.raises(
         ConfigError, match=r"relational: expected some of .*, road_distance, got 'z'"
     ):

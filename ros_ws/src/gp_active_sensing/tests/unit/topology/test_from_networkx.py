@@ -117,10 +117,6 @@ def test_graphs_that_are_refused() -> None:
     bare.add_edge("a", "b")
     with pytest.raises(MapError, match=r"edge 'a' to 'b': has no length, and nodes have no pos"):
         gas.from_networkx(bare)
-    with pytest.raises(MapError, match=r"has 0 nodes and no edges"):
-        gas.from_networkx(nx.Graph())
-    with pytest.raises(MapError, match=r"expected a graph of networkx, got 'a.graphml'"):
-        gas.from_networkx("a.graphml")  # type: ignore[arg-type]
     with pytest.raises(MapError, match=r"edge 'a' to 'b': length: expected a number above 0"):
         gas.from_networkx(two_nodes(length=-5.0))
     graph = two_nodes()

@@ -244,18 +244,14 @@ def test_a_map_of_another_network(sumo: None) -> None:
         traffic.start()
 
 
-def test_files_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:
-    for text, message in (
-        ("<net", "SUMO does not start: .*unexpected end of input"),
-        ("<routes/>", "SUMO does not start"),
-    ):
-        (tmp_path / "bad.net.xml").write_text(text)
-        what = mapping(ring().to_mapping(), traffic={"net": str(tmp_path / "bad.net.xml")})
-        traffic = build_world(scenario_from_mapping(what)).traffic
-        assert traffic is not None
-        with pytest.raises(RunError, match=message) as caught:
-            traffic.start()
-        assert "\n" not in str(caught.value)
+def test_a_file_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:
+    (tmp_path / "bad.net.xml").write_text("<net")
+    what = mapping(ring().to_mapping(), traffic={"net": str(tmp_path / "bad.net.xml")})
+    traffic = build_world(scenario_from_mapping(what)).traffic
+    assert traffic is not None
+    with pytest.raises(RunError, match="SUMO does not start") as caught:
+        traffic.start()
+    assert "\n" not in str(caught.value)
 
 
 def test_a_sumocfg_instead_of_files(sumo: None, tmp_path: Path) -> None:
