@@ -66,10 +66,7 @@ def test_places_readings_and_costs_are_those_on_record() -> None:
 
 
 def test_poses_at_intervals_as_of_a_robot_change_nothing() -> None:
-    """Places and readings are the same; what is driven is known to a period of poses a stage.
-
-    Not on the line, whose probe may begin anywhere: a robot stands somewhere, and begins there.
-    """
+    # Not the line: its probe may begin anywhere, and a robot stands somewhere.
     for name in ("lake", "warehouse", "plume", "town"):
         of = scenario(name, 1)
         period = 0.25

@@ -65,13 +65,10 @@ def test_a_point_is_read_on_arriving_only() -> None:
     assert probe.seconds_to_half == pytest.approx(1.0)
 
 
-def test_bad_speeds() -> None:
+def test_bad_speeds_and_times() -> None:
     for speed in (0, -1.0, "fast", None):
         with pytest.raises(ValueError, match="expected a number above 0"):
             SimulatedProbe(LINE, 0, speed)  # type: ignore[arg-type]
-
-
-def test_time_goes_forward() -> None:
     for dt in (-1.0, math.nan):
         with pytest.raises(ValueError, match="forward in time"):
             SimulatedProbe(LINE, 0).advance(dt)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from gp_active_sensing.errors import ConfigError, ResourceError, UnknownNameError
+from gp_active_sensing.errors import ConfigError, UnknownNameError
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.sim import (
     Scenario,
@@ -94,11 +94,6 @@ def test_what_is_wrong_is_named() -> None:
             scenario_from_mapping(mapping(**{section: values}))
 
 
-def test_a_missing_scenario_lists_the_shipped_ones() -> None:
-    with pytest.raises(ResourceError, match=r"(?s)Did you mean 'town.*line\.yaml.*town\.yaml"):
-        load_scenario("twon")
-
-
 def test_overrides_come_last_and_are_checked() -> None:
     built = load_scenario("line", overrides=["budget.readings=3", "policy.horizon=3"])
     assert built.budget.readings == 3
@@ -123,12 +118,6 @@ def test_files_beside_the_scenario_are_found_from_anywhere(tmp_path: Path) -> No
     built = load_scenario(tmp_path / "mine.yaml")
     assert built.field.file == str(tmp_path / "values.csv")
     assert build_world(built).truth.at(0.0)[5] == 10.0
-
-
-def test_unknown_start() -> None:
-    for start in ("nowhere", 99, -1):
-        with pytest.raises(ConfigError, match=r"probe\.start: .*(no place|has places)"):
-            build_world(scenario(probe={"start": start}))
 
 
 def test_a_map_that_cannot_be_built_names_the_key() -> None:

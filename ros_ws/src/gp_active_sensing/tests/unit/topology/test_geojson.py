@@ -155,12 +155,6 @@ def test_headers_that_do_not_fit(tmp_path: Path) -> None:
             load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
 
 
-def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
-    feature = segment("ab", "a", "b", [(0.0, 0.0), (0.4, 0.2)])
-    header = {**HEADER, "allow_small": True}
-    assert len(load_roads(write(tmp_path / "table.geojson", [feature], header)).segments) == 1
-
-
 def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> None:
     others = {"slope": 0.02, "trees": 7, "surface": "tar", "length": 9.0, "mean": None}
     feature = segment("ab", "a", "b", LINE, **others)

@@ -13,7 +13,6 @@ from gp_active_sensing.topology import (
     GraphTopology,
     MapConfig,
     build_topology,
-    check_start,
     make_grid,
 )
 
@@ -66,16 +65,6 @@ def test_no_move_leaves_the_outline() -> None:
     for row in range(1, 5):
         assert index(f"c3r{row}") not in cut.neighbours(index(f"c2r{row}"))
     assert index("c3r0") in cut.neighbours(index("c2r0"))
-
-
-def test_an_obstacle_across_divides_it_and_the_start_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    grid = make_grid(5, 5, 1.0, outline=TRIANGLE, obstacles=[[(1.4, -1.0), (1.6, 9.0)]])
-    assert isinstance(grid, GraphTopology)
-    assert grid.components.weak == 2
-    check_start(grid, "c0r0")
-    assert "only 8 of 14 other places can be reached" in caplog.text
 
 
 def test_outlines_that_are_none() -> None:

@@ -169,10 +169,10 @@ def test_a_reach_on_a_grid_goes_round_obstacles() -> None:
 
 def test_a_reach_in_the_configuration(tmp_path) -> None:
     file = str(write(tmp_path / "street.geojson", street()))
-    roads = build_topology(MapConfig(kind="roads", file=file, reach=150.0))
+    roads = build_topology(MapConfig(kind="roads", file=file, reach=200.0))
     nothing = np.zeros(roads.n, dtype=np.bool_)
     ab = roads.names.index("ab")
-    assert [roads.names[x] for x in roads.candidates(ab, nothing)] == ["bc", "bd"]
+    assert {roads.names[x] for x in roads.candidates(ab, nothing)} > {"bc", "bd", "dc"}
     grid = build_topology(MapConfig(kind="grid", columns=3, rows=3, reach=2.0))
     assert grid.candidates(0, np.zeros(9, dtype=np.bool_)).tolist() == [0, 1, 2, 3, 4, 6]
     line = build_topology(MapConfig(kind="line", count=5, reach=2.0))

@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.topology import RoadMap, Roads, load_roads
 from gp_active_sensing.topology.inspection import survey
-from gp_active_sensing.topology.segments import keep_largest, parts_of
+from gp_active_sensing.topology.segments import parts_of
 from tests.unit.topology.road_maps import segment, street, write
 
 FAR = segment("far", "x", "y", [(900, 0), (950, 0)])
@@ -19,13 +19,6 @@ OUT = segment("out", "d", "z", [(100, 50), (100, 90)])
 
 def load(tmp_path: Path, *features: object) -> RoadMap:
     return load_roads(write(tmp_path / "map.geojson", [*features, *street()]))
-
-
-def test_a_map_in_one_piece(tmp_path: Path) -> None:
-    road_map = load(tmp_path)
-    parts = parts_of(road_map)
-    assert (parts.weak, parts.strong, len(parts.outside), len(parts.traps)) == (1, 1, 0, 0)
-    assert keep_largest(road_map) is road_map
 
 
 def test_parts_agree_with_those_of_the_topology(tmp_path: Path) -> None:

@@ -50,11 +50,8 @@ def test_trinary(tmp_path: Path) -> None:
     assert grid.values.tolist() == VALUES
     assert (grid.resolution, grid.origin, grid.yaw) == (0.5, (-1.0, 2.0), 0.0)
     assert notes == ()
-
-
-def test_thresholds_are_optional(tmp_path: Path) -> None:
-    path = write(tmp_path, negate=None, occupied_thresh=None, free_thresh=None)
-    assert load(path)[0].values.tolist() == VALUES
+    by_default = write(tmp_path, negate=None, occupied_thresh=None, free_thresh=None)
+    assert load(by_default)[0].values.tolist() == VALUES
 
 
 def test_negate(tmp_path: Path) -> None:

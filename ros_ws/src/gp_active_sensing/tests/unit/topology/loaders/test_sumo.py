@@ -8,7 +8,7 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import Roads, load_roads
-from tests.unit.topology.loaders.nets import CONNECTIONS, EDGES, LOCATION, net, write_net
+from tests.unit.topology.loaders.nets import EDGES, LOCATION, net, write_net
 
 
 def test_reads_what_cars_may_use(tmp_path: Path) -> None:
@@ -62,12 +62,6 @@ def test_broken_edges(tmp_path: Path) -> None:
             return
         with pytest.raises(MapError, match=message):
             load_roads(path)
-
-
-def test_connections_that_lead_elsewhere(tmp_path: Path) -> None:
-    wrong = '<connection from="bc" to="ab" fromLane="0" toLane="1"/>'
-    with pytest.raises(MapError, match="edge 'bc': successors: 'ab' starts at junction 'a', but"):
-        load_roads(write_net(tmp_path, net(connections=CONNECTIONS + wrong)))
 
 
 def test_where_a_network_lies(tmp_path: Path) -> None:

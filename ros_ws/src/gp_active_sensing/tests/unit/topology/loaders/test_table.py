@@ -70,16 +70,6 @@ def test_nodes_beside(tmp_path: Path) -> None:
         (tmp_path / nodes).unlink()
 
 
-def test_lines_in_degrees(tmp_path: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    row = '1,a,b,"LINESTRING (13.40 52.5, 13.41 52.5)"'
-    road_map = load(tmp_path, "id,from,to,wkt_lonlat", row)
-    assert (road_map.crs, road_map.datum) == ("EPSG:4326", (13.405, 52.5))
-    assert load(tmp_path, "id,from,to,wkt", row).segments == road_map.segments
-    with pytest.raises(MapError, match="look like longitude and latitude"):
-        load(tmp_path, "id,from,to,wkt_m", row)
-
-
 def test_broken_tables(tmp_path: Path) -> None:
     for lines, message in (
         ([""], "line 1: expected columns from and to, got none"),
