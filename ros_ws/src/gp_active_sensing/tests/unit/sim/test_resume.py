@@ -101,15 +101,6 @@ def test_killed_before_anything_was_written(tmp_path: Path) -> None:
     assert summary.status == "finished"
 
 
-def test_nothing_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="does not exist"):
-        drive(PLAIN, tmp_path / "run", resume=True)
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
-    with pytest.raises(RunError, match="is not a run directory"):
-        drive(PLAIN, tmp_path / "photos", resume=True)
-
-
 def test_another_configuration_is_refused(whole: Any) -> None:
     what, out, _ = whole
     for sections, key in (

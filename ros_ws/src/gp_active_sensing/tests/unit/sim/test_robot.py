@@ -99,3 +99,11 @@ def test_readings_do_not_depend_on_the_steps() -> None:
             assert reading is not None
             expected.append(reading.value)
         assert values == expected
+
+
+def test_waypoints_are_found_by_position_and_heading() -> None:
+    world = road_world()
+    player = SimulatedRobot(world)
+    for i, (x, y, heading) in enumerate(world.topology.goals):
+        assert player.place_of(x, y, heading) == i
+    assert player.place_of(50.0, 0.0, 0.0) is None

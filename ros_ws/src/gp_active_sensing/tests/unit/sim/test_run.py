@@ -84,14 +84,6 @@ def test_a_visit_whose_readings_are_all_rejected_is_a_visit_without(tmp_path: Pa
     assert all(r["value"] is None for r in RunDirectory.open(tmp_path / "run").records())
 
 
-def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
-    run(scenario(), tmp_path / "run")
-    before = (tmp_path / "run" / "records.jsonl").read_bytes()
-    with pytest.raises(RunError, match=r"is not empty.*--resume"):
-        run(scenario(), tmp_path / "run")
-    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
-
-
 def test_an_interrupted_run_says_so_in_its_summary(tmp_path: Path) -> None:
     def stop(record: Any) -> None:
         if record["stage"] == 3:

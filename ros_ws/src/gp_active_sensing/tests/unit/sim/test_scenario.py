@@ -133,16 +133,6 @@ def test_readme_lists_every_key() -> None:
     assert table in readme, f"sim/README.md is stale; its table of keys must be:\n{table}"
 
 
-def test_a_random_start_is_the_seed_s_choice() -> None:
-    starts = [
-        build_world(scenario(GRID, probe={"start": "random"}, seed=seed)).start
-        for seed in (0, 1, 2, 3, 4, 5, 0)
-    ]
-    assert starts[0] == starts[-1]
-    assert len(set(starts)) > 2
-    assert all(start is not None and 0 <= start < 12 for start in starts)
-
-
 def test_every_decision_ends_unless_it_is_said_that_none_has_to(tmp_path: Path) -> None:
     text = "map: {kind: line, count: 5}\nfield: {kind: gp, length_scale: 2.0}\n"
     limits = {}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import build_world, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner, build_players
 from tests.trials import run_trial
@@ -97,3 +98,9 @@ def test_visits_are_counted_and_the_budget_is_one_of_visits() -> None:
     assert [record["visits"] for record in found.records] == list(range(1, 31))
     assert found.records[-1]["observed"] < 12
     assert "visits" not in run_trial(scenario(policy={"name": "ie"})).records[0]
+
+
+def test_a_mission_that_would_never_end_does_not_begin() -> None:
+    built = scenario(policy={"name": "gp_ucb"}, budget={"readings": None, "metres": 50.0})
+    with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
+        run_trial(built)

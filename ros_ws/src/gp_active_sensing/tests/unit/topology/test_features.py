@@ -93,6 +93,8 @@ def test_relational_features(road_map: RoadMap, caplog: pytest.LogCaptureFixture
     assert roads.embedding is not None
     assert roads.embedding.correlation > 0.8
     assert Roads(road_map).embedding is None
+    fewer = Roads(without(road_map, lanes=None), features=("relational",))
+    assert "lanes" not in fewer.columns()[1]
     # A linear mean is of what they are made of.
     assert roads.columns()[1] == (
         "length", "lanes", "speed_limit", "direction_cos", "direction_sin"

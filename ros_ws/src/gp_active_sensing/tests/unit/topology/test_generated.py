@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology import (
     GraphTopology,
     MapConfig,
@@ -88,10 +87,11 @@ def test_a_probe_can_read_where_it_stands() -> None:
     assert line.reachable(1, observed(line), 1).tolist() == [1, 1, 1, 0]
 
 
-def test_a_way_through_unobserved_places_is_refused() -> None:
-    line = make_line(5, 1.0)
-    with pytest.raises(PlanningError, match=r"'4' cannot be reached from '0'.*candidates"):
-        line.route(0, 4, observed(line, 0, 1))
+def test_from_nowhere_every_place_is_a_candidate() -> None:
+    line = make_line(4, 1.0)
+    assert line.candidates(None, observed(line, 2), unavailable=(0,)).tolist() == [1, 3]
+    assert line.reachable(None, observed(line, 2), 1, unavailable=(0,)).tolist() == [0, 1, 0, 1]
+    assert not line.reachable(None, observed(line), 0).any()
 
 
 def test_grid_names_and_moves() -> None:

@@ -94,6 +94,12 @@ def test_where_along_a_segment_its_value_belongs() -> None:
     assert pairs(move_links(segments, follow, 1.0)) == pytest.approx({(0, 2): 60.4, (1, 2): 60.4})
 
 
+def test_successors_without_a_junction_in_common() -> None:
+    links = segment_links([road("a", "0", "1", 10.0), road("b", "x", "y", 30.0)], [[1], []])
+    assert pairs(links) == {(0, 1): 20.0}
+    assert links.conductance.tolist() == [0.05]
+
+
 def test_a_junction_counts_more_than_a_listed_successor_and_the_nearest_one_most() -> None:
     """Segments that leave one junction; the map lists one as the other's successor."""
     leaving = [road("a", "J", "1", 10.0), road("b", "J", "2", 30.0)]

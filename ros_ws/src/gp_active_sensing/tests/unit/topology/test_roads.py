@@ -83,13 +83,6 @@ def test_parallel_edges_and_loops(tmp_path: Path) -> None:
     assert roads.reachable(2, seen, 1).tolist() == [False, False, True, False]
 
 
-def test_successors_of_the_map_are_taken_as_they_are(tmp_path: Path) -> None:
-    features = street()
-    features[0]["properties"]["successors"] = ["bd"]
-    roads = Roads(load_roads(write(tmp_path / "street.geojson", features)))
-    assert names(roads, roads.neighbours(0)) == {"bd"}
-
-
 def test_a_move_costs_driving_the_next_segment(roads: Roads) -> None:
     at = roads.names.index
     nothing = np.zeros(roads.n, dtype=np.bool_)

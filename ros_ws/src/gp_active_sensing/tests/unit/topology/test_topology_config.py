@@ -142,6 +142,12 @@ def test_a_column_of_the_map_times_the_areas(tmp_path: Path) -> None:
     assert (both["ab"], both["bd"]) == (100.0, 150.0)
 
 
+def test_weights_that_are_none() -> None:
+    for wrong in ([1, 1], [1, np.nan, 1], [1, -1, 1], [0, 0, 0], [1, np.inf, 1]):
+        with pytest.raises(ValueError, match="weight"):
+            make_grid(3, 1, 1.0).weighted(wrong)
+
+
 def test_what_is_refused() -> None:
     for given, message in (
         ({"column": "depth"}, r"weights\.column: expected some of x, y, got 'depth'"),

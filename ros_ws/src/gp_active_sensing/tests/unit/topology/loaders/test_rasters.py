@@ -114,6 +114,15 @@ def test_the_value_may_be_a_height(tmp_path: Path) -> None:
         np.testing.assert_array_equal(heights_of(free), heights_of(places))
 
 
+def test_parts(tmp_path: Path) -> None:
+    split = BAY.replace("2.0 -9999 3.0 2.0 1.5", "2.0 -9999 3.0 -9999 1.5")
+    file = write(tmp_path, split)
+    assert built(file, spacing=[10, 20], value="silt").n == 13
+    largest = built(file, spacing=[10, 20], value="silt", largest_component=True)
+    assert largest.n == 10
+    assert largest.columns(["silt"])[0].min() == 0.5
+
+
 # -- where on Earth --------------------------------------------------------------------------------
 
 
