@@ -45,6 +45,3 @@ def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:
     assert f" m in {max(seconds):.0f} s (probe_1 {metres[0]:.0f} m, probe_2 {metres[1]:.0f} m)" in (
         line
     )
-    alone = run_scenario(scenario(GRID), tmp_path / "alone").to_mapping()
-    assert alone["probes"] == []
-    assert any(text.endswith(f" m in {alone['seconds']:.0f} s") for text in summary_lines(alone))

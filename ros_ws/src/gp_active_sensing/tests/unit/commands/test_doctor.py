@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.commands.doctor import OPTIONAL, Check, examine
+from gp_active_sensing.ros import environment
 
 
 def by_name(checks: tuple[Check, ...]) -> dict[str, Check]:
@@ -42,26 +43,14 @@ def test_a_missing_extra_does_not_stop_the_core() -> None:
         assert ("make heavy" in check.remedy) is (extra == "sumo")
 
 
-def ros_here(monkeypatch: pytest.MonkeyPatch, *, missing: tuple[str, ...], wheels: bool) -> None:
-    from gp_active_sensing.ros import environment
-
-    real = environment.inspect_ros
-    monkeypatch.setattr(
-        environment,
-        "inspect_ros",
-        lambda: real(
-            can_import=lambda name: name not in missing,
-            wheel_version=lambda: "7.1.6" if wheels else None,
-        ),
-    )
-
-
 def test_ros_wheels_and_a_sourced_ros_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "share" / "rclpy").mkdir(parents=True)
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
-    ros_here(monkeypatch, missing=(), wheels=True)
+    real = environment.inspect_ros
+    wheels = {"can_import": lambda name: True, "wheel_version": lambda: "7.1.6"}
+    monkeypatch.setattr(environment, "inspect_ros", lambda: real(**wheels))
     check = by_name(examine().checks)["ROS 2"]
     assert check.status == "error"
     assert str(tmp_path) in check.remedy

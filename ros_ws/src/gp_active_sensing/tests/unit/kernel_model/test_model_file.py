@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import io
 import json
 import random
@@ -126,21 +125,7 @@ def test_settings_are_checked_when_a_model_is_read(
     assert str(caught.value).startswith("m.npz: ")
 
 
-def test_settings_that_are_written_are_read(path: Path) -> None:
-    """Whatever the settings of VBKS and a recipe are today; null stands for what is not known."""
-    recipe = {
-        **{"kind": "table", "scale": -3.6, "transform": "log", "scenario": None},
-        "times": {"t": "2024-03-01T06:30:00.250000+00:00", "u": "2024-03-01T06:30:00Z"},
-    }
-    settings = {
-        "vbks": {"inducing": 16, "stages": [0.1, 1.0], "screen": None},
-        "recipe": recipe,
-        "transform": "log",
-    }
-    settings |= {"notes": ["a", "a"], "seconds": 3, "versions": {"torch": "2"}, "unknown": [None]}
-    settings |= {"rows_digest": hashlib.sha256().hexdigest()}
-    path.write_bytes(changed(path.read_bytes(), put("settings", settings)))
-    assert read_model(path).settings == settings
+def test_the_transforms_are_those_of_the_belief() -> None:
     assert tuple(TRANSFORMS) == model_file.TRANSFORMS
 
 

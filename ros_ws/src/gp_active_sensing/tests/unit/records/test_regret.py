@@ -61,6 +61,7 @@ def test_it_goes_on_after_the_stages_of_an_earlier_process() -> None:
     records = [regret.stage(went, GUESS, 0.0) for went in (0, 2, None)]
     again = Regret(GroundTruth(VALUES), "maximise")
     again.go_on(records)
+    assert again.decisions == regret.decisions == 2
     assert again.stage(3, GUESS, 0.0) == regret.stage(3, GUESS, 0.0)
     again.go_on([])
     assert (again.decisions, again.cumulative) == (0, 0.0)
@@ -137,3 +138,13 @@ def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
         several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
         assert several is not None
         assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
+
+
+def test_there_is_no_bound_for_a_field_that_changes() -> None:
+    field = {"kind": "formula", "formula": "cos(x + t)"}
+    known = mapping(policy=UCB, belief={"length_scales": [2.0]})
+    built = scenario_from_mapping({**known, "field": field})
+    world = build_world(built)
+    regret = regret_of(build_loop(built, world.topology), world.truth)
+    assert regret is not None
+    assert "regret_bound" not in regret.stage(0, world.truth.at(0.0), 0.0)

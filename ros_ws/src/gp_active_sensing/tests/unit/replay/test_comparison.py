@@ -71,8 +71,8 @@ def test_each_difference_names_its_key() -> None:
 
 
 def test_a_bound_about_zero_has_no_digits_of_its_own() -> None:
-    recorded = changed(lower=1e-13, candidates=[[5, -3.0, 19.0], [7, 1e-13, 19.5]])
-    assert difference(recorded, changed(recorded, lower=-4e-13)) == ""
+    recorded = changed(lower=1e-11, candidates=[[5, -3.0, 19.0], [7, 1e-11, 19.5]])
+    assert difference(recorded, changed(recorded, lower=-4e-11)) == ""
     assert difference(recorded, changed(recorded, lower=1e-6)).startswith("lower")
     nothing = changed(lower=0.0, upper=0.0, candidates=[])
     assert difference(nothing, changed(nothing, upper=1e-14)) == ""

@@ -21,21 +21,10 @@ from gp_active_sensing.util.files import (
     making_whole,
     open_to_append,
     read_whole,
-    unused,
     write_whole,
 )
 from gp_active_sensing.web.follow import LineTail
 from tests.unit.report.runs import bag_run
-
-
-def test_a_second_run_of_the_same_second_gets_a_name_of_its_own(tmp_path: Path) -> None:
-    first = unused(tmp_path / "run")
-    assert first == tmp_path / "run"
-    first.mkdir()
-    second = unused(tmp_path / "run")
-    assert second == tmp_path / "run-2"
-    second.mkdir()
-    assert unused(tmp_path / "run") == tmp_path / "run-3"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders are synced on POSIX only")

@@ -7,7 +7,7 @@ import pytest
 
 from gp_active_sensing.errors import ActiveSensingError, ResourceError
 from gp_active_sensing.util import resources
-from gp_active_sensing.util.resources import KINDS, find_resource, list_resources
+from gp_active_sensing.util.resources import find_resource, list_resources
 
 
 def put(prefix: Path, name: str, text: str = "") -> Path:
@@ -88,11 +88,3 @@ def test_a_folder_of_data_is_searched_in_the_end(
     assert find_resource("maps", "sumo/town.net.xml.gz") == data / "sumo" / "town.net.xml.gz"
     shipped = put(prefixes[0], "maps/sumo/town.net.xml.gz")
     assert find_resource("maps", "sumo/town.net.xml.gz") == shipped
-
-
-def test_every_shared_file_is_found(package_root: Path) -> None:
-    for kind in KINDS:
-        for path in (package_root / kind).rglob("*.*"):
-            name = path.relative_to(package_root / kind).as_posix()
-            if path.is_file() and name in list_resources(kind):
-                assert find_resource(kind, name).read_bytes() == path.read_bytes()

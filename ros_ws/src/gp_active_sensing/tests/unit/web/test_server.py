@@ -254,19 +254,6 @@ def test_who_takes_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyP
             viewer.until(lambda parts: "mission" in parts)
 
 
-def test_a_journal_that_was_repaired_is_read_again(tmp_path: Path) -> None:
-    run = node_run(tmp_path / "run")
-    journal = run / "journal.jsonl"
-    with serving(run) as server, Viewer(server) as viewer:
-        viewer.until(lambda parts: parts.get("mission", {}).get("used") == 3)
-        lines = journal.read_bytes().splitlines(keepends=True)
-        (tmp_path / "shorter").write_bytes(b"".join(lines[:-2]))
-        (tmp_path / "shorter").rename(journal)
-        viewer.until(lambda parts: parts["mission"]["used"] == 1)
-        assert viewer.parts["run"]["number"] == 2
-        assert viewer.parts["step.1"]["value"] == 30.0
-
-
 # -- the command -------------------------------------------------------------------------------
 
 
