@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.commands.reference import describe_fields, describe_policies
 from gp_active_sensing.config import (
     from_mapping,
     param,
     to_mapping,
 )
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning import policies
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 from tests.cases import for_each
@@ -195,20 +193,6 @@ def test_wrong_overrides_come_at_once() -> None:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def test_describe_fields() -> None:
-    found = {entry["name"]: entry for entry in describe_fields(Inner)}
-    assert found["size"] == {
-        "name": "size",
-        "type": "number",
-        "default": 1.0,
-        "required": False,
-        "unit": "m",
-        "bounds": "> 0; ≤ 10",
-        "help": "how big",
-    }
-    assert found["kind"]["bounds"] == "red, green"
-
-
 def test_key_table_has_a_row_for_every_key() -> None:
     table = key_table(Outer)
     rows = [row.split("|")[1].strip() for row in table.splitlines()[2:]]
@@ -218,14 +202,6 @@ def test_key_table_has_a_row_for_every_key() -> None:
     ]  # fmt: skip
     assert "| `count` | whole number | required |" in table
     assert "number or list of number or null" in table
-
-
-def test_every_policy_is_described_with_help_for_each_parameter() -> None:
-    found = describe_policies()
-    assert [entry["name"] for entry in found] == policies.names()
-    for entry in found:
-        assert entry["help"]
-        assert all(parameter["help"] for parameter in entry["parameters"])
 
 
 def test_a_key_given_twice_is_an_error(tmp_path) -> None:

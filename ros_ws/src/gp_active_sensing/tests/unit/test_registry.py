@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -157,12 +156,6 @@ def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Pat
         "expected something to call, got 3",
     ):
         assert said in done.stderr
-
-
-def test_the_keys_of_a_plug_in_are_listed(kit: Path) -> None:
-    done = command(kit, "policies", "lucky")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"luck +1\.0 \(≥ 0\) +how much of it", done.stdout)
 
 
 def test_a_plug_in_runs_by_its_name_and_key(kit: Path, tmp_path: Path) -> None:

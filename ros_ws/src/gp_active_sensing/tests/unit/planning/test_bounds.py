@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import (
-    _thinned,
-    initial_bounds,
-)
+from gp_active_sensing.planning.bal.bounds import _thinned, chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
+from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.ie import _most
+from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 
 NOISE = np.array([0.3, 0.05])
@@ -49,6 +49,45 @@ def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: in
     assert (best >= most - 1e-9).all()
     if kind == "independent":
         np.testing.assert_allclose(best, most, rtol=1e-9)
+
+
+def greedy(C: np.ndarray, k: int, focus: np.ndarray) -> tuple[int, ...]:
+    """The k places that have the largest gain, one after another."""
+    walk: tuple[int, ...] = ()
+    for _ in range(k):
+        rest = [x for x in range(C.shape[1]) if x not in walk]
+        walk = (*walk, max(rest, key=lambda x: float(focus @ information(C, (*walk, x)))))
+    return walk
+
+
+def smallest(C: np.ndarray, k: int) -> list[float]:
+    """(2,) least bound over the prefixes of the greedy walk under each candidate [Minoux1978]."""
+    found = []
+    for i, focus in enumerate(np.eye(2)):
+        walk, bounds = greedy(C, k - 1, focus), []
+        for prefix in (walk[:j] for j in range(k)):
+            told = information(C, prefix)[i]
+            rest = [x for x in range(C.shape[1]) if x not in prefix]
+            gains = sorted(information(C, (*prefix, x))[i] - told for x in rest)
+            bounds.append(told + sum(gains[-k:]))
+        found.append(min(bounds))
+    return found
+
+
+@for_each("kind", ["independent", "correlated", "one large"])
+@for_each("k", [2, 3, 4])
+def test_greedy_bounds_are_the_least_over_the_prefixes_of_the_walks(kind: str, k: int) -> None:
+    """The walks are greedy under each candidate and on average."""
+    C = covariance(kind)
+    at = np.column_stack([np.arange(6.0), np.zeros(6)])
+    topology, every = FreeTopology("free", "map", list("abcdef"), at), np.arange(6)
+    none = np.zeros(6, dtype=bool)
+    problem = DecisionProblem(topology, none, (), NOISE, noise_entropy(NOISE), 1, lambda: None)
+    count = problem.free_sequences(6, k)
+    fixed, best = chain_rule(CovarianceState(problem, k, frozenset(), every, every, count, C))
+    np.testing.assert_allclose(best, smallest(C, k), rtol=1e-9)
+    for row, focus in zip(fixed, [*np.eye(2), np.full(2, 0.5)], strict=True):
+        np.testing.assert_allclose(row, information(C, greedy(C, k, focus)), rtol=1e-9)
 
 
 def test_of_many_sets_the_best_under_each_candidate_are_kept() -> None:

@@ -34,23 +34,6 @@ def test_cells_average_to_the_present_belief(seed: int) -> None:
     assert (np.diff(found.values, axis=1) >= 0).all()
 
 
-@pytest.mark.seeds
-def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) -> None:
-    weights, mean, variance, S = case(seed)
-    found = by_cells(weights, mean, variance, gaussian_entropy(variance), S)
-    np.testing.assert_allclose(found.probability, 1.0 / S, atol=0.05)
-    below = np.cumsum(found.probability, axis=1) - found.probability
-    for a in range(mean.shape[1]):
-        cdf = np.array(
-            [
-                weights @ stats.norm.cdf(z, mean[:, a], np.sqrt(variance[:, a]))
-                for z in found.values[a]
-            ]
-        )
-        middle = below[a] + found.probability[a] / 2
-        np.testing.assert_allclose(cdf, middle, atol=0.05)
-
-
 @for_each("samples", [2, 5, 9])
 @for_each("spread", [0.05, 0.3, 1.0])
 def test_cells_of_many_states_are_of_about_equal_probability(samples: int, spread: float) -> None:

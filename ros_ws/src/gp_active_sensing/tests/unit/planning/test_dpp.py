@@ -206,12 +206,6 @@ def test_greedy_fills_up_where_the_determinant_is_zero_anyway() -> None:
     assert greedy_kdpp(entries_of(L), np.diagonal(L), 3).tolist() == [0, 1, 2]
 
 
-def test_a_matrix_that_is_no_kernel() -> None:
-    L = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    with pytest.raises(ValueError, match="positive semi-definite kernel, got the eigenvalue -1"):
-        sample_kdpp(entries_of(L), np.diagonal(L), 2, np.random.default_rng(0))
-
-
 def test_elementary_symmetric_polynomials_far_beyond_the_range_of_floats() -> None:
     values = np.array([0.5, 2.0, 3.0, 0.1])
     table = np.exp(log_elementary(np.log(values), 4))

@@ -60,20 +60,6 @@ def test_the_stage_is_counted_and_survives() -> None:
     assert not plan.waypoints
 
 
-def test_a_plan_tells_of_the_best_candidates_in_order_of_place() -> None:
-    line = make_line(450, 0.1, moves="free")
-    belief = belief_of(line)
-    belief.observe(200, 3.0)
-    plan = decide(belief, line, name="gp_ucb")
-    told = plan.candidates
-    assert len(told) == MOST_CANDIDATES
-    assert [c.location for c in told] == sorted(c.location for c in told)
-    # Far from the reading all places are as good, but for what rounding makes of it: the first.
-    best = max(c.lower for c in told)
-    assert plan.lower == pytest.approx(best, rel=1e-9)
-    assert plan.waypoint == min(c.location for c in told if c.lower >= best * (1.0 - 1e-9))
-
-
 @for_each("name", [n for n in NAMES if n != "thompson"])
 def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: str) -> None:
     line = make_line(450, 1.0, moves="free")

@@ -23,15 +23,7 @@ LAKE = make_grid(
 
 @dataclass
 class Driven:
-    """What came of a mission.
-
-    Args:
-        read: places in the order in which they were read.
-        metres: driven by each probe.
-        seconds: driven by all probes.
-        plans: in the order in which they were made.
-        at: where each probe ended.
-    """
+    """What came of a mission: `read` in order, `metres` and `at` of each probe."""
 
     read: list[int] = field(default_factory=list)
     metres: list[float] = field(default_factory=list)
@@ -54,16 +46,7 @@ def drive(
     limit: PlanLimit = PlanLimit(expansions=500),
     blocked: Sequence[int] = (),
 ) -> Driven:
-    """Drive a mission to its end: the probes take turns, each with the others' goals pending.
-
-    Args:
-        policy: decides.
-        topology: the map.
-        budget: of all probes together.
-        starts: where each probe begins.
-        limit: of each decision.
-        blocked: places that cannot be reached.
-    """
+    """Drive a mission to its end: the probes take turns, each with the others' goals pending."""
     loop = SensingLoop(topology, plain_belief(topology), policy, budget=budget, limit=limit)
     loop.blocked = set(blocked)
     found = Driven(metres=[0.0 for _ in starts], at=list(starts))

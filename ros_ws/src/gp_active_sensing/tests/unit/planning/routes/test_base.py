@@ -80,19 +80,6 @@ def test_the_first_one_goes_through_every_part_of_the_map_and_takes_little() -> 
     assert passed(belief, topology, Budget(metres=9.0), Aim(0.01)) == Pass(Budget(metres=9.0))
 
 
-def test_it_takes_more_the_less_error_is_asked_for() -> None:
-    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
-    belief = belief_on(BeliefConfig(), topology)
-    read(belief, topology, range(0, SIDE**2, 3))
-    taken = [passed(belief, topology, budget, Aim(e)).budget.metres for e in (0.3, 0.15, 0.1)]
-    assert taken == sorted(taken)
-    assert taken[0] < 0.7 * taken[2]
-    home = passed(belief, topology, replace(budget, end=0), Aim(0.15)).budget
-    assert home.end == 0
-    assert home.metres is not None
-    assert taken[1] < home.metres < 300.0
-
-
 def test_no_more_places_than_were_read_and_all_where_the_budget_does_not_last_for_them() -> None:
     topology = make_grid(SIDE, SIDE, 1.0, moves="free")
     belief = belief_on(BeliefConfig(), topology)

@@ -43,13 +43,6 @@ def test_the_next_waypoint_is_the_first_unknown_place_on_the_way() -> None:
     assert (plan.path, plan.cost) == ((1, 2, 3), (3.0, 3.0))
 
 
-def test_where_any_place_may_be_next_it_is_the_next_of_the_route() -> None:
-    plan = next_plan([5, 23], asked(read(FREE, 0), FREE, 0))
-    assert plan is not None
-    assert plan.waypoints == (5, 23)
-    assert (plan.path, plan.cost) == ((5,), (5.0, 5.0))
-
-
 def test_the_place_where_it_stands_is_read_first_where_that_costs_nothing() -> None:
     here = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(metres=9.0)))
     assert here is not None
