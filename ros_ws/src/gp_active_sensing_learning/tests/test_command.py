@@ -59,9 +59,8 @@ def test_a_sensor_that_is_known_and_places_read_again(speeds: Path) -> None:
     section = yaml.safe_load(done.stdout)["belief"]
     assert section["noise_std"] == [0.25]
     assert section["place_std"][-1] > 0.0
+    pairs = [row.split(",") for row in speeds.read_text(encoding="utf-8").splitlines()[1:31]]
     with speeds.open("a", encoding="utf-8") as stream:
-        rows = speeds.read_text(encoding="utf-8").splitlines()[1:31]
-        pairs = [row.split(",") for row in rows]
         stream.write("".join(f"\n{name},{float(v) + 0.1}" for name, v in pairs))
     done = call(*call_of, "--json")
     assert done.exit_code == 0, done.output

@@ -24,15 +24,13 @@ def of_residuals(z: Sequence[float]) -> ModelCheck:
     return ModelCheck(len(values), zeros[:, None], 2.0 * values, zeros, zeros + 2.0, seen=False)
 
 
-def test_coverage_counts_what_the_intervals_hold() -> None:
+def test_coverage_errors_and_surprise() -> None:
     # 0.674, 1.645 and 1.960 deviations hold 50, 90 and 95 %.
     found = of_residuals([0.0, 0.67, -0.68, 1.64, -1.65, 1.95, 1.97, 5.0]).coverage
     assert [c.level for c in found] == [0.50, 0.90, 0.95]
     assert [c.share for c in found] == [2 / 8, 4 / 8, 6 / 8]
     assert found[1].error == pytest.approx(np.sqrt(0.9 * 0.1 / 8))
 
-
-def test_errors_and_surprise() -> None:
     found = of_residuals([1.0, -1.0])
     assert found.rmse == pytest.approx(2.0)
     assert found.spread == pytest.approx(2.0)
@@ -61,6 +59,11 @@ def test_rows_that_were_learned_from_are_known_by_their_numbers() -> None:
     assert seen(dataclasses.replace(rows, source="/home/me/yesterday.csv"))
     turned = Dataset(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
     assert seen(turned)
+    assert arranged(model, turned) == [1, 0]
+    one, other = (check(model, some, samples=2, seed=0).mean for some in (rows, turned))
+    assert np.array_equal(one, other)
+    with pytest.raises(ConfigError, match="expected the inputs of the model, x, y"):
+        seen(dataclasses.replace(rows, input_names=("x", "z")))
     others = field_rows(2, seed=1)
     assert (others.source, len(others)) == (model.source, model.rows)
     assert not seen(others)
@@ -81,18 +84,6 @@ def test_rows_without_a_number_are_left_out() -> None:
     nothing = dataclasses.replace(rows, outputs=np.full(300, np.nan))
     with pytest.raises(ConfigError, match="a number in every column, got none"):
         check(made_model(rows=rows), nothing, samples=2, seed=0)
-
-
-def test_inputs_go_by_their_names() -> None:
-    rows = field_rows(2)
-    model = made_model(rows=rows)
-    turned = Dataset(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
-    assert arranged(model, turned) == [1, 0]
-    one, other = (check(model, r, samples=2, seed=0) for r in (rows, turned))
-    assert np.array_equal(one.mean, other.mean)
-    wrong = dataclasses.replace(rows, input_names=("x", "z"))
-    with pytest.raises(ConfigError, match="expected the inputs of the model, x, y; got x, z"):
-        check(model, wrong, samples=2, seed=0)
 
 
 def inputs(model: KernelModel) -> FloatArray:

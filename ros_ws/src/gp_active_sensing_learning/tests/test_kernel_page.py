@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing_learning.report import kernel_page as kernels_module
 from gp_active_sensing_learning.report.kernel_page import numbers, write_kernel_page
 from learning_support.models import field_rows, hand_belief, made_model
 from tests.browser import Browser, Page
@@ -60,34 +59,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["SE", "RQ", "PER+SE"], rows, dropped=gone, belief=hand_belief([0.5, 0.3, 0.2])
     )
     return write_kernel_page(model, tmp_path_factory.mktemp("page") / "model.html", rows)
-
-
-def test_predictions_are_averaged_over_the_first_kernels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernels_module, "AVERAGED", 2)
-    model = made_model(["SE", "RQ", "LIN"])
-    model = dataclasses.replace(model, belief=hand_belief([0.5, 0.3, 0.2]))
-    text = check(write_kernel_page(model, tmp_path / "page.html"))
-    assert "the 2 most probable kernels, which hold 80 % of the belief" in text
-    curve = data_of(tmp_path / "page.html")["curves"][0]
-    mean, _ = model.predict(
-        np.array(curve["x"])[:, None], samples=kernels_module.SAMPLES, kernels=[0, 1], seed=3
-    )
-    assert curve["mean"] == pytest.approx(mean, rel=1e-5)
-
-
-def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
-    model = made_model(["SE", "RQ", "LIN"])
-    turned = dataclasses.replace(model, belief=hand_belief([0.2, 0.5, 0.3]))
-    write_kernel_page(turned, tmp_path / "page.html")
-    data = data_of(tmp_path / "page.html")
-    names = [model.names[k] for k in (1, 2, 0)]
-    assert data["belief"]["names"] == data["correlations"]["names"] == names
-    assert data["belief"]["q"] == [0.5, 0.3, 0.2]
-    given = turned.belief.correlations[np.ix_([1, 2, 0], [1, 2, 0])]
-    assert np.array(data["correlations"]["values"]) == pytest.approx(given, abs=1e-3)
-    assert f"Most probable is {names[0]}, with 50 %" in check(tmp_path / "page.html")
 
 
 def test_charts_are_drawn(show: Open, whole: Path) -> None:

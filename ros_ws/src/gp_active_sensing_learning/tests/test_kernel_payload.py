@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernels.grammar import kernel_set
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.report.kernel_check import (
     CURVE,
@@ -16,7 +17,7 @@ from gp_active_sensing_learning.report.kernel_check import (
     check,
 )
 from gp_active_sensing_learning.report.kernel_payload import BARS, MATRIX, kernel_payload
-from learning_support.models import copies, field_rows, made_model
+from learning_support.models import field_rows, made_model
 from tests.cases import for_each
 
 
@@ -32,7 +33,8 @@ def payload(model: KernelModel, found: ModelCheck | None = None) -> dict[str, ob
 
 @for_each("count", [1, 2, 12, 144])
 def test_of_many_kernels_some_are_shown_and_the_others_counted(count: int) -> None:
-    model = copies(count)
+    kernels = [str(expression) for expression in kernel_set("k144")][:count]
+    model = made_model(kernels, field_rows(count=20))
     data = payload(model)
     belief, matrix = data["belief"], data["correlations"]
     assert isinstance(belief, dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,36 +93,31 @@ def evidence(
     return float(belief.log_evidence[0] + prior)
 
 
-CASES = [
-    {"kernel": "se"},
-    {"kernel": "matern12"},
-    {"kernel": "matern32", "mean": "linear"},
-    {"kernel": "matern52"},
-    {"kernel": "graph_matern"},
-    {"kernel": "graph_matern12", "mean": "linear", "mean_features": ("x",)},
-]
+def optimum(density: Callable[[Any], float], start: Any) -> Any:
+    """Return the result of a search for the largest density."""
+    options = {"xatol": 1e-4, "fatol": 1e-7}
+    return minimize(lambda p: -density(p), start, method="Nelder-Mead", options=options)
 
 
 @needs_gpytorch
-@for_each("case", CASES)
+@for_each(
+    "case",
+    [
+        {"kernel": "se"},
+        {"kernel": "matern32", "mean": "linear"},
+        {"kernel": "matern52"},
+        {"kernel": "graph_matern"},
+        {"kernel": "graph_matern12", "mean": "linear", "mean_features": ("x",)},
+    ],
+)
 def test_the_optimum_is_that_of_the_belief_s_evidence(grid: Topology, case: dict[str, Any]) -> None:
     config = BeliefConfig(**case)
     readings = drawn(grid, 1, kernel="matern32", length_scale=30.0)
     found = learn(config, grid, readings)
     problem = build_problem(config, grid, readings)
-    at = np.log(
-        [
-            found.length_scales[0] / problem.median / problem.shape[0],
-            found.signal_std / problem.unit,
-            found.noise_std / problem.unit,
-        ]
-    )
-    best = minimize(
-        lambda p: -evidence(config, grid, readings, p),
-        at + 0.02,
-        method="Nelder-Mead",
-        options={"xatol": 1e-4, "fatol": 1e-7},
-    )
+    scale = found.length_scales[0] / problem.median / problem.shape[0]
+    at = np.log([scale, found.signal_std / problem.unit, found.noise_std / problem.unit])
+    best = optimum(lambda p: evidence(config, grid, readings, p), at + 0.02)
     np.testing.assert_allclose(at, best.x, atol=2e-3)
     assert evidence(config, grid, readings, at) == pytest.approx(-best.fun, abs=1e-5)
     assert found.agreeing >= 1
@@ -139,22 +135,13 @@ def test_the_optimum_with_a_place_part_is_that_of_the_evidence(
     problem = build_problem(config, grid, readings, noise=noise)
     parts = [found.signal_std, *([found.noise_std] if noise is None else []), found.place_std]
     at = np.log([found.length_scales[0] / problem.median, *(np.array(parts) / problem.unit)])
-    best = minimize(
-        lambda p: -evidence(config, grid, readings, p, noise),
-        at + 0.02,
-        method="Nelder-Mead",
-        options={"xatol": 1e-4, "fatol": 1e-7},
-    )
+    best = optimum(lambda p: evidence(config, grid, readings, p, noise), at + 0.02)
     np.testing.assert_allclose(at, best.x, atol=2e-3)
     # What is gained is the difference to the optimum that has no such part.
+    none = 0.5 * (-16.0 - math.log(PLACE_SHARE)) ** 2
     alone = min(
-        minimize(
-            lambda p: (
-                -evidence(config, grid, readings, np.append(p, -16.0), noise)
-                - 0.5 * (-16.0 - math.log(PLACE_SHARE)) ** 2
-            ),
-            start,
-            method="Nelder-Mead",
+        optimum(
+            lambda p: evidence(config, grid, readings, np.append(p, -16.0), noise) + none, start
         ).fun
         for start in (at[:-1], at[:-1] - np.eye(len(at) - 1)[0], at[:-1] + 0.5)
     )

@@ -61,16 +61,10 @@ def test_show(file: Path, model: KernelModel) -> None:
     assert float(lines[3].split()[1]) == pytest.approx(model.belief.probabilities[0], abs=6e-4)
     assert "closed form: 3 kernels" in lines
     assert "left out: PER×PER (1 kernel): diverged" in lines
-    fewer = call("show", str(file), "--top", "1").stdout
-    assert "… and 2 more kernels," in fewer
-
-
-def test_show_as_json(file: Path, model: KernelModel) -> None:
     found = json.loads(call("show", str(file), "--json").stdout)
     assert [kernel["kernel"] for kernel in found["kernels"]] == list(model.names)
     assert sum(kernel["probability"] for kernel in found["kernels"]) == pytest.approx(1.0)
     assert found["dropped"] == [{"kernel": "PER×PER", "why": "diverged"}]
-    assert found["history"]["rows"] == [60]
     assert next(k for k in found["kernels"] if k["kernel"] == "LIN")["lengths"] is None
 
 

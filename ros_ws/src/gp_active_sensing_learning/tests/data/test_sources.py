@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
-from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
-from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.data.request import RowRequest
-from gp_active_sensing_learning.data.sources import as_before, asked_as_before, load_rows
+from gp_active_sensing_learning.data.sources import load_rows
 from tests.cases import for_each
-from tests.kernel_models import make_model, rows
 
 
 def table(tmp_path: Path, header: str, lines: list[str]) -> str:
@@ -48,13 +45,6 @@ def test_places_of_a_map(tmp_path: Path) -> None:
     embedded = load_rows(RowRequest(log, map_file="town", overrides=("map.features=[relational]",)))
     assert embedded.input_names[0] == "mds_1"
     assert len(load_rows(RowRequest("town"))) == town.n
-
-
-@for_each(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
-def test_what_only_a_table_has(tmp_path: Path, option: str, word: Any) -> None:
-    for data in ("town", str(tmp_path)):
-        with pytest.raises(ConfigError, match=f"--{option} is for a table"):
-            load_rows(RowRequest(data, **{option: word}))
 
 
 # -- a column for each place ---------------------------------------------------------------------
@@ -100,13 +90,11 @@ def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
     later = {"hours": "2024-03-01T00:00:00+00:00"}
     again = load_rows(RowRequest(log, scenario="town", inputs=("hours",)), None, later)
     assert again.inputs[0, 0] == 6.5
-    text = Path(log).read_text(encoding="utf-8")
+    names, cells = (line.split(",", 1)[1] for line in Path(log).read_text().splitlines()[:2])
     for head, first, hours in (("time", "7200", 2.0), ("hours", "7", 7.0)):
-        lines = [f"{first},{','.join(line.split(',')[1:])}" for line in text.splitlines()[1:]]
-        plain = table(tmp_path, text.splitlines()[0].replace("time", head), lines)
-        assert (
-            load_rows(RowRequest(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
-        )
+        plain = table(tmp_path, f"{head},{names}", [f"{first},{cells}"] * 2)
+        found = load_rows(RowRequest(plain, map_file="town", inputs=("hours",)))
+        assert found.inputs[0, 0] == hours
 
 
 def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
@@ -138,6 +126,9 @@ def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], messag
     log = table(tmp_path, "x,temp", [f"{k},{k % 4}" for k in range(12)])
     with pytest.raises(ConfigError, match=message):
         load_rows(RowRequest(log, **asked))
+    for data in ("town", str(tmp_path)):
+        with pytest.raises(ConfigError, match="--snap is for a table"):
+            load_rows(RowRequest(data, snap=1.0))
 
 
 # -- bags ----------------------------------------------------------------------------------------
@@ -208,52 +199,3 @@ def test_bags_that_cannot_be_used(boat: str) -> None:
         load_rows(RowRequest(boat, inputs=("x",)))
     with pytest.raises(ReadingError, match="expected 8 rows or more"):
         load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))
-
-
-def model(kind: str = "table", **more: Any) -> KernelModel:
-    recipe = {"kind": kind, "scale": 3.6, "transform": "log", "times": {}} | more
-    X, y = rows()
-    settings = {"recipe": recipe, "transform": recipe["transform"]}
-    return make_model(["SE"], X, y, input_names=("x", "y"), settings=settings)
-
-
-def test_what_is_not_said_is_as_before(tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    lines = [f"{k},{k % 3},{1 + k % 5},0" for k in range(12)]
-    log.write_text("\n".join(["x,y,value,other", *lines]), encoding="utf-8")
-    earlier = model()
-    asked = asked_as_before(RowRequest(str(log)), earlier, scale_given=False)
-    assert asked.inputs == ("x", "y")
-    found = as_before(load_rows(asked), earlier)
-    assert found.outputs == pytest.approx([np.log(3.6 * (1 + k % 5)) for k in range(12)])
-    assert found.output_name == earlier.output_name
-    assert {"kind": "table", "scale": 3.6, "transform": "log"}.items() <= found.recipe.items()
-
-
-@for_each(
-    ("said", "message"),
-    [
-        ({"overrides": ("belief.transform=identity",)}, "belief.transform: .*log, .* identity"),
-        ({"overrides": ("belief={transform: identity}",)}, "belief.transform: .*log, .* identity"),
-        ({"scale": 1.0}, "--scale: the model to be continued has 3.6, this says 1;"),
-        ({"value": "other"}, "--value: the model to be continued has value, this says other;"),
-    ],
-)
-def test_differences_are_refused(said: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        asked_as_before(RowRequest("log.csv", **said), model(), scale_given="scale" in said)
-    same = {"overrides": ("belief.transform=log",), "scale": 3.6, "value": "value"}
-    found = asked_as_before(RowRequest("log.csv", **same), model(), scale_given=True)  # type: ignore[arg-type]
-    assert (found.transform, found.scale, found.value) == ("log", 3.6, "value")
-
-
-def test_stamps_go_on_only_where_there_were_stamps() -> None:
-    X, y = rows()
-    recipe = {"kind": "table", "times": {"y": "2024-03-01T00:00:00+00:00"}}
-    found = Dataset(X, y, ("x", "y"), "value", "log.csv", recipe=recipe)
-    with pytest.raises(ReadingError, match="y is given by time stamps, and the model was"):
-        as_before(found, model())
-    known = as_before(found, model(times={"y": "2024-02-01T00:00:00+00:00"}))
-    assert known.notes == ()
-    older = make_model(["SE"], X, y)
-    assert "since 2024-03-01T00:00:00+00:00, the first stamp" in as_before(found, older).notes[0]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.grammar import parse
@@ -99,18 +100,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
             select_kernels(given, kernels, config, checkpoint=tmp_path, resume=True)
 
 
-@pytest.mark.long
-def test_with_other_processes_it_goes_on(whole: KernelModel, tmp_path: Path) -> None:
-    """Kernels are grouped by how many processes there are; the checkpoint keeps the groups."""
-    pytest.importorskip("joblib")
-    with pytest.raises(Stopped):
-        select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(5))
-    found = select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True, jobs=3)
-    assert found.names == whole.names
-    expected = [fit.bound for fit in whole.fits]
-    assert [fit.bound for fit in found.fits] == pytest.approx(expected, abs=1e-6)
-
-
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(5))
@@ -136,27 +125,6 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
 # -- streaming ----------------------------------------------------------------------------------
 
 
-def test_the_history_goes_on() -> None:
-    config = dataclasses.replace(SMALL, iterations=20, stages=(1.0,))
-    first = select_kernels(rows(40), KERNELS[:2], config)
-    on = select_kernels(rows(80), KERNELS, config, earlier=first)
-    assert on.history.rows.tolist() == [40.0, 80.0]
-    assert set(on.history.names) == set(map(str, KERNELS))
-    old = [on.history.names.index(name) for name in first.history.names]
-    np.testing.assert_array_equal(on.history.bounds[0, old], first.history.bounds[0])
-    new = on.history.names.index("PER×LIN")
-    assert np.isnan(on.history.bounds[0, new])
-    assert on.history.probabilities[0, new] == 0.0
-    assert on.scaling is first.scaling or on.scaling.output_shift == first.scaling.output_shift
-
-
-def test_going_on_with_a_model_of_other_inputs_is_refused() -> None:
-    config = dataclasses.replace(SMALL, iterations=5, stages=(1.0,), restarts=1)
-    first = select_kernels(rows(40), KERNELS[:1], config)
-    with pytest.raises(ConfigError, match="has the inputs x, the rows of made rows have x, y"):
-        select_kernels(rows(40, 2), KERNELS[:1], config, earlier=first)
-
-
 def test_stopped_while_the_last_pass_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,3 +142,20 @@ def test_stopped_while_the_last_pass_is_under_way(
         with pytest.raises(Stopped):
             select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path)
     same_model(select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path, resume=True), wanted)
+
+
+def test_a_checkpoint_goes_on_with_another_prior_of_the_belief(tmp_path: Path) -> None:
+    select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path)
+    other = dataclasses.replace(SMALL, prior_std=3.0)
+    resumed = select_kernels(rows(), KERNELS, other, checkpoint=tmp_path, resume=True)
+    direct = select_kernels(rows(), KERNELS, other)
+    np.testing.assert_array_equal(resumed.belief.probabilities, direct.belief.probabilities)
+
+
+@for_each(
+    ("key", "value"),
+    [("prior_std", 1e6), ("seed", 2**63), ("restarts", 65), ("race", [0.5, 0.25]), ("race", [1.5])],
+)
+def test_settings_that_could_only_fail_at_the_end_are_refused(key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=key):
+        from_mapping(VbksConfig, {key: value})

@@ -29,13 +29,6 @@ def together() -> dict[str, KernelFit]:
     return learned(KERNELS)
 
 
-def test_the_order_of_the_kernels_does_not_matter(together: dict[str, KernelFit]) -> None:
-    for order in ([4, 2, 0, 3, 1], [1, 0, 3, 4, 2]):
-        found = learned([KERNELS[k] for k in order])
-        for name, fit in together.items():
-            same(fit, found[name], tolerance=1e-6)
-
-
 def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
     """Batched matrices may be multiplied in another order: equal but for rounding that grew."""
     for expression in (KERNELS[0], KERNELS[3]):
@@ -97,22 +90,6 @@ def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
     assert np.isnan(model.history.bounds[-1, k])
     assert model.history.probabilities[-1, k] == 0.0
     np.testing.assert_allclose(model.belief.probabilities.sum(), 1.0)
-
-
-def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Converged as a point, at the fourth estimate; then there are three before the limit."""
-    from gp_active_sensing_learning.kernel_selection import restarts as plateau
-
-    monkeypatch.setattr(plateau, "CUTS", 1)
-    config = dataclasses.replace(
-        SMALL, iterations=100, evaluate_every=13, patience=4, tolerance=1e9, restarts=1
-    )
-    (fit,) = learned([parse("SE")], config).values()
-    assert fit.iterations == 100
-    assert fit.outcome.startswith("stopped at the limit of 100 steps"), fit.outcome
-    (fit,) = learned([parse("SE")], dataclasses.replace(config, evaluate_every=2)).values()
-    assert fit.iterations < 100
-    assert fit.outcome.startswith("converged"), fit.outcome
 
 
 def test_the_belief_and_the_history_are_of_all_kernels() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
+from learning_support.small import rows
 from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")
@@ -23,13 +22,6 @@ CONFIG = VbksConfig(
 )  # fmt: skip
 
 
-def rows() -> Dataset:
-    rng = np.random.default_rng(12)
-    X = rng.uniform(-5.0, 5.0, size=(80, 1))
-    y = np.sin(2.2 * X[:, 0]) + 0.3 * X[:, 0] + 0.1 * rng.normal(size=80)
-    return Dataset(X, y, ("x",), "v", "made rows")
-
-
 def population(names: tuple[str, ...], config: VbksConfig) -> Any:
     """Return starts of these kernels, before their first step."""
     import torch
@@ -37,7 +29,7 @@ def population(names: tuple[str, ...], config: VbksConfig) -> Any:
     from gp_active_sensing_learning.kernel_selection.restarts import Restarts
 
     made = Restarts([Composite(parse(n), 1) for n in names], config, torch.device("cpu"))
-    given = rows()
+    given = rows(80)
     made.begin(np.linspace(-2.0, 2.0, 6)[:, None], (given.inputs, given.outputs), {})
     return made
 
@@ -62,38 +54,12 @@ def test_the_best_ones_stay(share: float, wanted: int) -> None:
         assert sorted((b for k, b in left(made) if k == kernel), reverse=True) == best
 
 
-def test_one_that_has_converged_keeps_its_place() -> None:
-    """It is no longer optimised, and others must beat it all the same."""
-    import torch
-
-    from gp_active_sensing_learning.kernel_selection.restarts import CUTS
-
-    made = population(("PER+SE",), dataclasses.replace(CONFIG, restarts=4))
-    made.state.best = torch.tensor([5.0, 9.0, 7.0, 8.0], dtype=torch.float64)
-    made.state.cuts[1] = CUTS
-    assert made.set_aside(made.state.best, first=False)
-    assert made.race(0.125)
-    assert left(made) == [(0, 8.0)]
-    made.gather()
-    made.choose()
-    assert left(made) == [(0, 9.0)]
-
-
 @pytest.mark.long
 def test_the_race_loses_next_to_nothing() -> None:
     kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]
     config = dataclasses.replace(CONFIG, tolerance=1e-3)
-    raced = select_kernels(rows(), kernels, config)
-    whole = select_kernels(rows(), kernels, dataclasses.replace(config, race=()))
+    raced = select_kernels(rows(80), kernels, config)
+    whole = select_kernels(rows(80), kernels, dataclasses.replace(config, race=()))
     for fit in raced.fits:
         (other,) = (f for f in whole.fits if f.name == fit.name)
         assert fit.bound > other.bound - 1.0, fit.name
-
-
-def test_kernels_race_among_their_own_starts_only() -> None:
-    """One kernel is the same whether others, better or worse, are raced beside it or not."""
-    (alone,) = select_kernels(rows(), [parse("LIN")], CONFIG).fits
-    beside = select_kernels(rows(), [parse("LIN"), parse("PER+SE")], CONFIG).fits
-    (found,) = (fit for fit in beside if fit.name == "LIN")
-    assert found.bound == pytest.approx(alone.bound, abs=1e-6)
-    assert Counter(fit.name for fit in beside) == {"LIN": 1, "PER+SE": 1}

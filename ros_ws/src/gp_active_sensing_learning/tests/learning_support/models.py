@@ -108,20 +108,3 @@ def hand_belief(probabilities: Sequence[float]) -> KernelPosterior:
     K = len(q)
     root = np.eye(K) + 0.2 * np.tril(np.ones((K, K)), -1)
     return KernelPosterior(np.log(q), root, 1.0, q, 0.01 * q, q, -12.0)
-
-
-def copies(count: int, stages: int = 3) -> KernelModel:
-    """A model of many kernels, all with the fit of one: quick to make."""
-    model = made_model(["SE"])
-    fits = tuple(dataclasses.replace(model.fits[0]) for _ in range(count))
-    names = tuple(f"K{k}" for k in range(count))
-    q = np.arange(count, 0, -1.0)
-    q /= q.sum()
-    history = History(
-        np.arange(1.0, stages + 1.0),
-        names,
-        np.zeros((stages, count)),
-        np.tile(q, (stages, 1)),
-        np.tile(q, (stages, 1)),
-    )
-    return dataclasses.replace(model, fits=fits, belief=hand_belief(q.tolist()), history=history)

@@ -306,25 +306,17 @@ def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
     assert np.abs(Z.grad.numpy() - slope).max() < near * np.abs(slope).max()
 
 
-def test_what_theta_costs() -> None:
-    """KL[q(θ)‖p(θ)] and log p(θ), from their definitions; padding costs nothing."""
+def test_padding_of_theta_costs_nothing() -> None:
     of = task("PER×SE", seed=1)
     mean, root = q_theta(of, full=True)
     engine = Engine(of, whitened=True)
     prior_mean, prior_std = of.composite.prior
     stated = direct.kl(mean, root @ root.T, prior_mean, np.diag(prior_std**2))
     assert engine.price(mean, root) == pytest.approx(stated, rel=1e-10)
-    zeros = np.zeros_like(root)
-    assert engine.price(mean, zeros) == pytest.approx(-direct.log_prior(of.composite, mean))
     P = of.composite.size
-    wide = [np.full(P + 2, 7.0) for _ in range(3)]
-    for full, part in zip(wide, (mean, prior_mean, prior_std), strict=True):
-        full[:P] = part
     big = np.zeros((P + 2, P + 2))
     big[:P, :P] = root
-    used = np.arange(P + 2) < P
-    torch = engine.torch
-    args = [engine.tensor(wide[0])[None], engine.tensor(big)[None]]
-    args += [engine.tensor(v)[None] for v in wide[1:]]
-    found = engine.elbo.divergence(*args, torch.from_numpy(used)[None]).item()
-    assert found == pytest.approx(stated, rel=1e-10)
+    wide = [np.append(part, [7.0, 7.0]) for part in (mean, prior_mean, prior_std)]
+    args = [engine.tensor(part)[None] for part in (wide[0], big, *wide[1:])]
+    used = engine.torch.arange(P + 2)[None] < P
+    assert engine.elbo.divergence(*args, used).item() == pytest.approx(stated, rel=1e-10)
