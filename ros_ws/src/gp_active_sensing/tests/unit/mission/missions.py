@@ -41,9 +41,7 @@ class Killed(Exception):
 
 
 class Drive:
-    """A probe on a grid that drives to each waypoint, and a sensor with keyed noise.
-
-    Its messages are kept, and given again to a node that was started again.
+    """A probe that drives to each waypoint; a node that is started again gets its messages again.
 
     Args:
         run_dir: of the mission.
@@ -161,3 +159,11 @@ class Drive:
         """Return places decided, weights of the belief and the field believed in."""
         belief = self.built.mission.loop.belief
         return self.decided, belief.weights, belief.predict()[0]
+
+
+def same(one: Drive, other: Drive) -> None:
+    """Fail unless two missions took the same decisions and believe the same."""
+    assert one.decided == other.decided
+    np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
+    # The field is computed from what is kept of earlier looks at it, so up to rounding.
+    np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)

@@ -19,7 +19,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.unit.experts.asking import registered
-from tests.unit.mission.missions import Drive
+from tests.unit.mission.missions import Drive, same
 from tests.unit.sim.scenarios import GRID, scenario
 
 ASKING = {"name": "asking"}
@@ -79,58 +79,34 @@ def test_other_policies_and_no_expert(tmp_path: Path) -> None:
         assert not of(events, "query")
 
 
-class Waiting:
-    """A mission that has just asked, and whose expert is the test."""
-
-    def __init__(self, **expert: Any) -> None:
-        self.one = runner(expert={**MODEL, "timeout": 60.0, **expert})
-        self.one.expert = None
-        self.steps: list[MissionOutput] = []
-        while not self.places:
-            self.go()
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        return next((step.query for step in self.steps if step.query), ())
-
-    @property
-    def consulting(self) -> Any:
-        return self.one.mission.consulting
-
-    @property
-    def decided(self) -> int:
-        return self.one.mission.decisions.stage
-
-    def go(self, seconds: float = 0.5) -> None:
-        for _ in range(round(seconds / 0.5)):
-            self.steps += self.one.step()
-
-    def answer(self, place: int, value: float = 33.0, **more: Any) -> None:
-        x, y = self.one.mission.loop.topology.positions[place].tolist()
-        plain = RawAnswer(self.one.now_ns, "map", x, y, value, 0.01)
-        self.one.mission.inbox.put(replace(plain, **more), self.one.clock())
-
-    def answer_all(self) -> None:
-        for place in self.places:
-            self.answer(place)
-
-
 def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
-    waiting = Waiting()
-    first = waiting.places[0]
-    waiting.one.mission.pause()
-    waiting.answer(first)
-    waiting.go(2.0)
-    assert waiting.consulting.books.counts["late"] == 1  # used all the same
-    assert waiting.decided == 0
-    waiting.one.mission.resume()
-    waiting.go(1.0)
-    queries = [step.query for step in waiting.steps if step.query]
+    one = runner(expert={**MODEL, "timeout": 60.0})
+    one.expert = None  # the answers are those of the test
+    mission, queries = one.mission, []
+
+    def go(steps: int) -> None:
+        for _ in range(steps):
+            queries.extend(step.query for step in one.step() if step.query)
+
+    def answer(*places: int) -> None:
+        for place in places:
+            x, y = mission.loop.topology.positions[place].tolist()
+            mission.inbox.put(RawAnswer(one.now_ns, "map", x, y, 33.0, 0.01), one.clock())
+
+    while not queries:
+        go(1)
+    mission.pause()
+    answer(queries[0][0])
+    go(4)
+    assert mission.consulting.books.counts["late"] == 1  # used all the same
+    mission.resume()
+    go(2)
     assert len(queries) == 2
     assert queries[0] == queries[1]  # the same decision, the same draws
-    waiting.answer_all()
-    waiting.go()
-    assert waiting.decided == 1
+    assert mission.decisions.stage == 0
+    answer(*queries[0])
+    go(1)
+    assert mission.decisions.stage == 1
 
 
 def test_nothing_is_planned_ahead() -> None:
@@ -181,12 +157,6 @@ class AskedDrive(Drive):
         self._later.clear()
         self.expert.answers(math.inf)
         super().kill()
-
-
-def same(one: Drive, other: Drive) -> None:
-    assert one.decided == other.decided
-    np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
-    np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
 
 
 @pytest.mark.slow

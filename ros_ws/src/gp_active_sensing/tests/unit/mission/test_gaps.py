@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,10 +41,9 @@ class FastDrive(Drive):
         self._send(RawReading(self.now_ns, 10.0 + 0.01 * x + 1e-3 * (len(self.sent) % 7), None))
 
 
-def killed(run_dir: Path, steps: int, **config: Any) -> Drive:
-    drive = Drive(run_dir, budget=BUDGET, **config).start()
-    for _ in range(steps):
-        drive.step()
+def killed(run_dir: Path, steps: int, kind: type[Drive] = Drive) -> Drive:
+    drive = kind(run_dir, budget=BUDGET).start()
+    drive.steps(steps)
     drive.kill()
     return drive
 
@@ -150,19 +148,11 @@ def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> Non
         drive.start()
 
 
-def fast(run_dir: Path, steps: int = 34) -> FastDrive:
-    drive = FastDrive(run_dir, budget=BUDGET).start()
-    for _ in range(steps):
-        drive.step()
-    drive.kill()
-    return drive
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_any_line_of_a_stay_may_be_lost(tmp_path: Path, step: int) -> None:
     """The belief lacks no more than the reading that is lost, and goes on."""
-    whole = fast(tmp_path / "whole")
+    whole = killed(tmp_path / "whole", 34, FastDrive)
     with RunDirectory.begin_again(tmp_path / "whole") as run:
         events = run.events()
     readings = [at for at, e in enumerate(events) if e["event"] == "reading"]
@@ -176,7 +166,7 @@ def test_any_line_of_a_stay_may_be_lost(tmp_path: Path, step: int) -> None:
     whole.kill()
     for at in readings[::step]:
         path = tmp_path / str(at)
-        drive = fast(path)
+        drive = killed(path, 34, FastDrive)
         assert spoil(path, at) == ["reading"]
         drive.start()
         mission = drive.built.mission

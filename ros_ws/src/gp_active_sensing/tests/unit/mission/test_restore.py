@@ -22,7 +22,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
 from tests.journals import change_events
-from tests.unit.mission.missions import SECOND, Drive, Killed
+from tests.unit.mission.missions import SECOND, Drive, Killed, same
 
 
 def events_of(run_dir: Path) -> list[dict[str, Any]]:
@@ -41,13 +41,6 @@ def straight(tmp_path: Path, **config: Any) -> Drive:
     drive = Drive(tmp_path / "straight", **config).start()
     drive.run()
     return drive
-
-
-def same(one: Drive, other: Drive) -> None:
-    assert one.decided == other.decided
-    np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
-    # The field is computed from what is kept of earlier looks at it, so up to rounding.
-    np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.visits import ClosestPoint, PendingReading, SettlingTimer
 from gp_active_sensing.types import Reading
 from tests.cases import for_each
@@ -113,18 +110,6 @@ def test_readings_before_it_has_settled_are_counted_and_not_used() -> None:
         assert rig.loop.belief.observed[0] == (t >= 3.3 - 1e-9)
     assert rig.ingestion.rejected["settling"] == 33
     assert rig.loop.counts["accepted"] == 60 - 33
-
-
-@for_each("settle", [0.0, 4.0])
-def test_the_wait_for_a_reading_begins_after_it(settle: float) -> None:
-    rig = Rig(
-        grid(3), taking={"delay": 2.5}, arrival_radius=2.0, settle=settle, reading_timeout=10.0
-    )
-    assert rig.probe.arrival.timeout == 10.0 + settle + 2.5
-    rig.probe.set_delay(1.5)
-    assert rig.probe.arrival.timeout == 10.0 + settle + 1.5
-    changes.set_config(rig.mission, replace(rig.config, reading_timeout=5.0))
-    assert rig.probe.arrival.timeout == 5.0 + settle + 1.5
 
 
 @for_each("window", [None, 0.0])
