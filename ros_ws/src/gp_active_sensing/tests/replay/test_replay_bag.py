@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +103,8 @@ def test_a_payload_of_another_type_is_an_error_with_topic_and_stamp(tmp_path: Pa
 def test_without_rosbags_the_message_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_import = builtins.__import__
-
-    def no_rosbags(name: str, *args: Any, **options: Any) -> Any:
-        if name.startswith("rosbags"):
-            raise ImportError(name)
-        return real_import(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", no_rosbags)
+    for name in ("rosbags", "rosbags.rosbag2"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[bag\]'"):
         Bag(tmp_path).__enter__()
 

@@ -24,7 +24,6 @@ RECORD: dict[str, Any] = {
 
 def test_a_gap_is_shown_where_there_are_bounds() -> None:
     for policy, upper, shown in (
-        ("bal", 1.0, "gap 0.000"),
         ("bal", 1.5, "gap 0.500"),
         ("one_of_mine", 1.5, "gap 0.500"),
         ("tour", 1.0, ""),

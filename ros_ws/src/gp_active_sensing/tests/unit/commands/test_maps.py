@@ -47,13 +47,6 @@ def test_import_drops_nothing_unless_asked(tmp_path: Path, split: Path) -> None:
     assert len(load_roads(tmp_path / "one.geojson").segments) == 6
 
 
-def test_import_into_a_graph_for_nav2(tmp_path: Path, split: Path) -> None:
-    done = call("import", split, tmp_path / "graph.geojson", "--to", "nav2")
-    assert done.exit_code == 0
-    assert "startid" in (tmp_path / "graph.geojson").read_text("utf-8")
-    assert len(load_roads(tmp_path / "graph.geojson").segments) == 7
-
-
 def test_import_says_what_is_wrong(tmp_path: Path, split: Path) -> None:
     done = call("import", split, split)
     assert done.exit_code == 1

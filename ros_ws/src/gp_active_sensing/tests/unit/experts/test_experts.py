@@ -78,14 +78,6 @@ def test_an_answer_comes_after_its_delay_with_the_value_of_the_question() -> Non
     assert answer.value == pytest.approx(30.0)
 
 
-@for_each("place", [-1, N])
-def test_a_place_that_is_not_on_the_map(place: int) -> None:
-    with pytest.raises(ValueError, match=r"the map has places 0 … 19"):
-        model().ask([place], 0.0)
-    with pytest.raises(ValueError, match="an expert at place"):
-        StationsExpert(rising, N, [place], noise_std=0.1)
-
-
 # -- draws ---------------------------------------------------------------
 
 
