@@ -1,7 +1,8 @@
-"""Points with values in messages: both ways, any layout, and whatever is wrong."""
+"""Point clouds and occupancy grids in messages: any layout, and whatever is wrong."""
 
 from __future__ import annotations
 
+import math
 import struct
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.messages.occupancy import read_map
 from gp_active_sensing.messages.point_cloud import (
     FIELDS,
     Points,
@@ -110,13 +113,6 @@ def test_several_rows_with_padding() -> None:
     assert points_of(message).tolist() == points.tolist()
 
 
-def test_data_of_any_kind() -> None:
-    points = some()
-    for kind in (bytearray, lambda b: np.frombuffer(b, np.uint8), list):
-        message = cloud(points, data=kind(layout(points)[1]))  # type: ignore[operator]
-        assert points_of(message).tolist() == points.tolist()
-
-
 def test_sizes_that_contradict_each_other() -> None:
     for more, message in [
         ({"data": b""}, "got 0 bytes"),
@@ -156,3 +152,35 @@ def test_more_points_than_places() -> None:
         answers_of(cloud(some(3)), most=2)
     with pytest.raises(ValueError, match="at most 2 points"):
         answers_of(cloud(some(2), width=2**32 - 1), most=2)
+
+
+def message(frame: str) -> SimpleNamespace:
+    origin = SimpleNamespace(
+        position=SimpleNamespace(x=0.0, y=0.0),
+        orientation=SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0),
+    )
+    return SimpleNamespace(
+        header=SimpleNamespace(frame_id=frame, stamp=SimpleNamespace(sec=1, nanosec=0)),
+        info=SimpleNamespace(height=2, width=2, resolution=0.5, origin=origin),
+        data=[0, 0, 0, 0],
+    )
+
+
+def test_a_slash_before_the_frame_is_left_out_as_it_is_of_poses() -> None:
+    assert read_map(message("/map")).frame == read_map(message("map")).frame == "map"
+
+
+def test_a_map_without_a_frame_is_refused() -> None:
+    for frame in ["", "/"]:
+        with case(frame):
+            with pytest.raises(MapError, match=r"frame_id is empty, expected the frame that poses"):
+                read_map(message(frame))
+
+
+def test_an_origin_that_is_no_number_is_refused() -> None:
+    for turn in [(math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, math.inf)]:
+        with case(turn):
+            bad = message("map")
+            bad.info.origin.orientation = SimpleNamespace(**dict(zip("xyzw", turn, strict=True)))
+            with pytest.raises(MapError, match="turned about z only"):
+                read_map(bad)

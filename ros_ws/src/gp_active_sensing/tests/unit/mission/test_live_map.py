@@ -165,12 +165,6 @@ def test_the_mission_waits_for_a_map_that_may_grow() -> None:
     assert mission.reason == "the budget of readings is spent", "then nothing is waited for"
 
 
-def test_it_ends_when_the_map_does_not_grow() -> None:
-    drive = drive_on(None, map={**LIVE, "patience": 2.0}, budget={"readings": 100}).start()
-    drive.run()
-    assert drive.built.mission.loop.belief.observed.all()
-
-
 MAPS = {15: LARGER, 30: SHELF, 45: LARGEST, 60: LARGER}
 
 
