@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import platform
@@ -109,19 +110,8 @@ class Diagnosis:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "core_works": self.core_works,
-            "checks": [
-                {
-                    "name": check.name,
-                    "status": check.status,
-                    "found": check.found,
-                    "remedy": check.remedy,
-                    "needed": check.needed,
-                }
-                for check in self.checks
-            ],
-        }
+        checks = [dataclasses.asdict(check) for check in self.checks]
+        return {"core_works": self.core_works, "checks": checks}
 
 
 def examine(
