@@ -29,13 +29,7 @@ CONFIG: dict[str, Any] = {
 
 
 class Team:
-    """Probes a, b, c … on a grid; `put` moves one, `step` does what is to be done.
-
-    Args:
-        names: of the probes.
-        run_dir: for the journal.
-        parameters: of the node; sections are merged into `CONFIG`.
-    """
+    """Probes on a grid; sections of `parameters` are merged into `CONFIG`."""
 
     def __init__(
         self, names: Sequence[str] = ("a", "b", "c"), run_dir: Path | None = None, **parameters: Any

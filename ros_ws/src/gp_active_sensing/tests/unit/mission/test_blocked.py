@@ -243,8 +243,6 @@ def test_places_without_readings_in_a_row_pause_the_mission(
         assert drive(rig, 2.0, 5) == pytest.approx(8.0), "three places, then it stops"
     mission = rig.mission
     assert mission.state == "paused"
-    assert mission.reason.startswith("no reading for 6 s, at 3 places in a row (c")
-    assert mission.reason.endswith("): check the sensor, then call ~/resume")
     assert mission.reason in caplog.text
     assert len(rig.loop.set_aside) == 3
     assert mission.plan is None

@@ -83,9 +83,7 @@ def test_messages_survive_json() -> None:
     [
         [],
         ["p", "", 1, 2],
-        ["r", "", "x", 0, 1, None, ""],
         ["a", "", 1, 0, "map", 1.0, 2.0, "x", 1.0],
-        ["a", "", 1, 0, "map", 1.0],
         "text",
     ],
 )

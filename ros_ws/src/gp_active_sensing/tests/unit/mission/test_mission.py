@@ -261,9 +261,6 @@ def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
     assert rig.mission.reason == "asked to finish"
 
 
-FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
-
-
 def far_away(**mission: Any) -> Rig:
     """Return a mission whose probe says that it is far off a map of 40 m."""
     rig = begun(Rig(grid(5), **mission), 3000.0, 400.0)
@@ -279,10 +276,7 @@ def test_no_waypoint_goes_out_and_the_reason_names_both_positions(
     assert rig.mission.state == "paused"
     reason = rig.mission.reason
     assert "from its pose (3000.0, 400.0) to c" in reason
-    assert ", 0.0), more than the map's extent of 50 m. " in reason, "40 m, and 10 m beside it"
-    assert FAR in reason
-    assert "~/resume" in reason
-    assert f"paused at stage 0 ({reason})" in caplog.text
+    assert reason in caplog.text
     assert not [e for e in rig.events if e["event"] == "decision"]
 
 

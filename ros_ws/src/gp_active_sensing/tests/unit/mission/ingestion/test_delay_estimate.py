@@ -12,7 +12,6 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.ingestion import delay_estimate as agreement
 from gp_active_sensing.mission.ingestion import delay_estimate as lag
 from gp_active_sensing.mission.ingestion.delay_estimate import (
     CANDIDATES,
@@ -31,8 +30,40 @@ from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
-from tests.unit.mission.late import PERIOD, field, mission, turning
-from tests.unit.mission.worlds import SECOND
+from tests.unit.mission.worlds import SECOND, Rig, grid
+
+PERIOD = 0.1
+
+
+def field(x: float, y: float) -> float:
+    return 20.0 + 2.0 * math.sin(x / 9.0 + 0.3) * math.cos(y / 7.0) + 0.5 * math.sin((x + y) / 4.0)
+
+
+def turning(t: float, speed: float = 2.0) -> tuple[float, float]:
+    """Go round a square of 12 m, and round another one across it, for ever."""
+    corners = [(0.0, 0.0), (12.0, 0.0), (12.0, 12.0), (0.0, 12.0), (6.0, 6.0), (18.0, 6.0)]
+    lengths = [math.dist(a, b) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)]
+    left = (speed * t) % sum(lengths)
+    for (x, y), (a, b), length in zip(corners, corners[1:] + corners[:1], lengths, strict=True):
+        if left <= length:
+            return x + (a - x) * left / length, y + (b - y) * left / length
+        left -= length
+    return corners[0]
+
+
+def mission(late: float, delay: float = 0.0) -> Rig:
+    """Drive 200 s over a grid; readings come stamped `late` s too late."""
+    rng = np.random.default_rng(7)
+    rig = Rig(grid(3, 2), taking={"window": None, "delay": delay})
+    for i in range(2000):
+        t = 1.0 + PERIOD * i
+        rig.seconds = t
+        rig.pose(t, *turning(t))
+        if t >= late:
+            rig.reading(t, field(*turning(t - late)) + 0.1 * float(rng.standard_normal()))
+        rig.step(t)
+    return rig
+
 
 Way = Callable[[float], tuple[float, float]]
 
@@ -178,7 +209,7 @@ def test_blocks_that_are_sure_and_differ_tell_no_delay() -> None:
 
 def test_what_blocks_say_is_the_double_integral(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of blocks that are normal, whose integrals are known."""
-    monkeypatch.setattr(agreement, "SCATTERS", (0.3, 0.6))
+    monkeypatch.setattr(lag, "SCATTERS", (0.3, 0.6))
     width, delays = 0.4, (1.2, 2.1)
 
     def exact(tau: float) -> float:

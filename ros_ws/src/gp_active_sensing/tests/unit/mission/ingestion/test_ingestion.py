@@ -197,12 +197,7 @@ DAY = 86_400.0
 
 
 def driven(stranger: float | None, **taking: Any) -> Rig:
-    """Return a mission of 4 readings that obeys its waypoints, and hears a stranger in between.
-
-    Args:
-        stranger: how far ahead the stranger's poses are stamped [s]; None = there is none.
-        taking: see `Rig`.
-    """
+    """Return a mission of 4 readings; poses of a stranger are stamped so far ahead [s]."""
     rig = Rig(grid(6), budget=4, taking={"max_ahead": 10.0, **taking})
     rig.mission.start()
     rig.pose(1.0, 0.0)
