@@ -80,9 +80,8 @@ def test_charts_are_drawn(show: Open, whole: Path) -> None:
 
 
 def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
-    rows = dataclasses.replace(
-        field_rows(2), input_names=(HOSTILE, "a" * 200), output_name=HOSTILE, source=HOSTILE
-    )
+    names = {"input_names": (HOSTILE, "a" * 200), "output_name": HOSTILE}
+    rows = dataclasses.replace(field_rows(2), source=HOSTILE, **names)
     long = "+".join(["PER×LIN×SE"] * 12)
     model = made_model(["SE", long], rows, dropped=[("PER", HOSTILE)])
     fits = tuple(dataclasses.replace(fit, outcome=HOSTILE) for fit in model.fits)

@@ -27,9 +27,8 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     log = table(tmp_path, "x,hours,temp", [f"{k},{k / 2},{10 + k % 4}" for k in range(12)])
     found = load_rows(RowRequest(log, inputs=("x", "hours"), value="temp"))
     assert found.input_names == ("x", "hours")
-    logged = load_rows(
-        RowRequest(log, inputs=("x",), overrides=("belief.transform=log",), value="temp")
-    )
+    log_transform = ("belief.transform=log",)
+    logged = load_rows(RowRequest(log, inputs=("x",), overrides=log_transform, value="temp"))
     assert logged.outputs == pytest.approx(np.log(found.outputs))
 
 

@@ -82,29 +82,21 @@ class Engine:
     def tensor(self, values: Any) -> Any:
         return self.torch.as_tensor(np.asarray(values, dtype=np.float64))
 
-    def total(
-        self,
-        mean: FloatArray,
-        root: FloatArray,
-        nodes: int,
-        chunk: int = 4096,
-        each: float = 1.0,
-    ) -> Any:
+    def total(self, mean: FloatArray, root: FloatArray, nodes: int, **more: Any) -> Any:
         """Return the sums over all rows, averaged over quadrature nodes of q(θ)."""
         of, found, weight = self.task, None, 0.0
+        options = {"weight": 1.0, "chunk": 4096, **self.options, **more}
         for w, theta in direct.cube(mean, root, nodes):
-            more = self.elbo.sums(
+            here = self.elbo.sums(
                 self.covariances,
                 self.tensor(theta)[None],
                 self.tensor(of.Z)[None],
                 self.tensor(of.X),
                 self.tensor(of.y),
-                weight=each,
-                chunk=chunk,
-                **self.options,
+                **options,
             )
             weight += w
-            found = more if found is None else found.mixed(more, w / weight)
+            found = here if found is None else found.mixed(here, w / weight)
         return found
 
     def price(self, mean: FloatArray, root: FloatArray) -> float:
@@ -183,7 +175,7 @@ def test_rows_in_pieces_and_with_a_weight_give_the_same_sums(*, whitened: bool) 
     mean, root = q_theta(of, full=False)
     engine = Engine(of, whitened=whitened)
     whole, pieces = (engine.total(mean, root, 1, chunk=chunk) for chunk in (4096, 3))
-    weighted = engine.total(mean, root, 1, each=3.0)
+    weighted = engine.total(mean, root, 1, weight=3.0)
     thrice = dataclasses.replace(of, X=np.tile(of.X, (3, 1)), y=np.tile(of.y, 3))
     repeated = Engine(thrice, whitened=whitened).total(mean, root, 1)
     for a, b in ((pieces, whole), (weighted, repeated)):

@@ -118,8 +118,7 @@ def one_row_each(last: int) -> Belief:
 
 def test_one_place_less_sure_and_another_surer_in_their_first_rows() -> None:
     """One amended place that no further row can express has all rows made again."""
-    beliefs = one_row_each(12), fresh("known")
-    amended, plain = beliefs
+    amended, plain = one_row_each(12), fresh("known")
     for place in (0, 1):
         amended.observe(place, 5.2, 1.0)
         assert np.isfinite(amended.weights).all()

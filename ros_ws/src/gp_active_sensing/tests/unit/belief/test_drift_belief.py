@@ -204,6 +204,7 @@ def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
         np.testing.assert_allclose(1000.0 * mean, large, rtol=1e-6)
         np.testing.assert_allclose(1e6 * variance, wide, rtol=1e-4)
         np.testing.assert_allclose(one.weights, thousand.weights, atol=1e-8)
+    assert one.settled == (name == "kernel"), "readings without worth tell nothing of the scale"
 
 
 @for_each("name", ["doubling", "weights"])

@@ -56,11 +56,8 @@ def test_length_scales_of_another_map_are_said(
     belief(town, **KNOWN | {"length_scales": [2.0, 500.0]})
     assert not caplog.records
     belief(town, **metres)
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert "80 … 1.3e+03 are much farther than the whole map reaches" in record.getMessage()
     belief(town, **GRAPH, **KNOWN | {"length_scales": [1.0, 3.0]})
-    assert "1 … 3 are much less than from place to place" in caplog.messages[-1]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
 
 
 def test_a_graph_kernel_needs_moves() -> None:

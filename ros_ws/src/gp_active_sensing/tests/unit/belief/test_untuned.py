@@ -61,10 +61,8 @@ def test_nothing_has_to_be_said() -> None:
     belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
     assert len(belief.weights) == 3 * 4 * len(SHARES) + len(NONE_SHARES)
     assert {h.kernel for h in belief.hyperparameters} == set(PLANE_KERNELS)
-    each = [
-        sum(b for b, h in zip(belief.weights, belief.hyperparameters, strict=True) if h.kernel == k)
-        for k in PLANE_KERNELS
-    ]
+    names = np.array([h.kernel for h in belief.hyperparameters])
+    each = [belief.weights[names == kernel].sum() for kernel in PLANE_KERNELS]
     assert each == pytest.approx([0.25] * 4), "each kernel is as probable"
     scales = sorted({h.length_scales[0] for h in belief.hyperparameters})
     assert scales[0] < 1.0, "below the spacing"
