@@ -1,8 +1,6 @@
 """A probe that chooses at random: only legal moves, never stuck, never beyond its budget, home.
 
-On the shipped maps, on those of the shared data and on random graphs; with and without limits on
-readings, metres and seconds, with and without an end place, with and without a reach. What is legal
-and what it costs is looked up in the maps' moves; distances to the end place are scipy's.
+What is legal and what it costs is looked up in the maps' moves; distances home are scipy's.
 """
 
 from __future__ import annotations

@@ -41,13 +41,7 @@ class Killed(Exception):
 
 
 class Drive:
-    """A probe that drives to each waypoint; a node that is started again gets its messages again.
-
-    Args:
-        run_dir: of the mission.
-        config: as parameters of the node.
-        dropout: share of the visits without a reading.
-    """
+    """A probe that drives to each waypoint; a node that is started again gets its messages again."""
 
     def __init__(self, run_dir: Path | None, *, dropout: float = 0.0, **config: Any) -> None:
         config["mission"] = {**CONFIG["mission"], **config.get("mission", {})}

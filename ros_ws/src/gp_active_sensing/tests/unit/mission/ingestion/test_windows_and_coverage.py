@@ -36,6 +36,15 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
     assert (len(window), window.close()) == (0, [])
 
 
+def test_a_reading_after_its_time_ends_a_window() -> None:
+    window = AveragingWindow(1.0)
+    window.add(held(1.0, 4.0))
+    window.add(held(1.5, 6.0))
+    [average] = window.add(held(2.0, 100.0))
+    assert (average.reading.value, average.count) == (5.0, 2)
+    assert len(window) == 1
+
+
 def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
     window = AveragingWindow(1.0)
     window.add(replace(held(1.5, 1.0), taken_back="agreed"))
