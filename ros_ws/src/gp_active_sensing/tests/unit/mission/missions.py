@@ -41,7 +41,7 @@ class Killed(Exception):
 
 
 class Drive:
-    """A probe that drives to each waypoint; a node that is started again gets its messages again."""
+    """A probe that drives to each waypoint; its messages are kept for a node that starts again."""
 
     def __init__(self, run_dir: Path | None, *, dropout: float = 0.0, **config: Any) -> None:
         config["mission"] = {**CONFIG["mission"], **config.get("mission", {})}
