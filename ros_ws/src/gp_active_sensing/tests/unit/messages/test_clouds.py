@@ -116,9 +116,7 @@ def test_several_rows_with_padding() -> None:
 def test_sizes_that_contradict_each_other() -> None:
     for more, message in [
         ({"data": b""}, "got 0 bytes"),
-        ({"data": bytes(40)}, "got 40 bytes"),
         ({"width": 3}, "rows of 3 points"),
-        ({"height": 2}, "2 rows"),
         ({"width": 2**32 - 1, "height": 2**32 - 1}, "rows of 4294967295 points"),
         ({"point_step": 0}, "points of 0 bytes"),
         ({"point_step": 8, "row_step": 16}, "of a point of 8 bytes"),
