@@ -98,8 +98,6 @@ class Registry(Generic[T]):
             factory = self._factories[name] = getattr(import_module(module), attribute)
         return cast("Callable[..., T]", factory)
 
-    # -- plug-ins ------------------------------------------------------------------------------
-
     def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
         """Return the entry points by name; those with a built-in's name are left out and said."""
         if self._offers is None:

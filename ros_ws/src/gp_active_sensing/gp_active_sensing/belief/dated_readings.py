@@ -173,8 +173,6 @@ class DatedReadings:
             counting |= times >= newest
         return counting & (times >= self._cutoff)
 
-    # -- keeping memory bounded ------------------------------------------------------------------
-
     def prune(self) -> bool:
         """Drop and merge what makes no difference, now and then; return whether that was done."""
         if self.slots < self._limit:

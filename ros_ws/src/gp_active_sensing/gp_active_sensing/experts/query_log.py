@@ -116,8 +116,6 @@ class QueryLog:
         """Drop the open question: its decision will not be taken, and is asked about again."""
         self.begun, self.places, self.missing = None, (), ()
 
-    # -- answers -------------------------------------------------------------------------------
-
     def check(self, reading: Reading, seconds: float) -> Reading:
         """Return an answer with its place, if it can be used; nothing changes.
 

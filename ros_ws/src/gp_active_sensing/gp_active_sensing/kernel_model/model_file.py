@@ -232,9 +232,6 @@ def _damaged(source: str, why: Exception) -> ConfigError:
     )
 
 
-# -- from a model ------------------------------------------------------------------------------
-
-
 def _header(model: KernelModel) -> dict[str, Any]:
     scaling, history = model.scaling, model.history
     return {
@@ -293,9 +290,6 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
         found.update(f"{key} {arrays[key].shape}".encode())
         found.update(arrays[key].tobytes())
     return found.hexdigest()
-
-
-# -- to a model --------------------------------------------------------------------------------
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

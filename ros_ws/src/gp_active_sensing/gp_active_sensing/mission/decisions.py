@@ -86,8 +86,6 @@ class Decisions:
         if self.consulting is not None and not self.fleet.waiting:
             self.consulting.give_up()
 
-    # -- handed out ----------------------------------------------------------------------------
-
     def next_job(self, now_ns: int) -> DecisionRequest | None:
         """Return the next decision to be taken, None when there is none or one is under way."""
         if self.running:
@@ -207,8 +205,6 @@ class Decisions:
         (probe,) = self.fleet.probes.values()
         noise = probe.stages.noise_variance
         return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
-
-    # -- taken ---------------------------------------------------------------------------------
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
         """Take the answer to a job; say whether it is used."""

@@ -200,8 +200,6 @@ class ProbeState:
         """Return where it is and what of it was not used, for events."""
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.rejected))
 
-    # -- stages --------------------------------------------------------------------------------
-
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)

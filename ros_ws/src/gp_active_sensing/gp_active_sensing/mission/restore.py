@@ -205,8 +205,6 @@ class MissionRestorer:
             changes.add_probe(self._mission, name)
         return self._mission.probes[name]
 
-    # -- the events ----------------------------------------------------------------------------
-
     def _state(self, event: StateChanged) -> None:
         mission, stamp_ns = self._mission, event.stamp_ns
         # Where the clock was set back this is earlier than what was before.
@@ -374,8 +372,6 @@ class MissionRestorer:
             stamp_ns, x, y = where.pose
             frame = self._mission.loop.topology.frame
             probe.ingestion.counted = Pose(stamp_ns, frame, x, y, float("nan"))
-
-    # -- at the end ----------------------------------------------------------------------------
 
     def _finish(self) -> None:
         mission = self._mission

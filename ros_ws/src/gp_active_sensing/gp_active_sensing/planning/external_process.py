@@ -152,8 +152,6 @@ class PlannerProgram:
             self._errors.clear()
             self._close_pipes()
 
-    # -- inside --------------------------------------------------------------------------------
-
     def _pipes(self) -> list[Any]:
         process = self._process
         return [p for p in (process.stdin, process.stdout, process.stderr) if p is not None]

@@ -88,9 +88,6 @@ def save_picture(figure: Figure, path: Path) -> None:
     write_whole(path, made.getvalue())
 
 
-# -- roads ---------------------------------------------------------------------------------------
-
-
 def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
     """Return the picture of a road map: limits, one-ways, and what cannot be reached in red.
 
@@ -154,9 +151,6 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
             return x0 + left * dx, y0 + left * dy, dx, dy
         left -= leg
     return (*segment.line[-1], 1.0, 0.0)
-
-
-# -- places --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,6 @@ class GrowingReconstruction:
         self._follows = isinstance(mission, Mapping) and mission.get("follow") == "probe"
         self._seconds = 0.0
 
-    # -- telling -------------------------------------------------------------------------------
-
     def take(self, events: Iterable[Event]) -> None:
         """Take in events, in their order."""
         for event in events:
@@ -224,8 +222,6 @@ class GrowingReconstruction:
         if len(with_map) > self._most:
             for part in with_map[1:-1:2]:
                 part.mean = part.std = part.truth = None
-
-    # -- looking -------------------------------------------------------------------------------
 
     def _look(self) -> None:
         """Keep of the open step what the belief says now."""

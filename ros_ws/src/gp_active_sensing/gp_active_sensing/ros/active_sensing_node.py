@@ -136,8 +136,6 @@ class ActiveSensingNode(GuardedNode):
         """Whether the node is in lifecycle state active and its threads run."""
         return super().is_active and self._worker is not None and self._worker.is_running
 
-    # -- parameters ----------------------------------------------------------------------------
-
     def _declare(self) -> None:
         """Declare the parameters; what the scenario says is their default."""
         given = self.parameters.given
@@ -175,8 +173,6 @@ class ActiveSensingNode(GuardedNode):
             live.adjust(self._parts, before, self._config)
         if self._results is not None:
             self._results.waypoints.set_config(self._config.waypoint)
-
-    # -- lifecycle -----------------------------------------------------------------------------
 
     def configure(self) -> None:
         """Build everything from the parameters; all problems in one message.

@@ -205,8 +205,6 @@ class Diagnostics:
 
         return report
 
-    # -- every second ----------------------------------------------------------------------------
-
     def publish(self) -> None:
         """Publish the state and say in the log what is missing."""
         now = time.monotonic()

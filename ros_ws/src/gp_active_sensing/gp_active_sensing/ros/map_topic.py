@@ -104,8 +104,6 @@ class MapTopic:
         self._feed.close()
         self._thread.join(JOIN_SECONDS)
 
-    # -- in the thread -------------------------------------------------------------------------
-
     def _run(self) -> None:
         while (data := self._feed.take()) is not None:
             try:
@@ -152,8 +150,6 @@ class MapTopic:
             why,
             self.refused,
         )
-
-    # -- in the executor, until there is a mission -----------------------------------------------
 
     def _look(self) -> None:
         first, self._first = self._first, None

@@ -275,8 +275,6 @@ class ParameterTree:
             raise ConfigError(problems, source="parameters")
         return built
 
-    # -- inside --------------------------------------------------------------------------------
-
     def _take_overrides(self) -> dict[str, Any]:
         given = {}
         for name, parameter in self._node.get_parameters_by_prefix("").items():

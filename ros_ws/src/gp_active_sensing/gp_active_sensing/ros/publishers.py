@@ -146,8 +146,6 @@ class Waypoints:
         if self.navigator is not None:
             self.navigator.close()
 
-    # -- inside --------------------------------------------------------------------------------
-
     def _now_ns(self) -> int:
         return int(self._node.get_clock().now().nanoseconds)
 

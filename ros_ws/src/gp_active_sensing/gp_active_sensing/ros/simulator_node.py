@@ -196,8 +196,6 @@ class SimulatorNode(GuardedNode):
         self._expert = None
         self.disown()
 
-    # -- in ------------------------------------------------------------------------------------
-
     def drive(self, name: str, message: PoseStamped) -> None:
         """Send a probe to a waypoint, as one that is heard on its topic does."""
         probe = self._probes[name]
@@ -245,8 +243,6 @@ class SimulatorNode(GuardedNode):
                 f"nobody has given waypoints for {ALONE_SECONDS} s: the mission is over"
             )
             self.end(0)
-
-    # -- out -----------------------------------------------------------------------------------
 
     def _on_step(self) -> None:
         stamp_ns = 0

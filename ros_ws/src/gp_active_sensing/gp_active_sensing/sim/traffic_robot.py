@@ -135,8 +135,6 @@ class TrafficRobot:
         self._taken = [reading for reading in self._taken if reading.stamp_ns > self._now_ns]
         return Observation(self._now_ns, pose, speed, tuple(due))
 
-    # -- inside --------------------------------------------------------------------------------
-
     def _step_sumo(self) -> None:
         """Go on by a step of SUMO, to the end of which the clock comes later."""
         traffic = self._traffic

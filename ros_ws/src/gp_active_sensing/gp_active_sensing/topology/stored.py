@@ -87,9 +87,6 @@ def stored_map(
     return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)
 
 
-# -- which places they were ------------------------------------------------------------------------
-
-
 def mark_of_places(topology: Topology) -> dict[str, Any]:
     """Return what tells the places of a map from others, as plain data.
 

@@ -163,8 +163,6 @@ class LiveView:
             "page.config": as_text(config_text(found.data)),
         }
 
-    # -- what costs much -----------------------------------------------------------------------
-
     def _least(self, found: Followed, done: Reconstruction) -> tuple[float, int] | None:
         """Return what nobody could promise less than; None while that is of fewer places."""
         data = found.data
@@ -178,8 +176,6 @@ class LiveView:
         """Return what the places say of each other, as of now or a while ago."""
         key, last = found.growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(found.data, done), last=last)
-
-    # -- the rest ------------------------------------------------------------------------------
 
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
         data = found.data

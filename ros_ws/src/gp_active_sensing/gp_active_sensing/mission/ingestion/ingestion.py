@@ -256,8 +256,6 @@ class Ingestion:
             self._reject(reason, held.reading, why)
         self.visits.left.clear()
 
-    # -- poses ---------------------------------------------------------------------------------
-
     def _take_pose(self, pose: Pose, received: float) -> list[PendingReading]:
         topology = self.loop.topology
         heights = topology.heights is not None
@@ -372,8 +370,6 @@ class Ingestion:
     def _match(self, pose: Pose) -> Match | None:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
         return self.matcher.match(pose.x, pose.y, pose.heading, expected, pose.z)
-
-    # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
         stamp_ns = raw.stamp_ns - round(1e9 * self._delay)

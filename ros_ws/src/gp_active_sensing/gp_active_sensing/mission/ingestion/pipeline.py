@@ -105,8 +105,6 @@ class ReadingPipeline:
         due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
         return len(kept), self._tell_all(due)
 
-    # -- gate ----------------------------------------------------------------------------------
-
     def _let_in(self, held: PendingReading) -> list[PendingReading]:
         """Return what is to be told because of a reading."""
         try:
@@ -171,8 +169,6 @@ class ReadingPipeline:
         """Record a reading from before a restart."""
         self.gate.restore(event)
         self._count_gated()
-
-    # -- loop ----------------------------------------------------------------------------------
 
     def _tell_all(self, due: list[PendingReading]) -> list[Reading]:
         """Tell the loop; what is used is in the journal before it counts."""

@@ -70,9 +70,6 @@ def initial_bounds(
     return lower, np.maximum(lower, upper)
 
 
-# -- all sequences ---------------------------------------------------------------------------------
-
-
 def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     if not len(sequence.candidates):
         L = len(sequence.problem.noise)
@@ -103,9 +100,6 @@ def _thinned(fixed: FloatArray) -> FloatArray:
         kept.update((fixed[:, :i] + fixed[:, i : i + 1]).argmax(axis=0)[: _KEPT // L].tolist())
     kept.update(np.argsort(-fixed.mean(axis=1), kind="stable")[: _KEPT // 2].tolist())
     return np.asarray(fixed[sorted(kept)])
-
-
-# -- too many sequences: greedy walks --------------------------------------------------------------
 
 
 def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:

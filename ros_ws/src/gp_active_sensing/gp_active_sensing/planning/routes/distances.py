@@ -111,8 +111,6 @@ class Distances:
         found = self.way(a, b)
         return None if found is None else found.cost
 
-    # -- where moves bind ----------------------------------------------------------------------
-
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
         """Return what the ways from a place cost, and the last place crossed on each."""
         kept = self._rows.get(at)

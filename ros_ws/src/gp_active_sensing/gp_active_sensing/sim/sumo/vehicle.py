@@ -135,8 +135,6 @@ class ProbeVehicle:
         self._session.step()
         return self._observe()
 
-    # -- on the road ---------------------------------------------------------------------------
-
     def _enter(self) -> None:
         api = self._session.api
         self._count += 1
@@ -260,8 +258,6 @@ class ProbeVehicle:
             left -= position
         dt = self._session.dt
         return left <= (speed + _MOST_ACCELERATION * dt) * dt
-
-    # -- helpers -------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self._name = self._seen = self._entered = None

@@ -201,8 +201,6 @@ class Drafts:
         self.problems.append(f"{where}: id {identity!r} is taken by {other}")
         return True
 
-    # -- values of the file ----------------------------------------------------------------------
-
     def ignore(self, what: str) -> None:
         """Count something of the file that is not used, for a note."""
         self.count(f"left out: {what}")
@@ -292,8 +290,6 @@ class Drafts:
             return ()
         found = shapely.get_coordinates(shape, include_z=bool(shape.has_z))
         return self.line(found.tolist(), where)
-
-    # -- the map ---------------------------------------------------------------------------------
 
     def finish(
         self,

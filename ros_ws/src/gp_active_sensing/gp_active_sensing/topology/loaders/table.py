@@ -173,8 +173,6 @@ class _Reader:
                 values[name] = value
         return self.drafts.extra(values, where)
 
-    # -- geometry --------------------------------------------------------------------------------
-
     def _line(self, row: Mapping[str, str], start: str, end: str, where: str) -> tuple[Point, ...]:
         for key in ("line", "line_lonlat"):
             if key in self._columns:
