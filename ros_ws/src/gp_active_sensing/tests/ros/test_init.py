@@ -112,7 +112,7 @@ BOAT = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
 
 
 MISFITS = (
-    (("--pose", "/odm"), "pose: nobody publishes /odm. Did you mean '/odom'? Published: /ctd"),
+    (("--pose", "/odm"), "pose: nobody publishes /odm. Did you mean '/odom'?"),
     (("--pose", "/fix", "--pose-type", "nav_msgs/msg/Odometry"), "--pose-type sensor_msgs/msg"),
     (("--reading-type", "sensor_msgs/msg/Imu", "--field", "x"), "/ctd/temperature is of type"),
     (("--field", "temprature"), "'temperature'"),
