@@ -36,6 +36,8 @@ _MODULES = {
 """Command -> its module in `commands`, which is loaded when the command is asked for."""
 GROUP = "gp_active_sensing.commands"
 """Group of entry points by which other packages add a command; a built-in name wins."""
+BESIDE = "the folder beside gp_active_sensing in the sources (pip install FOLDER)"
+"""Where the packages are that are not for a robot."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",
@@ -61,6 +63,19 @@ def _added() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in _MODULES}
 
 
+def _broken(entry: EntryPoint, error: Exception) -> click.Command:
+    """Return a command that says why a package's own cannot be used."""
+    msg = f"the command `{entry.name}` ({entry.value}) cannot be used: {error}; install it again"
+
+    def fail() -> None:
+        raise click.ClickException(msg)
+
+    return click.Command(entry.name, callback=fail, help=msg, context_settings=_ANYTHING)
+
+
+_ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
 class _Group(click.Group):
     """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
 
@@ -73,10 +88,15 @@ class _Group(click.Group):
             return cast("click.Command", getattr(module, cmd_name))
         entry = _added().get(cmd_name)
         if entry is not None:
-            return cast("click.Command", entry.load())
+            try:
+                return cast("click.Command", entry.load())
+            except Exception as error:  # whatever another package does at import
+                return _broken(entry, error)
         if cmd_name in ELSEWHERE:
             package = ELSEWHERE[cmd_name]
-            msg = f"the command `{cmd_name}` is in a package of its own: pip install {package}"
+            msg = (
+                f"the command `{cmd_name}` is in a package of its own: install {package}, {BESIDE}"
+            )
             raise click.ClickException(msg)
         if cmd_name in REMOVED:
             msg = f"the command `{cmd_name}` is removed: {REMOVED[cmd_name]}"

@@ -135,7 +135,7 @@ def examine(
         remedy = f"pip install '{PACKAGE}[{extra}]'{pinned}  (for {use}; the rest works without it)"
         checks.append(_package(name, module, can_import, remedy, needed=False))
     for name, use in PACKAGES.items():
-        remedy = f"pip install {name}  (for {use}; a robot does not need it)"
+        remedy = f"pip install ros_ws/src/{name}  (for {use}; a robot does not need it)"
         checks.append(_package(name, name, can_import, remedy, needed=False))
     checks.append(_ros())
     checks += [_files("sim", "scenarios")]

@@ -86,17 +86,20 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     if out.exists() and not force:
         msg = f"{out} exists; give another name (--out), or --force to replace it"
         raise click.UsageError(msg)
+    from gp_active_sensing.util.yaml_text import one_line
+
     with _system(offline=offline) as system:
         draft = MissionDraft(given, system, asking=bool(missing))
         draft.answer()
         text = draft.text(_start(out))
     write_whole(out, text)
+    # A frame or topic could hold control characters, or lines that look like ours.
     for line in draft.told:
-        click.echo(_printable(line))
+        click.echo(one_line(line))
     if draft.misfits:
         click.secho("Does not fit:", fg="yellow")
         for misfit in draft.misfits:
-            click.echo(_printable(f"  - {misfit}"))
+            click.echo(f"  - {one_line(misfit)}")
     click.echo(f"wrote {out}. Start it:\n  {_start(out)}")
     sys.exit(1 if draft.misfits else 0)
 
@@ -104,13 +107,6 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 def has_terminal() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin.isatty()
-
-
-def _printable(text: str) -> str:
-    """Return text without control characters, which a frame or topic could send to a terminal."""
-    from gp_active_sensing.util.yaml_text import one_line
-
-    return "\n".join(one_line(line) for line in text.split("\n"))
 
 
 def _start(out: Path) -> str:

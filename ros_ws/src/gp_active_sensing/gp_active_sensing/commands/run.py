@@ -111,12 +111,16 @@ def report(directory: Path) -> None:
     """
     from gp_active_sensing.report import write_report
 
+    if not (directory / "experiment.yaml").is_file():
+        click.echo(str(write_report(directory)))
+        return
     writers = [entry.load() for entry in metadata.entry_points(group="gp_active_sensing.reports")]
-    if (directory / "experiment.yaml").is_file() and not writers:
-        msg = f"{directory} holds an experiment: pip install gp_active_sensing_bench"
-        raise RunError(msg)
     pages = filter(None, (write(directory) for write in writers))
-    click.echo(str(next(pages, None) or write_report(directory)))
+    page = next(pages, None)
+    if page is None:
+        msg = f"{directory} holds an experiment: install gp_active_sensing_bench for its report"
+        raise RunError(msg)
+    click.echo(str(page))
 
 
 @click.command()

@@ -155,7 +155,7 @@ class MissionConfig:
         ("csv",),
         help="formats in which the map is written into run_dir at the end, by ~/save and when the "
         "node is shut down: csv, geojson, asc, pgm, geotiff; empty = none",
-        choices=("csv", "geojson", "asc", "pgm", "geotiff", "ros"),
+        choices=("csv", "geojson", "asc", "pgm", "geotiff"),
     )
 
 

@@ -142,7 +142,7 @@ def advantage_over_apgd(
         - F_\lambda(G) \Big)
 
     with ``F_λ(A) = H[Z_A | z_D, λ]`` less the entropy of the noise and G the first
-    `look_ahead` places that `apgd` visits from here. Proof: a policy's readings have
+    40 places that `apgd` visits from here. Proof: a policy's readings have
     ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]``, and under a known λ no policy beats the best fixed set,
     since a posterior covariance does not depend on readings. The places of `apgd` are a fixed set
     that contains G; its readings have ``H[Z] ≥ Σ b F_λ(G)``, as conditioning on λ reduces entropy
@@ -153,8 +153,8 @@ def advantage_over_apgd(
         + \sum_{k \text{ largest}} \big( F_\lambda(W \cup \{x\}) - F_\lambda(W) \big)
 
     over the places within reach; the least of these over the prefixes W of the greedy choice under
-    λ is taken [Minoux1978]. Cutting both walks at `look_ahead` loosens the bound, it
-    stays one. O(L m (look_ahead² + k)) for m places, after their joint posterior.
+    λ is taken [Minoux1978]. Cutting both walks at 40 places loosens the bound, it
+    stays one. O(L m (40² + k)) for m places, after their joint posterior.
 
     Args:
         request: what is known and what is left; with a number of readings.

@@ -191,7 +191,7 @@ def find_pairs(
 
     The best difference any two places have is found first; pairs that have nearly it follow, in
     the order of `places`, each taken when all its correlations with the places of those taken
-    before are at most `independence` under the longer length-scale. For n places
+    before are at most 0.3 under the longer length-scale. For n places
     O(min(n, 400) n), in bounded memory.
 
     Args:

@@ -61,10 +61,10 @@ class Tour:
     for (not on roads), a greedy design in the order of a short tour, and the route of the last
     stage. The best one is improved by putting stops in, moving them and taking them out. Its first
     reading is taken; then λ is known better, and the rest of the route is planned again from what
-    there is. New routes are looked for when a share of a limit has been used (`renew`).
+    there is. New routes are looked for when a tenth of a limit has been used.
 
     Metres, seconds, readings and the way home are kept exactly. Without any of them the route is
-    that of the next `longest` readings. Several probes share the budget of readings: each leaves
+    that of the next 400 readings. Several probes share the budget of readings: each leaves
     the routes of the others to them.
     """
 

@@ -242,7 +242,6 @@ class _Asked:
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.pending else None
         """The member that the batch began with, while it is on its way to be read."""
-        # A state that an earlier version left has no rounds: its decisions stand for them.
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
         """Number t ≥ 1 of the round that the batch is of."""

@@ -14,13 +14,10 @@ from gp_active_sensing.kernels import kernel_problems
 from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
-__all__ = ["HUGE", "WILD", "FieldConfig"]
+__all__ = ["HUGE", "FieldConfig"]
 
 HUGE = 1e12
 """Largest size of anything added to a value: sums stay far from infinity."""
-
-WILD = "*?["
-"""Characters by which a column's name stands for several."""
 
 _KINDS = ("gp", "table", "raster", "formula", "function", "plume", "sumo")
 _ONLY = {

@@ -242,7 +242,7 @@ def test_a_command_of_another_package_names_it(
     done = cli(command, "anything", "--option")
     assert done.exit_code == 1
     assert done.stderr.strip().count("\n") == 0
-    assert f"pip install {package}" in done.stderr
+    assert package in done.stderr
 
 
 def test_a_removed_command_names_what_replaces_it() -> None:
