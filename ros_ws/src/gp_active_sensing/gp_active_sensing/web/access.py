@@ -133,5 +133,6 @@ class Access:
 def _name_of(host: str) -> str:
     """Return the host of a ``Host`` header, without its port."""
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        name, _, port = host[1:].partition("]")
+        return name if not port or (port[0] == ":" and port[1:].isdecimal()) else host
     return host.rpartition(":")[0] if host.count(":") == 1 else host

@@ -69,6 +69,7 @@ def test_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["boat:80", "boat.local", "rover.lan:80"]
     strangers = ["evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"]
     strangers += ["evil-localhost", "xboat", "evil.rover.lan", "xrover.lan:80", "boat.evil"]
+    strangers += ["[127.0.0.1]evil", "[::1].evil.example", "[::1]:80evil"]
     assert not any(map(open_to_all.host_problem, addresses + names))
     assert all(map(open_to_all.host_problem, strangers))
     assert not any(map(loopback.host_problem, addresses))
