@@ -50,6 +50,7 @@ NOT_EXECUTED: Mapping[str, str] = {
     "docker": "needs a registry of images; tests/unit/test_containers.py reads the Dockerfile",
     "colcon": "builds the workspace for minutes; .ci/run does it",
     "bash .ci/run": "runs these tests",
+    "python benchmarks/run.py": "measures for minutes; the tests of bench run each at its smallest",
     "python3 -m venv": "needs the network",
     "sumo_env/bin/pip": "needs the network, and SUMO half a gigabyte",
     "PATH=$PWD/sumo_env/bin:$PATH": "needs SUMO",
