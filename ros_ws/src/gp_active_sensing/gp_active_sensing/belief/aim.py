@@ -114,7 +114,7 @@ class AimForecast:
         weights: (n,) of the places.
         which: (L',) numbers of the candidates that are counted,
         shares: (L',) and how probable they are; sum to one.
-        found: what the belief says of every place, where that was asked already.
+        found: mixture of the belief at every place; None = compute it.
     """
 
     def __init__(

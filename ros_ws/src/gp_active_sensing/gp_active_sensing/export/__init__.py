@@ -18,7 +18,7 @@ from gp_active_sensing.util.files import write_whole
 __all__ = ["FORMATS", "FieldMap", "Format", "check_format", "export_map", "format_of", "rendered"]
 
 Files = dict[str, str | bytes]
-"""What is written, by file name."""
+"""Contents to write, by file name."""
 
 
 class Format(NamedTuple):

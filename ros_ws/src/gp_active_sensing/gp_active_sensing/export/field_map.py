@@ -60,7 +60,7 @@ class FieldMap:
             unit: of the field.
             quantity: what the field is.
             title: of the run.
-            found: what the belief says of every place, where that was asked already.
+            found: mixture of the belief at every place; None = compute it.
 
         Raises:
             RunError: nothing was read.

@@ -182,7 +182,7 @@ class _Builder:
     open_run: OpenRun | None
     first: FirstMap | None
     kept: dict[str, Any] = field(init=False)
-    """What the mission runs with, in the words of a scenario."""
+    """Settings of the mission, by the keys of a scenario."""
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)

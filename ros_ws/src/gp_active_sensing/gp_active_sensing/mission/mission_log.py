@@ -35,10 +35,10 @@ class MissionLog:
         self._sentences = sentences
         self._unit = f" {unit}" if unit else ""
         self.value_unit = sentences.value_unit(policy)
-        """Of the bounds on a decision's value, "" where it is not known."""
+        """Unit of the bounds on a decision's value; "" = not known."""
         self._tenths: dict[str, int] = {}
         self._decided: list[tuple[str, int, Plan]] = []
-        """Decisions that nothing has been said of: probe, stage, plan."""
+        """Decisions that are not logged yet: probe, stage, plan."""
         self._uncertainty = ""
         self._lock = threading.Lock()
 
@@ -66,7 +66,7 @@ class MissionLog:
                 self._say(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
-        """Whether all earlier stages of a probe have been told, or a later one is decided."""
+        """Return whether a probe's earlier stages are logged, or a later one is decided."""
         left = self._mission.probes[probe].stages.unrecorded
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)

@@ -471,7 +471,7 @@ def stage_record(
 
 
 def _is_stage_record(item: Mapping[str, Any]) -> bool:
-    """Whether a line of the records can be counted: it has its stage, and whole figures."""
+    """Return whether a line of the records can be counted: it has its stage, and whole figures."""
     try:
         for keys in _COUNTED:
             there = [float(0 if item[k] is None else item[k]) for k in keys if k in item]

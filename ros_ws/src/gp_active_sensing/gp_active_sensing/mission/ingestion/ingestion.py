@@ -111,7 +111,7 @@ class Ingestion:
         self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance)
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self.capacity = round(WAITING_SECONDS * fastest)
-        """Most readings that wait for a pose."""
+        """Largest number of readings that wait for a pose."""
         self._waiting = PoseSynchronizer(track, pose.wait, self.capacity)
         self._late = 0.0
         """How long the newest pose had lain somewhere when it was used [s]."""
