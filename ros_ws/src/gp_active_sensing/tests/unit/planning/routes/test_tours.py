@@ -63,6 +63,9 @@ def check(driver: RouteDriver, route: Driven) -> None:
         metres, seconds = metres + way.cost.metres, seconds + way.cost.seconds
     assert budget.metres is None or metres <= budget.metres + 1e-9
     assert budget.seconds is None or seconds <= budget.seconds + 1e-9
+    needed = driver.needs(route)
+    assert budget.metres is None or needed.metres == pytest.approx(min(metres, budget.metres))
+    assert budget.seconds is None or needed.seconds == pytest.approx(min(seconds, budget.seconds))
     assert budget.readings is None or len(route.reads) <= budget.readings
     which = np.searchsorted(driver.field.places, np.array(route.reads, dtype=np.int64))
     assert driver.valued(route).value == pytest.approx(driver.field.value(which))
