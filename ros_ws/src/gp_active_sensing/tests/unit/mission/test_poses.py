@@ -8,6 +8,7 @@ import pytest
 
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.topology.generated import make_grid
 from tests.cases import for_each
 from tests.unit.mission.worlds import chain, grid, place
 
@@ -141,3 +142,12 @@ def test_points_of_a_grid() -> None:
         found = matcher.match(x + 3.0, y - 2.0, 1.0)
         assert (found.place, found.fraction) == (i, 1.0)
     assert matcher.match(-11.0, 0.0) is None
+
+
+def test_a_metre_upwards_counts_as_many_steps_as_across() -> None:
+    layers = make_grid(3, 2, 4.0, heights=(0.0, 2.0))  # 2 m upwards are a step, like 4 m across
+    matcher = MapMatcher(layers)
+    x, y, z = layers.points[0].tolist()
+    assert matcher.stretch == pytest.approx(2.0)
+    assert matcher.apart(0, x, y, z + 1.0) == pytest.approx(2.0)
+    assert matcher.apart(0, x + 3.0, y, z + 2.0) == pytest.approx(5.0)
