@@ -88,6 +88,7 @@ def test_any_line_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
         assert mission.loop.remaining.readings == BUDGET["readings"] - spent, (number, lost)
         stages = [e["stage"] for at, e in enumerate(events) if "stage" in e and at != number]
         assert mission.decisions.stage == max(stages)
+        assert mission.loop.decisions == max(stages), "they number the random draws"
         drive.obeyed = None
         drive.run()
         read = len({e["location"] for e in RunDirectory.open(path).events() if "value" in e})

@@ -404,16 +404,22 @@ def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_
     assert max(told(tmp_path / "run").values()) == 1
 
 
-def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Path) -> None:
+@for_each("gap", [False, True])
+def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(
+    tmp_path: Path, *, gap: bool
+) -> None:
+    """Stage 4 is under way; the gap has the end of stage 3, whose record is kept all the same."""
     drive = Drive(tmp_path / "run").start()
-    for _ in range(30):
-        if drive.built.mission.decisions.stage < 8:
-            drive.step()
+    drive.decide(8)
     drive.kill()
-    journal = tmp_path / "run" / JOURNAL
-    lines = journal.read_text().splitlines(keepends=True)
-    stages = [json.loads(line).get("stage") for line in lines]
-    journal.write_text("".join(lines[: stages.index(4) + 1]))
+
+    def cut(events: list[dict[str, Any]]) -> None:
+        del events[[event.get("stage") for event in events].index(4) + 1 :]
+        if gap:
+            end = max(i for i, event in enumerate(events) if event["event"] == "moved")
+            events[end] = to_line(JournalGap(failures=1))
+
+    change_events(tmp_path / "run" / JOURNAL, cut)
     records = tmp_path / "run" / RECORDS
     named = [{"stage": number} for number in range(1, 8)]
     records.write_text("".join(json.dumps(record) + "\n" for record in named))

@@ -36,13 +36,14 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
     assert (len(window), window.close()) == (0, [])
 
 
-def test_a_reading_after_its_time_ends_a_window() -> None:
+@for_each(("t", "place"), [(2.0, 1), (1.2, 2)])
+def test_a_reading_after_its_time_or_of_another_place_ends_a_window(t: float, place: int) -> None:
     window = AveragingWindow(1.0)
     window.add(held(1.0, 4.0))
     window.add(held(1.5, 6.0))
-    [average] = window.add(held(2.0, 100.0))
+    [average] = window.add(held(t, 100.0, place))
     assert (average.reading.value, average.count) == (5.0, 2)
-    assert len(window) == 1
+    assert (len(window), window.place) == (1, place)
 
 
 def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:

@@ -200,6 +200,18 @@ def test_the_goal_is_remembered_on_the_way_there() -> None:
     assert plan.waypoint == 12
 
 
+def test_a_goal_that_another_probe_has_read_is_no_goal_any_more() -> None:
+    belief = read(GRID, 0, 13)
+    _, course = step(Course((12, 13, 19, 6, 7)), belief, 0, topology=GRID)
+    assert course.aims == ((6, 0),)
+    belief.observe(12, 1.0)
+    plan, course = step(course, belief, 13, pending=[6], topology=GRID)
+    assert (plan.waypoint, course.aims) == (19, ())
+    belief.observe(6, 1.0)
+    plan, course = step(course, belief, 6, topology=GRID)
+    assert plan.waypoint == 7, "it goes on from where 6 is on the route, not from 12"
+
+
 def test_several_probes_share_a_route_out() -> None:
     belief, course = read(FREE, 0), Course(tuple(range(1, 21)))
     first, course = step(course, belief, 0)
