@@ -173,12 +173,25 @@ def test_a_mean_that_nothing_else_knows_gives_finite_numbers() -> None:
         assert np.isfinite(numbers).all()
 
 
-def plain(n: int = 30, length: float = 5.0, **more) -> Belief:
+def plain(n: int = 30, length: float = 5.0, unit: float = 1.0, **more) -> Belief:
     x = np.arange(float(n))[:, None]
+    hyper = [(length, unit, 0.1 * unit), (9.0, unit, unit)]
     covariance = FeatureCovariance(
-        build_kernel("se"), x, [HyperParameters((length,), 1.0, 0.1), HyperParameters((9.0,), 1, 1)]
+        build_kernel("se"), x, [HyperParameters((h[0],), *h[1:]) for h in hyper]
     )
-    return Belief(covariance, PriorMean.constant(n, 0.0, 10.0), **more)
+    return Belief(covariance, PriorMean.constant(n, 0.0, 10.0 * unit), **more)
+
+
+def test_predictions_are_the_same_in_any_unit() -> None:
+    units = (1.0, 1e-6, 1e9)
+    beliefs = [plain(unit=unit) for unit in units]
+    for place in (0, 3, 4, 11, 17):
+        for belief, unit in zip(beliefs, units, strict=True):
+            belief.observe(place, float(np.sin(place)) * unit)
+    one, *others = (found_by(belief) for belief in beliefs)
+    for other, unit in zip(others, units[1:], strict=True):
+        np.testing.assert_allclose(other.mean / unit, one.mean, rtol=1e-9, err_msg=str(unit))
+        np.testing.assert_allclose(other.variance / unit**2, one.variance, rtol=1e-9)
 
 
 def test_a_smooth_field_is_explained_and_noise_is_not() -> None:

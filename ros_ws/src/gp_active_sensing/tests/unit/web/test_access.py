@@ -33,7 +33,9 @@ def test_a_token_that_others_may_know_is_refused(
         other.setattr("os.getuid", lambda: path.stat().st_uid + 1)
         with pytest.raises(RunError, match="only you"):
             token_in(path)
-    for text in ("short\n", "é" * 30):
+    path.write_text("a" * 20)
+    assert token_in(path) == "a" * 20
+    for text in ("a" * 19 + "\n", "é" * 30):
         path.write_text(text)
         with pytest.raises(RunError):
             token_in(path)

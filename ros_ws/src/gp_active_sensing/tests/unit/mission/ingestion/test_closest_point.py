@@ -96,7 +96,7 @@ def test_who_leaves_and_comes_back_waits_again() -> None:
     for t, apart in ((0, 0.0), (3, 0.0), (4, 5.0), (5, 0.0)):
         dwelling.drive(1, apart, t * SECOND)
     # One that comes late belongs to the first time.
-    for t, settled in ((2.5, True), (3.5, False), (6.0, False), (7.0, True)):
+    for t, settled in ((2.5, True), (3.0, True), (3.5, False), (6.0, False), (7.0, True)):
         assert dwelling.has_settled(1, round(t * SECOND)) is settled
     dwelling.drive(None, 0.0, 8 * SECOND)
     assert not dwelling.has_settled(1, 9 * SECOND)

@@ -63,6 +63,20 @@ def test_where_the_field_changes_a_stay_is_as_short_as_what_ages() -> None:
     assert befores == [False, True, True, True, False, True, True, True, False]
 
 
+def test_only_a_part_that_follows_a_cut_counts_as_farther_off() -> None:
+    """As it is taken, and as it is taken again from the journal and goes on."""
+    more: dict[str, Any] = {"longest": lambda: 1.0, "parts": lambda: 4.0}
+    one, again = (Stays(lambda reading: 0.01, lambda place: (0.0, 0.0), **more) for _ in "12")
+    one.near = again.near = lambda place: 1.25
+    for t, begins, off in ((1.0, False, 3.0), (2.0, False, 6.0), (3.0, True, 3.0)):
+        first, second = read(t, 20.0, x=3.0), read(t + 0.5, 20.0, x=3.0)
+        told = take(one, first, begins=begins)
+        assert told.reading.off == off, t
+        event = ReadingUsed(reading=first, stay=told.to_record())
+        assert again.take_again(event, begins=begins) == told
+        assert take(again, second) == take(one, second), t
+
+
 def test_the_variance_of_an_average_follows_its_equation() -> None:
     for count, sample, noise, expected in (
         (3, 1.0, 0.1, 0.1 / 3 + 1.0 - 0.4),  # room 1 + 3 sqrt(2 / 2)

@@ -95,6 +95,8 @@ def test_along_a_slanting_direction_no_place_comes_twice() -> None:
 def test_the_long_axis_is_tried_where_there_is_one() -> None:
     along = make_grid(40, 40, 1.0, outline=[(0, 0), (4, 0), (39, 35), (39, 39), (35, 39), (0, 4)])
     assert Ground(along).directions == pytest.approx((0.0, 90.0, 45.0), abs=1.0)
+    nearly_square = make_grid(40, 40, 1.0, outline=[(16, 0), (34, 18), (18, 34), (0, 16)])
+    assert Ground(nearly_square).directions == (0.0, 90.0), "18 to 16 is less than 1.2"
     assert Ground(make_grid(30, 4, 1.0)).directions == (0.0, 90.0)
     assert Ground(make_grid(6, 6, 1.0)).directions == (0.0, 90.0)
     assert Ground(make_line(9, 2.0)).pitch == 2.0
