@@ -138,7 +138,7 @@ setup(
         ],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
-        "maps": ["pyproj>=3.5", "osmium>=4.0", "pillow>=9.0", "rasterio>=1.3"],
+        "maps": ["pyproj>=3.5", "osmium>=4.0", "pillow>=9.0", "pyogrio>=0.7.2", "rasterio>=1.3"],
         "plot": ["matplotlib"],
         "sumo": ["libsumo>=1.28"],
         "web": ["tornado>=6.3"],

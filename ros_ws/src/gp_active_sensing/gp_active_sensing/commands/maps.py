@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.inspection import GridSurvey, Survey
     from gp_active_sensing.topology.links import Embedding
+    from gp_active_sensing.topology.loaders.tables import Sites
     from gp_active_sensing.topology.segments import RoadMap
-    from gp_active_sensing.topology.stations import Sites
 
 __all__ = ["maps"]
 
@@ -215,11 +215,14 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
 
 def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
     """Return the kind of map that a file is; what is not there, or no map, is said."""
-    from gp_active_sensing.topology.map_kinds import kind_of_map, kinds_of_file
+    from gp_active_sensing.topology.loaders import kind_of_map, kinds_of_file
     from gp_active_sensing.util.resources import find_resource
 
     path = find_resource("maps", file)
-    if any(text.startswith("map.columns_of") for text in _below("map", overrides)):
+    given = _below("map", overrides)
+    if "map.kind=points" in given:
+        return "points"
+    if any(text.startswith("map.columns_of") for text in given):
         kinds = kinds_of_file(path.name)
         if "points" in kinds:  # the columns have names of their own, which say nothing
             return "points"
@@ -296,7 +299,7 @@ def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Si
     Of a table without distances the number is 0: any place may be next.
     """
     from gp_active_sensing.topology.graph import GraphTopology
-    from gp_active_sensing.topology.stations import read_stations
+    from gp_active_sensing.topology.loaders.tables import read_stations
 
     if _kind(file, overrides) != "points":
         return None
@@ -319,6 +322,7 @@ def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> 
             "high": high,
             "datum": sites.datum,
             "numbers": sorted(sites.numbers),
+            "notes": list(sites.notes),
         }
         click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
         return
@@ -334,6 +338,8 @@ def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> 
         lines.insert(3, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
     for what, text in lines:
         click.echo(f"  {what:<14} {text}")
+    for note in sites.notes:
+        click.echo(f"note: {note}")
 
 
 def _below(section: str, overrides: tuple[str, ...]) -> list[str]:

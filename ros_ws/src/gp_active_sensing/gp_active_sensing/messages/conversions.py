@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, suggest
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.topology.projection import local_metres
 from gp_active_sensing.types import Clock
 
 __all__ = [
@@ -311,6 +312,7 @@ def pose_reader(
             )
             raise ConfigError(msg)
         origin = (float(datum[0]), float(datum[1]))
+        geodetic_to_local(*origin, origin)  # says now, and not with the first fix, what is missing
 
         def read_fix(message: Any) -> Pose:
             good = message.status.status != -1  # STATUS_NO_FIX; drivers often leave it unset
@@ -370,46 +372,25 @@ def pose_reader(
     return read_pose
 
 
-_SEMI_MAJOR = 6378137.0
-_FLATTENING = 1.0 / 298.257223563
-
-
 def geodetic_to_local(
     latitude: float, longitude: float, datum: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return (east, north) of a WGS 84 position in the plane that touches the datum [m].
+    """Return x and y of a WGS 84 position in the frame of a map, by the map's own projection [m].
 
-    Through earth-centred coordinates at height 0, so it is exact for the plane; over 10 km the
-    plane itself is some centimetres short. NaN for what is no latitude or longitude.
+    NaN for what is no latitude or longitude, or lies on the other side of the Earth.
 
     Args:
         latitude: degrees north.
         longitude: degrees east.
         datum: (latitude, longitude) of the origin.
+
+    Raises:
+        MissingDependencyError: pyproj is missing.
     """
     if not (abs(latitude) <= 90.0 and abs(longitude) <= 360.0):  # NaN too
         return math.nan, math.nan
-    lat0, lon0 = (math.radians(v) for v in datum)
-    x0, y0, z0 = _earth_centred(lat0, lon0)
-    x, y, z = _earth_centred(math.radians(latitude), math.radians(longitude))
-    dx, dy, dz = x - x0, y - y0, z - z0
-    east = -math.sin(lon0) * dx + math.cos(lon0) * dy
-    north = (
-        -math.sin(lat0) * math.cos(lon0) * dx
-        - math.sin(lat0) * math.sin(lon0) * dy
-        + math.cos(lat0) * dz
-    )
-    return east, north
-
-
-def _earth_centred(latitude: float, longitude: float) -> tuple[float, float, float]:
-    e2 = _FLATTENING * (2.0 - _FLATTENING)
-    n = _SEMI_MAJOR / math.sqrt(1.0 - e2 * math.sin(latitude) ** 2)
-    return (
-        n * math.cos(latitude) * math.cos(longitude),
-        n * math.cos(latitude) * math.sin(longitude),
-        n * (1.0 - e2) * math.sin(latitude),
-    )
+    x, y = local_metres(longitude, latitude, (datum[1], datum[0]))
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else (math.nan, math.nan)
 
 
 class RateLimit:

@@ -21,7 +21,7 @@ from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
-from gp_active_sensing.topology.map_kinds import kind_of_map
+from gp_active_sensing.topology.loaders import kind_of_map
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 __all__ = [

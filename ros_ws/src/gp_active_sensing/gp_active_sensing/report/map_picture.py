@@ -176,13 +176,13 @@ def ground_of(path: Path, places: FreeTopology | GraphTopology, occupied: int) -
         places: in whose metres the ground is given.
         occupied: cells of an occupancy grid of this value and more are occupied [%].
     """
-    from gp_active_sensing.topology.loaders import map_server
-    from gp_active_sensing.topology.loaders.areas import AREA_ENDS, read_areas
+    from gp_active_sensing.topology.loaders import ends_of, map_server
+    from gp_active_sensing.topology.loaders.areas import read_areas
 
     name = path.name.lower()
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(ends_of("cells")):
         return DrawnGround(cells=map_server.load(path)[0], occupied=occupied)
-    if not name.endswith(AREA_ENDS):
+    if not name.endswith(ends_of("areas")):
         return DrawnGround()
     import shapely
 

@@ -20,13 +20,19 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import USUAL_PLACES, build_grid, file_kind, unused_keys
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.links import MIDDLE
-from gp_active_sensing.topology.loaders import find_map, load_roads
+from gp_active_sensing.topology.loaders import (
+    OF_FILE,
+    ends_of,
+    find_map,
+    kind_of_map,
+    kinds_of_file,
+    load_roads,
+)
 from gp_active_sensing.topology.loaders.areas import name_problems
-from gp_active_sensing.topology.map_kinds import OF_FILE, kind_of_map, kinds_of_file
+from gp_active_sensing.topology.loaders.tables import HEIGHTS, ColumnsConfig
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
-from gp_active_sensing.topology.stations import HEIGHTS, ColumnsConfig
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
 __all__ = ["MapConfig", "build_settled", "build_topology"]
@@ -270,6 +276,8 @@ class MapConfig:
             of_table = "points" in by_name and self.columns_of != ColumnsConfig()
             only = "points" if of_table else by_name[0] if len(by_name) == 1 else None
             object.__setattr__(self, "kind", "grid" if self.topic else only)
+        elif self.kind == "points" and self.file.lower().endswith(ends_of("points")):
+            by_name = ("points",)  # those of the file, whatever else it holds
         elif by_name and self.kind in OF_FILE and self.kind not in by_name:
             problems.append(self._kind_problem(by_name))
         if self.kind is None and not self.file:

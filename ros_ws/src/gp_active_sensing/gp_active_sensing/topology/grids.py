@@ -16,9 +16,8 @@ from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_g
 from gp_active_sensing.topology.geometry import Outline, bounds_of, common, inside_of, polygon
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
-from gp_active_sensing.topology.loaders import find_map
-from gp_active_sensing.topology.loaders.areas import AREA_ENDS, Areas, read_areas
-from gp_active_sensing.topology.loaders.rasters import RASTER_ENDS
+from gp_active_sensing.topology.loaders import ends_of, find_map
+from gp_active_sensing.topology.loaders.areas import Areas, read_areas
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from gp_active_sensing.topology.raster_map import (
     RasterCells,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.config import MapConfig
 
 __all__ = [
-    "GRID_ENDS",
     "USUAL_PLACES",
     "build_grid",
     "file_kind",
@@ -47,9 +45,6 @@ Places: TypeAlias = FreeTopology | GraphTopology
 _Lattice: TypeAlias = tuple[Places, float | tuple[float, float], tuple[float, float]]
 """Places, their spacing and a point of their lattice [m]."""
 
-_MAP_SERVER_ENDS = (".yaml", ".yml")
-GRID_ENDS = (*_MAP_SERVER_ENDS, *AREA_ENDS, *RASTER_ENDS)
-"""How the names of files of grids end."""
 
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""
@@ -81,9 +76,9 @@ _NOT_FOR: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def file_kind(name: str) -> str:
     """Return what a file of a grid is by the end of its name: map_server, raster, "" = areas."""
-    if name.lower().endswith(_MAP_SERVER_ENDS):
+    if name.lower().endswith(ends_of("cells")):
         return "map_server"
-    return "raster" if name.lower().endswith(RASTER_ENDS) else ""
+    return "raster" if name.lower().endswith(ends_of("raster")) else ""
 
 
 def unused_keys(config: MapConfig, kind: str) -> list[str]:
@@ -188,7 +183,9 @@ def build_grid(config: MapConfig, path: Path | None, base_dir: Path | None = Non
         raise ConfigError(problems)
     raster = None
     if path is not None and kind == "raster":
-        raster = load_raster_cells(path, config.datum and (config.datum[1], config.datum[0]))
+        raster = load_raster_cells(
+            path, config.datum and (config.datum[1], config.datum[0]), config.value
+        )
     ground = _AreaLayout(config, path, base_dir, raster)
     shared: dict[str, Any] = {
         "name": config.name or (path.name.partition(".")[0] if path else config.kind),
@@ -242,7 +239,7 @@ class _AreaLayout:
             self.notes += raster.notes
             self.datum, self.of_file = self.datum or raster.datum, True
         if path is not None:
-            if raster is not None or path.name.lower().endswith(_MAP_SERVER_ENDS):
+            if raster is not None or file_kind(path.name):
                 if raster is None or raster.datum is None:
                     self._metres = f"file {path.name}"
             else:

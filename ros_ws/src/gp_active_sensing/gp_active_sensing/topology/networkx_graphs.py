@@ -15,9 +15,10 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.drafts import fail, number_of, shown
-from gp_active_sensing.topology.projection import LOCAL, LONLAT, points_in_metres
+from gp_active_sensing.topology.loaders.tables import HEIGHTS, Sites, below_water
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, locate
 from gp_active_sensing.topology.roads import Roads
-from gp_active_sensing.topology.stations import HEIGHTS, Sites, topology_of
+from gp_active_sensing.topology.stations import topology_of
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:
@@ -136,9 +137,12 @@ class _Nodes:
         found = [self._position(name, data) for name, data in named]
         height = next((key for key in HEIGHTS if any(key in data for data in self._data)), None)
         if height is not None:
-            for (name, data), point in zip(named, found, strict=True):
+            up = np.array([self._number(name, data.get(height), height) for name, data in named])
+            if HEIGHTS[height] < 0.0:
+                up, _ = below_water(up, self._title)
+            for point, z in zip(found, up.tolist(), strict=True):
                 if len(point) == 2:
-                    point.append(HEIGHTS[height] * self._number(name, data.get(height), height))
+                    point.append(z)
         widths = {len(point) for point in found}
         if len(widths) > 1:
             self._problems.append("some nodes have three coordinates in pos, and others two")
@@ -146,8 +150,8 @@ class _Nodes:
         points = np.array(found)
         crs = self._crs or (LOCAL if self._keys in ((), ("x", "y")) else LONLAT)
         if crs != LOCAL:
-            degrees = [(x, y) for x, y in points[:, :2].tolist()]
-            points[:, :2], self._datum = points_in_metres(degrees, crs, where=self._title)
+            made = locate(points[:, :2], crs, where=self._title, degrees=False)
+            points[:, :2], self._datum = made.points, made.datum
         return points
 
     def _position(self, name: str, data: dict[str, Any]) -> list[float]:

@@ -14,6 +14,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,18 @@ from gp_active_sensing.types import FloatArray
 __all__ = [
     "LOCAL",
     "LONLAT",
+    "Located",
     "Placed",
     "frame_error",
     "geographic_of",
     "in_system",
+    "local_metres",
     "local_system",
+    "locate",
+    "looks_like_degrees",
     "metres_of",
     "own_origin",
     "place",
-    "points_in_metres",
 ]
 
 LOCAL = "local"
@@ -43,8 +47,8 @@ LONLAT = "EPSG:4326"
 
 _DEGREE = 111_320.0
 """Of latitude, about [m]."""
-_SMALL = 1.0
-"""A map with less extent is no map in metres [m]."""
+_SMALL = 5.0
+"""A map with less extent is no map in metres [m], but one in degrees [degree]."""
 _TINY = 0.05
 """Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
 _FACTOR = 50.0
@@ -52,26 +56,126 @@ _FACTOR = 50.0
 _LONGEST = 100e3
 """Segments that are mostly longer are no segments in degrees [m]."""
 _FAR = 500e3
-"""Maps of more extent are distorted by more than one in a thousand [m]."""
+"""Maps of more extent are distorted by one in a thousand, or have a place elsewhere [m]."""
 _BEYOND = 1e9
 """Coordinates that no frame on Earth has, in any unit."""
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Lines in local metres.
+class Located:
+    """Points in local metres.
 
     Args:
-        lines: in metres, as many as came.
+        points: (n, 2) [m].
         crs: the system they came in, `LOCAL` when they were in metres of their own.
         datum: longitude and latitude of the origin, None for `LOCAL`.
         notes: what was taken for granted.
     """
 
+    points: FloatArray
+    crs: str
+    datum: Point | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Lines in local metres; crs, datum and notes as of `Located`.
+
+    Args:
+        lines: in metres, as many as came.
+        crs: the system they came in.
+        datum: longitude and latitude of the origin.
+        notes: what was taken for granted.
+    """
+
     lines: list[tuple[Point, ...]]
     crs: str
-    datum: tuple[float, float] | None
+    datum: Point | None
     notes: tuple[str, ...]
+
+
+def locate(
+    points: FloatArray,
+    crs: str,
+    *,
+    where: str,
+    datum: Point | None = None,
+    degrees: bool | None = None,
+    chosen: bool = False,
+) -> Located:
+    """Bring points into local metres, and refuse those in another unit than declared.
+
+    Args:
+        points: (n, 2), of longitude and latitude the longitude first.
+        crs: `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"), or ""
+            when nothing was declared: then what looks like degrees is taken for `LONLAT`.
+        where: the file, for messages.
+        datum: longitude and latitude of the origin [degree]; None = the middle of the points.
+        degrees: they look like longitude and latitude; None = by their extent.
+        chosen: the user named the system, so that a map may have any size.
+
+    Raises:
+        MapError: unknown system; degrees declared as metres, or the reverse; a map of another
+            size than a robot may have.
+        MissingDependencyError: pyproj is needed and missing.
+    """
+    if np.abs(points).max() > _BEYOND:
+        msg = f"{where}: coordinates ({_extent(points)}) lie outside the Earth; expected metres"
+        raise MapError(msg)
+    if degrees is None:
+        degrees = not chosen and looks_like_degrees(points)
+    if crs == LOCAL or (not crs and not degrees):
+        if degrees:
+            msg = (
+                f"{where}: coordinates look like longitude and latitude ({_extent(points)}); "
+                "expected metres in a local frame. Declare them as EPSG:4326 (map.crs, or the crs "
+                'of the file); a map that is this small in metres says map.crs: local, or "allow_'
+                'small": true in its header'
+            )
+            raise MapError(msg)
+        if not crs and float(np.ptp(points, axis=0).max()) > _FAR:
+            _refuse_far(points, where)
+        return Located(points, LOCAL, None)
+    notes: tuple[str, ...] = ()
+    if not crs:
+        crs = LONLAT
+        note = (
+            f"no coordinate system is declared; {_extent(points)} look like longitude and latitude "
+            f"and were taken as {LONLAT}"
+        )
+        notes = (note,)
+    system = _system(crs, where)
+    if system.is_geographic:
+        points = _in_range(points, where, crs)
+    elif degrees:
+        msg = (
+            f"{where}: coordinates are declared as {crs}, whose unit is metres, but look like "
+            f"longitude and latitude ({_extent(points)}); declare them as {LONLAT}"
+        )
+        raise MapError(msg)
+    lonlat = points if crs == LONLAT else _transform(system, LONLAT, points, where)
+    datum = _middle(lonlat) if datum is None else datum
+    metres = np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3)
+    extent = float(np.ptp(metres, axis=0).max())
+    if extent > _FAR:
+        if not chosen:
+            _refuse_far(metres, where, f" ({_extent(points)} in {crs})")
+        note = (
+            f"the map is {extent / 1000:.0f} km across; in a local frame lengths far from its "
+            "middle are off by more than one in a thousand"
+        )
+        notes += (note,)
+    return Located(metres, crs, datum, notes)
+
+
+def _refuse_far(metres: FloatArray, where: str, given: str = "") -> None:
+    msg = (
+        f"{where}: is {float(np.ptp(metres, axis=0).max()) / 1000:.0f} km across{given}, and a map "
+        f"has at most {_FAR / 1000:.0f} km: is a point at another place, or the coordinate system "
+        "another one? map.crs: NAME of the system says that it is meant"
+    )
+    raise MapError(msg)
 
 
 def place(
@@ -87,63 +191,24 @@ def place(
 
     Args:
         lines: two or more points each.
-        crs: `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"), or ""
-            when nothing was declared: then what looks like degrees is taken for `LONLAT`.
+        crs: as of `locate`.
         where: the file, for messages.
         lengths: of the lines as stated [m], None where nothing is; empty = nowhere.
-        allow_small: a map of less than a metre is meant.
+        allow_small: a map of a few metres is meant.
         datum: longitude and latitude of the origin [degree]; None = the middle of the map.
 
     Raises:
-        MapError: unknown system; degrees declared as metres, or the reverse.
+        MapError: as `locate`, which lets a map be as large as its lines are.
         MissingDependencyError: pyproj is needed and missing.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
-    if np.abs(points).max() > _BEYOND:
-        msg = f"{where}: coordinates ({_extent(points)}) lie outside the Earth; expected metres"
-        raise MapError(msg)
-    degrees = not allow_small and _look_like_degrees(points, lines, lengths)
-    if crs == LOCAL or (not crs and not degrees):
-        if degrees:
-            msg = (
-                f"{where}: coordinates look like longitude and latitude ({_extent(points)}); "
-                'expected metres in a local frame. Declare them with "crs": "EPSG:4326" (or leave '
-                'the declaration out), or set "allow_small": true in the header of a map that is '
-                "this small in metres"
-            )
-            raise MapError(msg)
-        notes = _disagreement(lines, lengths)
-        return Placed([tuple(line) for line in lines], LOCAL, None, notes)
-    notes = ()
-    if not crs:
-        crs = LONLAT
-        note = (
-            f"no coordinate system is declared; {_extent(points)} look like longitude and latitude "
-            f"and were taken as {LONLAT}"
-        )
-        notes = (note,)
-    system = _system(crs, where)
-    if system.is_geographic:
-        _check_range(points, where, crs)
-    elif degrees:
-        msg = (
-            f"{where}: coordinates are declared as {crs}, whose unit is metres, but look like "
-            f"longitude and latitude ({_extent(points)}); declare them as {LONLAT}"
-        )
-        raise MapError(msg)
-    lonlat = _transform(system, LONLAT, points, where)
-    datum = _middle(lonlat) if datum is None else datum
-    metres = np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3)
-    placed = _cut(metres, lines)
-    _check_lengths(placed, lengths, where, crs, points)
-    extent = float(np.ptp(metres, axis=0).max())
-    if extent > _FAR:
-        note = (
-            f"the map is {extent / 1000:.0f} km across; in a local frame lengths far from its "
-            "middle are off by more than one in a thousand"
-        )
-        notes += (note,)
-    return Placed(placed, crs, datum, notes)
+    degrees = not allow_small and _lines_look_like_degrees(points, lines, lengths)
+    made = locate(points, crs, where=where, datum=datum, degrees=degrees, chosen=True)
+    placed = _cut(made.points, lines)
+    if made.crs == LOCAL:
+        return Placed(placed, LOCAL, None, _disagreement(lines, lengths))
+    _check_lengths(placed, lengths, where, made.crs, points)
+    return Placed(placed, made.crs, made.datum, made.notes)
 
 
 def geographic_of(
@@ -161,25 +226,19 @@ def geographic_of(
     return lonlat, _middle(lonlat)
 
 
-def points_in_metres(
-    points: Sequence[Point], crs: str, *, where: str
-) -> tuple[FloatArray, tuple[float, float]]:
-    """Return (n, 2) points in local metres, and longitude and latitude of the origin.
+def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
+    """Return x and y of a position in the frame of a map [m]; (inf, inf) on the other side.
 
     Args:
-        points: in the coordinates of `crs`, of longitude and latitude the longitude first.
-        crs: any system that PROJ knows.
-        where: the file, for messages.
+        longitude: of the position [degree].
+        latitude: of the position [degree].
+        datum: longitude and latitude of the frame's origin [degree].
 
     Raises:
-        MapError: unknown system, or points outside of where it is defined.
         MissingDependencyError: pyproj is missing.
     """
-    given = np.array(points, dtype=np.float64).reshape(-1, 2)
-    if _system(crs, where).is_geographic:
-        _check_range(given, where, crs)
-    lonlat, datum = geographic_of(points, crs, where=where)
-    return np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3), datum
+    x, y = _change(LONLAT, local_system(datum)).transform(longitude, latitude)
+    return float(x), float(y)
 
 
 def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> FloatArray:
@@ -286,9 +345,13 @@ def local_system(datum: tuple[float, float]) -> str:
     return f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m +no_defs"
 
 
+@lru_cache(maxsize=64)
+def _change(source: Any, target: Any) -> Any:
+    return _proj().Transformer.from_crs(source, target, always_xy=True)
+
+
 def _transform(source: Any, target: Any, points: FloatArray, where: str) -> FloatArray:
-    pyproj = _proj()
-    change = pyproj.Transformer.from_crs(source, target, always_xy=True)
+    change = _change(source, target)
     # Lists: pyproj takes an array of one point for a number, of which numpy 1 warns.
     done = np.column_stack(change.transform(points[:, 0].tolist(), points[:, 1].tolist()))
     bad = np.flatnonzero(~np.isfinite(done).all(axis=1))
@@ -334,21 +397,36 @@ def _totals(
     return math.fsum(drawn for drawn, _ in both), math.fsum(stated for _, stated in both)
 
 
-def _look_like_degrees(
+def looks_like_degrees(points: FloatArray) -> bool:
+    """Return whether (n, 2) coordinates of which nothing is said are longitudes and latitudes.
+
+    They are where they can be and lie within a few degrees: as metres that would be a table.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
+    lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0
+    across = min(float(np.ptp(lonlat)), float(np.ptp(lonlat % 360.0)))
+    return bool(within) and max(across, float(high[1] - low[1])) < _SMALL
+
+
+def _lines_look_like_degrees(
     points: FloatArray, lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> bool:
-    if np.abs(points[:, 0]).max() > 180.0 or np.abs(points[:, 1]).max() > 90.0:
+    if np.abs(points[:, 0]).max() > 360.0 or np.abs(points[:, 1]).max() > 90.0:
         return False
     drawn, stated = _totals(lines, lengths)
     usual = float(np.median([length_of(line) for line in lines]))
-    small = float(np.ptp(points, axis=0).max()) < _SMALL or 0.0 < usual < _TINY
-    return small or stated > _FACTOR * drawn
+    if stated > 0.0 and 1.0 / _FACTOR < drawn / stated < _FACTOR:
+        return False  # they are as long as they say, in metres
+    return looks_like_degrees(points) or 0.0 < usual < _TINY or stated > _FACTOR * drawn
 
 
-def _check_range(points: FloatArray, where: str, crs: str) -> None:
+def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
+    """Return longitudes -180 … 180 and latitudes; those of 0 … 360 are taken as well."""
     x, y = np.abs(points).max(axis=0)
-    if x <= 180.0 and y <= 90.0:
-        return
+    if x <= 360.0 and y <= 90.0 and (x <= 180.0 or points[:, 0].min() >= 0.0):
+        wrapped = np.where(points[:, 0] > 180.0, points[:, 0] - 360.0, points[:, 0])
+        return np.column_stack([wrapped, points[:, 1]])
     swapped = x <= 90.0 and y <= 180.0
     hint = (
         "latitude and longitude may have changed places; the first number is the longitude"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +24,9 @@ from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
+from gp_active_sensing.topology.loaders.tables import HEIGHTS
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, own_origin, place
 from gp_active_sensing.topology.segments import Point
-from gp_active_sensing.topology.stations import HEIGHTS
 from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["RasterCells", "load_raster_cells", "make_raster_map", "usual_step", "value_problems"]
@@ -123,7 +123,9 @@ class RasterCells:
         return np.asarray(np.where(np.isnan(total), nearest, total))
 
 
-def load_raster_cells(path: Path, datum: Point | None = None) -> RasterCells:
+def load_raster_cells(
+    path: Path, datum: Point | None = None, value: str = "", crs: str = ""
+) -> RasterCells:
     """Read a raster and lay it into local metres.
 
     Args:
@@ -131,12 +133,15 @@ def load_raster_cells(path: Path, datum: Point | None = None) -> RasterCells:
         datum: longitude and latitude of the origin of the map's frame; None = that of the raster's
             own frame where it is a local one, as an export of a map has it, else the middle of its
             data.
+        value: what is wanted of it; see `read_raster`.
+        crs: of its coordinates, whatever the file says; "" = what it says.
 
     Raises:
         MapError: a file that cannot be used; an unknown coordinate system.
         MissingDependencyError: rasterio or pyproj is needed and missing.
     """
-    raster = read_raster(path)
+    raster = read_raster(path, value)
+    raster = replace(raster, crs=crs) if crs else raster
     known = ~np.isnan(raster.values)
     rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
     box = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
@@ -264,7 +269,7 @@ def make_raster_map(
     heights: FloatArray | None = None
     numbers: dict[str, FloatArray] = {}
     if value.lower() in HEIGHTS:
-        heights = HEIGHTS[value.lower()] * cells.values_at(points)
+        heights = cells.values_at(points)
     elif value:
         numbers[value] = cells.values_at(points)
     if moves == "free":

@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gp_active_sensing.errors import ActiveSensingError, listed, suggest
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import open_file
 
-__all__ = ["EPOCH", "HOUR", "MISSING", "Chunk", "Table", "stamp"]
+__all__ = ["EPOCH", "HOUR", "MISSING", "Chunk", "Table", "are_fills", "stamp"]
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Words, in any case, for a value that is not there."""
+_FILLS = (-999.0, -9999.0, -99999.0, -32768.0, 1e20, -1e20)
+"""Values that stand for none in data of the sea and the ground."""
+_BEYOND = 1e30
+"""So do all that are larger: 3.4e38 of ESRI, 9.97e36 of netCDF."""
 HOUR = 3600.0
 """[s]"""
 EPOCH = "1970-01-01T00:00:00Z"
@@ -255,6 +260,13 @@ class Table:
         except csv.Error as error:
             msg = f"{self.path}, line {self._reader.line_num}: {error}; is the file cut short?"
             raise self._error(msg) from error
+
+
+def are_fills(values: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return where values are usual fill values, such as -9999 and 1e20, which are no data."""
+    with np.errstate(invalid="ignore"):
+        large = np.abs(values) >= _BEYOND
+        return np.asarray(np.isin(values, _FILLS) | large)
 
 
 def stamp(text: str) -> datetime:

@@ -198,10 +198,10 @@ def read_rasters(
 def _from_geotiff(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None
 ) -> list[Raster]:
-    from gp_active_sensing.topology.loaders.rasters import read_geotiff
+    from gp_active_sensing.topology.loaders.rasters import read_layers
 
     bands = (config.layer or 0,) if config.slot_seconds is None else None
-    values, origin, cell = read_geotiff(path, bands, datum, MAX_CELLS)
+    values, origin, cell = read_layers(path, bands, datum, MAX_CELLS)
     return [Raster(layer, config.origin or origin, config.cell_size or cell) for layer in values]
 
 

@@ -1,32 +1,142 @@
-"""Map formats: one file a format, found by how the name of the map's file ends."""
+"""The catalogue of map formats: one file a format, found by how the name of the map's file ends."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from gp_active_sensing.errors import MapError
+from gp_active_sensing.errors import MapError, ResourceError
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.topology.loaders.files import check_file
 from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["find_map", "load_roads", "loaders", "map_text"]
+__all__ = [
+    "OF_FILE",
+    "ends_in_words",
+    "ends_of",
+    "find_map",
+    "kind_of_map",
+    "kinds_of_file",
+    "load_roads",
+    "loaders",
+    "map_text",
+    "reader_of",
+]
 
-loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""End of the name, such as ".geojson" -> function of a path; add a format here."""
+_HERE = __name__
+_GIS = (".kml", ".kmz", ".geojson", ".json", ".shp", ".gpkg")
+_FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("roads", (".geojson", ".json"), "geojson:load"),
+    ("roads", (".graphml",), "graph:load"),
+    ("roads", (".osm", ".osm.pbf", ".pbf"), "osm:load"),
+    ("roads", (".net.xml", ".net.xml.gz"), "sumo:load"),
+    ("roads", (".csv",), "table:load"),
+    ("areas", _GIS, "areas:of_features"),
+    ("areas", (".plan",), "plans:read_plan"),
+    ("cells", (".yaml", ".yml"), "map_server:load"),
+    ("raster", (".tif", ".tiff", ".nc"), "rasters:of_gdal"),
+    ("raster", (".asc",), "rasters:of_ascii"),
+    ("points", (".csv",), "tables:of_csv"),
+    ("points", _GIS, "tables:of_features"),
+)
+"""What a file holds, how its name ends, and what reads it; add a format here.
 
-loaders.add(".geojson", "gp_active_sensing.topology.loaders.geojson:load")
-loaders.add(".json", "gp_active_sensing.topology.loaders.geojson:load")
-loaders.add(".graphml", "gp_active_sensing.topology.loaders.graph:load")
-loaders.add(".osm", "gp_active_sensing.topology.loaders.osm:load")
-loaders.add(".osm.pbf", "gp_active_sensing.topology.loaders.osm:load")
-loaders.add(".pbf", "gp_active_sensing.topology.loaders.osm:load")
-loaders.add(".net.xml", "gp_active_sensing.topology.loaders.sumo:load")
-loaders.add(".net.xml.gz", "gp_active_sensing.topology.loaders.sumo:load")
-loaders.add(".csv", "gp_active_sensing.topology.loaders.table:load")
+roads: a function of a path that returns a `RoadMap`; areas: a `Drawing`; cells: an `OccupancyGrid`
+and notes; raster: of a path and a value, a `RasterFile` and its unit; points: a `PlaceTable`.
+"""
+loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
+"""What is held and the end of the name, such as "areas .kml" -> reader. A plug-in whose name is an
+end alone reads roads."""
+for _kind, _ends, _where in _FORMATS:
+    for _end in _ends:
+        loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
+OF_FILE = ("roads", "grid", "points")
+"""Kinds of maps that a file may hold."""
+_OF_GRID = ("areas", "cells", "raster")
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
-"""Formats whose coordinates may be in any system; the others say or fix theirs."""
+"""Formats of roads whose coordinates may be in any system; the others say or fix theirs."""
+
+
+def ends_of(*kinds: str) -> tuple[str, ...]:
+    """Return how the names of files end that hold one of these, such as "roads" and "areas"."""
+    named = [name.rpartition(" ") for name in loaders]
+    return tuple(end for kind, _, end in named if (kind or "roads") in kinds)
+
+
+def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
+    """Return how a name ends and what reads such a file.
+
+    Raises:
+        MapError: the file is of another format.
+        PluginError: the format is that of a plug-in that cannot be used.
+    """
+    found = [end for end in ends_of(kind) if path.name.lower().endswith(end)]
+    if not found:
+        msg = (
+            f"{path}: expected a file of a map ({ends_in_words()}), got one that ends in "
+            f"{''.join(path.suffixes[-2:])!r}"
+        )
+        raise MapError(msg)
+    end = max(found, key=len)
+    return end, loaders.factory(end if end in loaders else f"{kind} {end}")
+
+
+def kinds_of_file(file: str) -> tuple[str, ...]:
+    """Return the kinds of map that a file may be by the end of its name, () where it says nothing.
+
+    A name without an end is that of a map that ships with the package. Points of a file that may
+    hold areas are taken where the kind says so.
+
+    Args:
+        file: a path or a name.
+    """
+    name = Path(file).name.lower()
+    kinds = {"roads": ends_of("roads"), "grid": ends_of(*_OF_GRID), "points": (".csv",)}
+    return tuple(kind for kind in OF_FILE if name.endswith(kinds[kind]))
+
+
+def kind_of_map(file: str, base_dir: Path | None = None) -> str:
+    """Return the kind of map that a file is; "roads" where it cannot be found, or is no map.
+
+    Args:
+        file: a path, or the name of a map that ships with the package.
+        base_dir: folder that a relative path is looked for in first.
+    """
+    try:
+        path = find_map(file, base_dir)
+    except ResourceError:
+        return "roads"
+    kinds = kinds_of_file(path.name)
+    if len(kinds) > 1 and "grid" in kinds:
+        return _kind_in_geojson(path)
+    if len(kinds) > 1:
+        from gp_active_sensing.topology.loaders.tables import is_stations  # seldom wanted
+
+        return "points" if is_stations(path) else "roads"
+    return kinds[0] if kinds else "roads"
+
+
+def _kind_in_geojson(path: Path) -> str:
+    """Return what a file of GeoJSON holds: lines between junctions, areas, or points alone."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return "roads"  # it is refused when it is read
+    if re.search(r'"(from|startid)"\s*:', text) or not re.search('(Polygon|Point)"', text):
+        return "roads"
+    if 'Polygon"' in text:
+        return "grid"
+    return "roads" if 'LineString"' in text else "points"
+
+
+def ends_in_words() -> str:
+    """Return how the names of all files of maps end, for messages."""
+    kinds = {"roads": ("roads",), "grids": _OF_GRID, "points": ("points",)}
+    return "; ".join(f"{what}: {', '.join(sorted(ends_of(*of)))}" for what, of in kinds.items())
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:
@@ -53,17 +163,7 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
         MissingDependencyError: the format needs a library that is not installed.
         PluginError: the format is that of a plug-in that cannot be used.
     """
-    name = path.name.lower()
-    ends = [end for end in loaders if name.endswith(end)]
-    if not ends:
-        from gp_active_sensing.topology.map_kinds import ends_in_words
-
-        msg = (
-            f"{path}: expected a file of a map ({ends_in_words()}), got one that ends in "
-            f"{''.join(path.suffixes[-2:])!r}"
-        )
-        raise MapError(msg)
-    end = max(ends, key=len)
+    end, load = reader_of("roads", path)
     if crs and end not in _TAKES_CRS:
         msg = (
             f"{path}: a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
@@ -71,7 +171,6 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
         )
         raise MapError(msg)
     check_file(path)
-    load = loaders.factory(end)
     road_map: object = load(path, crs=crs) if crs else load(path)
     if not isinstance(road_map, RoadMap):
         msg = f"{path}: the reader of {end} must return a RoadMap, it gave {road_map!r:.60}"

@@ -1,32 +1,45 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-One reader a format gives `Shape`s in the coordinates of its file (``area_files``). What they are
-for is said by their role; a shape without one is an outline, or a hole in one where it lies within
-another: lake, island, pond on the island.
+What a polygon is for is said by its properties, by the folder or layer that it is in, or by a name
+that says nothing else ("Exclusion zone A", "no-go: reeds"); a word within a proper name ("Rock
+Lake") says nothing. A polygon of which nothing is said is an outline, or a hole in one where it
+lies within another: lake, island, pond on the island.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import fault_of
-from gp_active_sensing.topology.loaders.area_files import AREA_ENDS, AreaFile, Shape, read_shapes
-from gp_active_sensing.topology.loaders.drafts import fail
-from gp_active_sensing.topology.projection import place
+from gp_active_sensing.topology.loaders import ends_of, reader_of
+from gp_active_sensing.topology.loaders.drafts import fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.loaders.plans import Drawing, Shape
+from gp_active_sensing.topology.loaders.vector import Feature, read_features, simple
+from gp_active_sensing.topology.projection import LONLAT, locate
 from gp_active_sensing.topology.segments import Point
+from gp_active_sensing.types import FloatArray
 
-__all__ = ["AREA_ENDS", "Areas", "holds_areas", "name_problems", "read_areas"]
+__all__ = ["Areas", "name_problems", "of_features", "read_areas"]
 
 _FAR = 500e3
 """Areas farther from the origin of the map are those of another place [m]."""
 _CIRCLE = 16
 """Sides of a quarter of a circle, and of the bend of a corridor."""
+_MOST_BENDS = 5_000
+"""Of all corridors of a plan."""
+_SAME = 1e-3
+"""Part of its area by which a polygon may differ from another one and is the same."""
+_MEET = 1e-6
+"""Ends of a path that are no farther apart meet, about 0.1 m [degree]; in metres 0.1 m do."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +54,7 @@ class Areas:
         regions: name, Polygon and weight of each part that counts more or less than the rest.
         datum: longitude and latitude of the frame's origin [degree], None for metres of its own.
         home: where the file says that a mission begins [m], None where it does not.
-        notes: what was taken for granted or left out, a sentence each.
+        notes: what was taken as what, for granted, or left out, a sentence each.
     """
 
     name: str
@@ -63,159 +76,302 @@ class Areas:
 
 def name_problems(key: str, given: object) -> list[str]:
     """Return what is wrong with a text that stands for corners: it has to name a file of areas."""
-    if not isinstance(given, str) or given.lower().endswith(AREA_ENDS):
+    known = ends_of("areas")
+    if not isinstance(given, str) or given.lower().endswith(known):
         return []
-    ends = ", ".join(AREA_ENDS)
+    ends = ", ".join(known)
     return [f"{key}: expected a list of corners, or a file ending in {ends}; got {given!r:.60}"]
 
 
-def holds_areas(path: Path) -> bool:
-    """Return whether a file of GeoJSON holds areas and no lines."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return False  # it is refused when it is read
-    return 'Polygon"' in text and 'LineString"' not in text
-
-
-def read_areas(path: Path, *, datum: Point | None = None) -> Areas:
+def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
     """Read the areas of a file.
 
     Args:
-        path: ``.kml``, ``.kmz``, ``.plan`` of QGroundControl, ``.geojson`` or ``.json``.
+        path: ``.kml``, ``.kmz``, ``.plan`` of QGroundControl, ``.geojson``, ``.json``, ``.shp`` or
+            ``.gpkg``.
         datum: longitude and latitude of the origin of the map's frame [degree]; None = the middle
             of the areas, where they are in degrees.
+        crs: of the coordinates, whatever the file says; "" = what it says.
 
     Raises:
         MapError: no such file, no polygon, or polygons that cannot be used; all problems at once.
-        MissingDependencyError: coordinates are not metres, and pyproj is missing.
+        MissingDependencyError: a library that the format or the coordinates need is missing.
     """
-    found = read_shapes(path)
+    check_file(path, MOST_TEXT)
+    _, read = reader_of("areas", path)
+    found: Drawing = read(path)
     if not found.shapes:
         has = ", ".join(f"{count} {what}" for what, count in found.others.items())
         msg = (
             f"{path}: has no polygon{f', but {has}' if has else ''}; expected the outline of an "
-            "area. Draw it as a polygon, not as a path or line"
+            "area. Draw it as a polygon, not as a path or line; map.kind: points takes points as "
+            "places"
         )
         raise MapError(msg)
-    problems = [p for shape in found.shapes if (p := _problem(shape))]
-    fail(path, problems)
-    located = _placed(found, path, datum)
-    notes = [*located.notes, *found.notes]
+    made, origin, home, notes = _in_metres(found, crs or found.crs, path, datum, chosen=bool(crs))
+    shapes = found.shapes
+    fail(path, [f"{s.where}: {f}" for s, m in zip(shapes, made, strict=True) if (f := fault_of(m))])
+    shapes, made, twice = _once(shapes, made)
+    outline, roles, taken = _outline(shapes, made, path)
+    notes += [*taken, *twice, *found.notes]
     if found.others:
-        has = ", ".join(f"{count} {what}" for what, count in found.others.items())
-        notes.append(f"left out: {has}")
-    outline, holes = _outline(found.shapes, located.shapes, path)
-    if holes:
-        notes.append(
-            f"taken for holes in the outline, since they lie within it: {', '.join(holes)}"
-        )
-    of = list(zip(found.shapes, located.shapes, strict=True))
-    if located.home is not None:
-        where = ", ".join(f"{c:.1f}" for c in located.home)
+        notes.append(f"left out: {', '.join(f'{n} {what}' for what, n in found.others.items())}")
+    if home is not None:
+        where = ", ".join(f"{c:.1f}" for c in home)
         notes.append(f"the planned home is at ({where}) m: probe.start: [{where}] begins there")
+    of = list(zip(shapes, made, roles, strict=True))
     return Areas(
         path.name.partition(".")[0],
         outline,
-        tuple(made for shape, made in of if shape.role == "obstacle"),
+        tuple(m for _, m, role in of if role == "obstacle"),
         tuple(
-            (shape.name or shape.where, made, shape.weight)
-            for shape, made in of
-            if shape.role == "region" and shape.weight is not None
+            (shape.name or shape.where, m, shape.weight)
+            for shape, m, role in of
+            if role == "region" and shape.weight is not None
         ),
-        located.datum,
-        located.home,
-        tuple(notes),
+        origin,
+        home,
+        (*_as_what(of), *notes),
     )
 
 
-def _problem(shape: Shape) -> str:
-    """Return what is wrong with a polygon in the coordinates of its file, "" if nothing is."""
+# -- what a shape is for ---------------------------------------------------------------------------
+
+_LABEL = r"( ?(zones?|areas?|polygons?|regions?|rings?|boundary|line|(geo ?)?fences?))*"
+_WORDS = {
+    "obstacle": r"(obstacles?|exclu(de|ded|sions?)|keep ?outs?|no ?go|no ?fly|avoid|islands?"
+    r"|islets?|rocks?|holes?|restricted|forbidden)",
+    "fence": r"((geo ?)?fences?|geofence|inclu(de|ded|sions?))",
+    "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
+}
+"""Role -> what a property says of it, with blanks between words."""
+_WHOLE = {
+    role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
+    for role, words in _WORDS.items()
+}
+"""Role -> names that say nothing else: its word, perhaps a zone, and a number or a letter."""
+_FIRST = {
+    role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
+    for role, words in _WORDS.items()
+}
+"""Role -> names that begin with it as with a title: "Exclusion zone by the weir", "rock: low"."""
+_ALWAYS = {
+    "obstacle": re.compile(
+        r"(no ?go|no ?fly|keep ?out)\b(?!.* (lake|bay|pond|island|creek|river)$)"
+    ),
+    "fence": re.compile(r"geo ?fence\b(?!.* (lake|bay|pond|island|creek|river)$)"),
+}
+_ROLE_KEYS = ("role", "type", "kind", "class", "category", "fence_type")
+_REGION = re.compile(r"regions?( of interest)?|roi|interest")
+
+
+def _plain(text: str) -> str:
+    """Return words in lower case with blanks between them, whatever stood there."""
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return re.sub(r"[\s_\-–]+", " ", split).strip().lower()
+
+
+def _role_of_name(name: str) -> str:
+    text = _plain(name)
+    for table, how in ((_WHOLE, "fullmatch"), (_FIRST, "fullmatch"), (_ALWAYS, "match")):
+        for role, words in table.items():
+            if getattr(words, how)(text):
+                return "obstacle" if re.search(r"\bexclu", text) else role
+    return ""
+
+
+def _role(feature: Feature, notes: list[str]) -> str:
+    """Return what a shape is for: by its properties, its folder, its name, its weight."""
+    for key in _ROLE_KEYS:
+        text = _plain(feature.said.get(key, ""))
+        for role, words in _WORDS.items():
+            if re.search(rf"\b{words}\b", text):
+                return role
+        if _REGION.fullmatch(text):
+            return "region"
+        if key == "role" and text:
+            notes.append(
+                f"{feature.where}: role {text!r:.40} is none of outline, fence, obstacle, region "
+                "and says nothing"
+            )
+    inclusion = feature.said.get("inclusion", "").lower()
+    if inclusion in ("true", "false", "1", "0"):
+        return "fence" if inclusion in ("true", "1") else "obstacle"
+    by_name = _role_of_name(feature.folder) or _role_of_name(feature.name)
+    return by_name or ("region" if "weight" in feature.said else "")
+
+
+def of_features(path: Path) -> Drawing:
+    """Return the polygons of a file of GIS; beside polygons a path without a role is a track."""
     import shapely
 
-    if shape.radius:
-        return ""
-    if shape.width:
-        count = len(set(shape.shell))
-        return "" if count > 1 else f"{shape.where}: expected 2 points or more, got {count}"
-    for ring in (shape.shell, *shape.holes):
-        if len(set(ring)) < 3:
-            return f"{shape.where}: expected 3 corners or more, got {len(set(ring))}"
-    fault = fault_of(shapely.Polygon(shape.shell, shape.holes))
-    return f"{shape.where}: {fault}" if fault else ""
+    file = read_features(path)
+    found = Drawing(file.crs)
+    closed: list[Shape] = []
+    for feature in file.features:
+        weight = _weight(feature, path)
+        role = _role(feature, found.notes)
+        shape = Shape(feature.where, None, feature.name, role, weight)
+        if feature.geometry is None:
+            found.others["features without a shape"] += 1
+        for part in simple(feature.geometry):
+            if part.geom_type == "Polygon" and not part.is_empty:
+                found.shapes.append(replace(shape, geometry=part))
+            elif (ring := _closed(part)) is not None:
+                closed.append(replace(shape, geometry=shapely.Polygon(ring)))
+            else:
+                found.others[_KINDS.get(part.geom_type, part.geom_type)] += 1
+    taken = [shape for shape in closed if shape.role] if found.shapes else closed
+    found.shapes += taken
+    found.notes += [f"{s.where}: a path whose ends meet was taken as an area" for s in taken]
+    if len(taken) < len(closed):
+        found.others["closed paths beside polygons"] = len(closed) - len(taken)
+    return found
 
 
-@dataclass(frozen=True)
-class _Located:
-    shapes: list[Any]
-    datum: Point | None
-    home: Point | None
-    notes: tuple[str, ...]
+_KINDS = {"Point": "points", "LineString": "lines", "LinearRing": "lines"}
 
 
-def _placed(found: AreaFile, path: Path, datum: Point | None) -> _Located:
-    """Return the shapes in local metres, in their order."""
+def _closed(line: Any) -> FloatArray | None:
+    """Return the corners that a path goes round, None where its ends do not meet."""
     import shapely
 
-    rings = [ring for shape in found.shapes for ring in (shape.shell, *shape.holes)]
-    sides = [list(zip(r, (*r[1:], r[0]), strict=True)) if len(r) > 1 else [(r[0],)] for r in rings]
-    lines: list[Sequence[Point]] = list(chain.from_iterable(sides))
-    if found.home is not None:
-        lines.append((found.home,))
-    made = place(lines, found.crs, where=str(path), datum=datum)
-    firsts = iter([line[0] for line in made.lines])
-    shapes = []
-    for shape in found.shapes:
-        shell, *holes = ([next(firsts) for _ in ring] for ring in (shape.shell, *shape.holes))
-        if shape.radius:
-            shapes.append(shapely.Point(shell[0]).buffer(shape.radius, quad_segs=_CIRCLE))
-        elif shape.width:
-            middle = shapely.LineString(shell)
-            band = middle.buffer(shape.width / 2.0, quad_segs=_CIRCLE, cap_style="flat")
-            if band.is_empty:
-                msg = f"{path}: {shape.where}: expected a line of some metres, got one of 0 m"
-                raise MapError(msg)
-            shapes.append(band)
-        else:
-            shapes.append(shapely.Polygon(shell, holes))
-    home = next(firsts) if found.home is not None else None
-    far = max(math.hypot(*point) for shape in shapes for point in shape.exterior.coords)
+    points = shapely.get_coordinates(line)
+    if line.geom_type not in ("LineString", "LinearRing") or len(points) < 4:
+        return None
+    apart = float(np.hypot(*(points[-1] - points[0])))
+    degrees = bool((np.abs(points) <= (360.0, 90.0)).all())
+    if apart > (_MEET if degrees else 0.1) or len(np.unique(points[:-1], axis=0)) < 3:
+        return None  # to and fro is no outline
+    return np.asarray(points[:-1])
+
+
+def _weight(feature: Feature, path: Path) -> float | None:
+    weight = number_of(feature.said.get("weight") or None)
+    if weight is not None and not 0.0 <= weight <= 1e12:
+        msg = f"{path}: {feature.where}: weight: must be 0 … 1e12, got {weight:g}"
+        raise MapError(msg)
+    return weight
+
+
+# -- where shapes are ------------------------------------------------------------------------------
+
+
+def _in_metres(
+    found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
+) -> tuple[list[Any], Point | None, Point | None, list[str]]:
+    """Return the shapes in local metres, in their order, the origin, the home and notes."""
+    import shapely
+
+    shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)
+    given = shapely.get_coordinates(shapes)
+    made = locate(given, crs, where=str(path), datum=datum, chosen=chosen)
+    far = float(np.hypot(*made.points.T).max())
     if datum is not None and made.datum is not None and far > _FAR:
-        (x0, y0), (x1, y1) = min(chain(*rings)), max(chain(*rings))
+        (x0, y0), (x1, y1) = given.min(axis=0), given.max(axis=0)
         msg = (
             f"{path}: lies {far / 1000:.0f} km from the origin of the map, longitude {datum[0]:g}, "
             f"latitude {datum[1]:g}: its corners are about ({x0:g}, {y0:g}) and ({x1:g}, {y1:g}). "
             "Is it the right file, and does the longitude come first?"
         )
         raise MapError(msg)
-    return _Located(shapes, made.datum, home, made.notes)
+    placed = shapely.set_coordinates(shapes, made.points)
+    bends = sum(len(s.geometry.coords) for s in found.shapes if s.width)
+    if bends > _MOST_BENDS:
+        msg = f"{path}: its corridors have {bends} points; expected at most {_MOST_BENDS}"
+        raise MapError(msg)
+    wide = [_widened(s, g, path) for s, g in zip(found.shapes, placed, strict=True)]
+    home, notes = None, list(made.notes)
+    if found.home is not None and made.datum is not None:
+        at = locate(np.array([found.home]), LONLAT, where=str(path), datum=made.datum, degrees=True)
+        home = float(at.points[0, 0]), float(at.points[0, 1])
+    return wide, made.datum, home, notes
 
 
-def _outline(shapes: Sequence[Shape], made: Sequence[Any], path: Path) -> tuple[Any, list[str]]:
-    """Return the ground of all outlines within the geofences, and the names of holes in it."""
+def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
+    if shape.radius:
+        return geometry.buffer(shape.radius, quad_segs=_CIRCLE)
+    if not shape.width:
+        return geometry
+    band = geometry.buffer(shape.width / 2.0, quad_segs=_CIRCLE, cap_style="flat")
+    if band.is_empty:
+        msg = f"{path}: {shape.where}: expected a line of some metres, got one of 0 m"
+        raise MapError(msg)
+    return band
+
+
+def _once(shapes: list[Shape], made: list[Any]) -> tuple[list[Shape], list[Any], list[str]]:
+    """Return shapes without those that are there twice in one role, and notes on them."""
     import shapely
 
-    of = list(zip(shapes, made, strict=True))
-    plain = sorted(
-        ((m, s) for s, m in of if s.role in ("", "outline")), key=lambda pair: -pair[0].area
-    )
+    tree = shapely.STRtree(made)
+    areas = shapely.area(made)
+    firsts, others = tree.query(made, predicate="intersects")
+    close = np.abs(areas[firsts] - areas[others]) <= _SAME * areas[firsts]
+    dropped: dict[int, int] = {}
+    for i, j in zip(firsts[close].tolist(), others[close].tolist(), strict=True):
+        alike = i < j and shapes[i].role == shapes[j].role and i not in dropped
+        if alike and made[i].symmetric_difference(made[j]).area <= _SAME * areas[i]:
+            dropped[j] = i
+    notes = [
+        f"{shapes[j].where} is the polygon of {shapes[i].where} again and counts once"
+        for j, i in dropped.items()
+    ]
+    left = [k for k in range(len(shapes)) if k not in dropped]
+    return [shapes[k] for k in left], [made[k] for k in left], notes
+
+
+def _outline(
+    shapes: Sequence[Shape], made: Sequence[Any], path: Path
+) -> tuple[Any, list[str], list[str]]:
+    """Return the ground of all outlines within all geofences, the role of each shape, and notes."""
+    import shapely
+
+    roles = [shape.role or "outline" for shape in shapes]
+    plain = [k for k, role in enumerate(roles) if role == "outline"]
     ground: Any = None
     holes: list[str] = []
-    for index, (polygon, shape) in enumerate(plain):
-        inside = [p for p, other in plain[:index] if p.covers(polygon)]
-        if shape.role == "" and len(inside) % 2:
-            ground = ground.difference(polygon)
-            holes.append(shape.name or shape.where)
-        else:
-            ground = polygon if ground is None else ground.union(polygon)
-    fences = [m for s, m in of if s.role == "fence"]
-    if fences:
-        fence = shapely.union_all(fences)
+    if plain:
+        polygons = [made[k] for k in plain]
+        inner, outer = shapely.STRtree(polygons).query(polygons, predicate="covered_by")
+        depth = np.bincount(inner[inner != outer], minlength=len(plain))
+        for index, k in enumerate(plain):
+            if shapes[k].role == "" and depth[index] % 2:
+                roles[k] = "hole"
+                holes.append(shapes[k].name or shapes[k].where)
+        for level in range(int(depth.max()) + 1):
+            for role in ("hole", "outline"):
+                at = [p for p, k in enumerate(plain) if depth[p] == level and roles[k] == role]
+                part = shapely.union_all([polygons[p] for p in at])
+                if at and role == "hole":
+                    ground = ground.difference(part)
+                elif at:
+                    ground = part if ground is None else ground.union(part)
+    notes = []
+    if holes:
+        shown = ", ".join(holes[:10]) + (f", … ({len(holes)})" if len(holes) > 10 else "")
+        notes.append(f"taken for holes in the outline, since they lie within it: {shown}")
+    fences = [m for m, role in zip(made, roles, strict=True) if role == "fence"]
+    if len(fences) > 1:
+        notes.append(f"places lie within all {len(fences)} inclusion fences, as autopilots have it")
+    for fence in fences:
         ground = fence if ground is None else ground.intersection(fence)
     if ground is None:
-        return None, holes
-    parts = [g for g in shapely.get_parts(ground) if g.area > 0.0]
+        return None, roles, notes
+    parts = [g for g in simple(ground) if g.area > 0.0]
     if not parts:
-        msg = f"{path}: the area to survey and the geofence have nothing in common"
+        what = "the area to survey and the geofence" if plain else f"its {len(fences)} geofences"
+        msg = f"{path}: {what} have nothing in common"
         raise MapError(msg)
-    return (parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)), holes
+    return (parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)), roles, notes
+
+
+def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
+    """Yield what was taken as what, with counts, names and areas, a sentence a role."""
+    for role, count in Counter(role for *_, role in of).items():
+        each = [(s.name or s.where, m.area) for s, m, r in of if r == role]
+        named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))
+        more = ", …" if count > 5 else ""
+        area = sum(a for _, a in each)
+        size = f"{area / 1e6:.3g} km²" if area >= 1e5 else f"{area:.4g} m²"
+        yield f"taken as {role}: {count} ({named}{more}), {size}"

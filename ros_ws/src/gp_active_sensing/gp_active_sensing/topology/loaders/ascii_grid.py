@@ -31,6 +31,8 @@ __all__ = ["MAX_CELLS", "read_ascii_grid"]
 MAX_CELLS = 25_000_000
 """Largest raster that is read (5000 × 5000, 200 MB in memory)."""
 
+_NO_DATA = -9999.0
+"""By the format, where the header does not say."""
 _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 
@@ -57,7 +59,7 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
     keys = ("dx", "dy") if "cellsize" not in header and "dx" in header else ("cellsize", "cellsize")
     width, height = (_number(path, header, key, "a number above 0", 0.0) for key in keys)
     origin = _edge(path, header, "x", width), _edge(path, header, "y", height)
-    values[values == header.get("nodata_value", math.nan)] = np.nan
+    values[values == header.get("nodata_value", _NO_DATA)] = np.nan
     return values, origin, (width, height)
 
 

@@ -55,7 +55,7 @@ RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
 
 
-def fail(path: Path, problems: Sequence[str]) -> None:
+def fail(path: Path | str, problems: Sequence[str]) -> None:
     """Raise an error with the problems, if there are any."""
     if not problems:
         return

@@ -34,6 +34,7 @@ __all__ = [
     "elements",
     "read_text",
     "tag_of",
+    "whole_bytes",
 ]
 
 MOST_TEXT = 256 * 2**20
@@ -127,6 +128,12 @@ def elements(
             raise
         msg = f"{path}: cannot be read: {error}"
         raise MapError(msg) from error
+
+
+def whole_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of XML, unpacked, within the limits. Raises MapError beyond."""
+    with _opened(path) as stream:
+        return b"".join(iter(lambda: stream.read(1 << 20), b""))
 
 
 def tag_of(element: ET.Element) -> str:

@@ -32,6 +32,8 @@ _KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v
 """Attributes of osmnx that are in the segments already, or say nothing about them."""
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
+_ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
+"""Of an edge without a direction; one that is merged of several is one-way where any of them is."""
 
 
 class GraphReader:
@@ -191,8 +193,9 @@ def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadM
 def _take_undirected(
     reader: GraphReader, name: str, start: str, end: str, values: Mapping[str, Any]
 ) -> None:
-    """Add an edge of an undirected graph: both ways, or the one that its `from` and `to` say."""
-    two_way = values.get("oneway") is not True
+    """Add an edge without a direction: both ways, or the one that its `from` and `to` say."""
+    words = {word.lower() for word in _each(values.get("oneway"))}
+    two_way = not words & _ONE_WAY
     if not two_way:
         ends = {start, end}
         start, end = str(values.get("from")), str(values.get("to"))
@@ -202,6 +205,8 @@ def _take_undirected(
                 "in which direction, or give a DiGraph"
             )
             return
+        if words & {"-1", "reverse"}:
+            start, end = end, start
     reader.edge(name, start, end, _from_start(values, reader.nodes.get(start)), two_way=two_way)
 
 
@@ -298,8 +303,17 @@ def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[st
 def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, Any]:
     """Return the values of an undirected edge with its line as from `start`."""
     line: Any = values.get("geometry")
-    points = getattr(line, "coords", None)
-    if start is None or points is None or len(points) < 2:
+    if start is None or _missing(line):
+        return values
+    if isinstance(line, str):
+        import shapely
+
+        try:
+            line = shapely.from_wkt(line)
+        except shapely.errors.GEOSException:
+            return values  # which is said where the edge is read
+    points: Any = getattr(line, "coords", ())
+    if len(points) < 2:
         return values
     first, last = ((point[0], point[1]) for point in (points[0], points[-1]))
     if length_of((start, first)) <= length_of((start, last)):
@@ -349,7 +363,7 @@ class _Graph:
         self._reader = GraphReader(path)
         self._names: dict[str, str] = {}
         self._crs = ""
-        self._edges: list[tuple[str, str, str, dict[str, str]]] = []
+        self._edges: list[tuple[str, str, str, dict[str, str], bool]] = []
         self._directed = True
 
     def _graph(self, element: ET.Element) -> None:
@@ -379,14 +393,20 @@ class _Graph:
     def _edge(self, element: ET.Element) -> None:
         start, end = element.get("source", ""), element.get("target", "")
         key = element.get("id", "")
-        self._edges.append((start, end, key, self._values(element)))
+        own = element.get("directed", "")
+        directed = own != "false" if own else self._directed
+        self._edges.append((start, end, key, self._values(element), directed))
 
     def finish(self, crs: str) -> RoadMap:
         counts: dict[tuple[str, str], int] = {}
-        for start, end, key, values in self._edges:
+        reader = self._reader
+        for start, end, key, values, directed in self._edges:
             number = counts.get((start, end), 0)
             counts[start, end] = number + 1
             # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
             name = key if key and not key.isdigit() else f"{start}_{end}_{key or number}"
-            self._reader.edge(name, start, end, values, two_way=not self._directed)
-        return self._reader.drafts.finish(crs or self._crs, nothing="expected nodes and edges")
+            if directed:
+                reader.edge(name, start, end, values)
+            else:
+                _take_undirected(reader, name, start, end, values)
+        return reader.drafts.finish(crs or self._crs, nothing="expected nodes and edges")

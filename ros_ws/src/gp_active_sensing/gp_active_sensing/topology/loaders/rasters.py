@@ -1,19 +1,20 @@
 """Rasters as they are stored: values in rows and columns, and where on Earth or on a map they lie.
 
-An ESRI ASCII grid (``.asc``) needs no library; its coordinate system is that of the ``.prj`` file
-beside it, where there is one. A GeoTIFF (``.tif``) needs the extra ``[maps]`` and says its own, or
-has a ``.prj`` beside it, too.
+A GeoTIFF (``.tif``) and a netCDF file (``.nc``) are read by GDAL (rasterio) with scale, offset,
+unit, no-data value, mask and control points. An ESRI ASCII grid (``.asc``) needs no library: GDAL
+takes what is no number, and what is missing at its end, for 0.
 
 GDAL picks a driver by content and follows files beside a raster: a VRT or a WMS description with
-the name of a TIFF reads other files and calls servers. A file is therefore opened by the TIFF
-driver alone, and nothing beside it is read except its world file (``.tfw``).
+the name of a TIFF reads other files and calls servers. A file is therefore opened by the driver
+that its name says, and nothing beside it is read except its ``.prj`` and its world file.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,32 +22,115 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.errors import MapError, MissingDependencyError, listed
+from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.ascii_grid import MAX_CELLS, read_ascii_grid
 from gp_active_sensing.topology.loaders.files import check_file, read_text
+from gp_active_sensing.topology.loaders.tables import HEIGHTS, below_water, metres_in
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.tables import are_fills
 
-__all__ = [
-    "GEOTIFF_ENDS",
-    "RASTER_ENDS",
-    "RasterFile",
-    "read_geotiff",
-    "read_raster",
-    "read_stored",
-]
+__all__ = ["RasterFile", "of_ascii", "of_gdal", "read_layers", "read_raster"]
 
 logger = logging.getLogger(__name__)
 
+_DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _STRAIGHT = 1e-9
 """Largest part of a cell by which the axes of a raster may be turned (rounding)."""
+_OFF = 0.5
+"""Control points that lie farther from where a plane puts them are those of a bent picture [1]."""
 
 
-def read_geotiff(
-    path: Path,
-    bands: tuple[int, ...] | None,
-    datum: tuple[float, float] | None,
-    most: int,
+@dataclass(frozen=True)
+class RasterFile:
+    """One layer of a file.
+
+    Args:
+        values: (rows, columns), heights [m] where they are heights; NaN = no data.
+        transform: a, b, c, d, e, f: the outer corner of the cell in column k and row l has the
+            coordinates x = a k + b l + c and y = d k + e l + f.
+        crs: system of the coordinates as PROJ reads it, or "local" for metres of the map; "" where
+            neither the file nor one beside it says any.
+        notes: what was taken for granted, a sentence each.
+    """
+
+    values: FloatArray
+    transform: tuple[float, float, float, float, float, float]
+    crs: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_raster(path: Path, value: str = "") -> RasterFile:
+    """Read a raster.
+
+    Args:
+        path: of the file.
+        value: what is wanted of it: of several bands the one of that name; a height, such as
+            "depth" or "height", is given upwards and in metres. "" = only where there are data.
+
+    Raises:
+        MapError: a file that cannot be read, that is damaged, too large, or without any data;
+            several bands with names of which none is `value`; depths of both signs.
+        MissingDependencyError: a GeoTIFF or netCDF file, without rasterio.
+    """
+    check_file(path)
+    _, read = reader_of("raster", path)
+    found: tuple[RasterFile, str] = read(path, value)
+    raster, unit = found
+    raster = raster if raster.crs else replace(raster, crs=_projection(path))
+    if np.isnan(raster.values).all():
+        rows, columns = raster.values.shape
+        msg = (
+            f"{path}: none of its {columns} × {rows} cells has data, so there is no place; is it "
+            "the right file, and its value for no data the right one?"
+        )
+        raise MapError(msg)
+    a, b, _, d, e, _ = raster.transform
+    if not abs(a * e - b * d) > 0.0:
+        msg = f"{path}: its cells have no area (transform {raster.transform}); save it again"
+        raise MapError(msg)
+    return _upwards(path, raster, value, unit)
+
+
+def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
+    """Return a band of a file that GDAL reads, and the unit of its values, "" if none is said."""
+    with _opened(path, value) as (found, transform):
+        _check_size(path, found, MAX_CELLS)
+        band, notes = _band(path, found, value)
+        values = _bands(found, found, [band], notes)[0]
+        a, b, c, d, e, f = (float(number) for number in transform[:6])
+        crs = found.crs or found.gcps[1]
+        made = RasterFile(values, (a, b, c, d, e, f), crs.to_wkt() if crs else "", tuple(notes))
+        return made, found.units[band - 1] or ""
+
+
+def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
+    """Return an ESRI ASCII grid, which says no unit."""
+    values, (west, south), (dx, dy) = read_ascii_grid(path)
+    return RasterFile(values, (dx, 0.0, west, 0.0, -dy, south + dy * len(values))), ""
+
+
+def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFile:
+    """Return a raster whose heights are metres upwards."""
+    sign = HEIGHTS.get(value.lower())
+    if sign is None:
+        return raster
+    metres = metres_in(unit)
+    if metres is None:
+        msg = f"{path}: {value} is in {unit!r:.30}; expected a unit of length, or none for metres"
+        raise MapError(msg)
+    values, notes = raster.values * metres, raster.notes
+    if metres != 1.0:
+        notes += (f"{value} in {unit} was turned into metres",)
+    if sign < 0.0:
+        values, said = below_water(values, str(path))
+        notes += said
+    return replace(raster, values=values, notes=notes)
+
+
+def read_layers(
+    path: Path, bands: Sequence[int] | None, datum: tuple[float, float] | None, most: int
 ) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
     """Read bands of a GeoTIFF, in the metres of a map where both say where they lie.
 
@@ -68,83 +152,157 @@ def read_geotiff(
             too large, or has no such band.
         MissingDependencyError: rasterio is not installed.
     """
-    rasterio = _rasterio()
-    with _opened(rasterio, path) as (found, transform):
-        if datum is None or found.crs is None:
-            return _read(path, found, transform, bands, datum, most)
+    with _opened(path) as (found, transform):
+        from rasterio.crs import CRS
         from rasterio.enums import Resampling
         from rasterio.vrt import WarpedVRT
 
-        wanted = rasterio.crs.CRS.from_string(local_system(datum))
-        if found.crs == wanted:
-            return _read(path, found, transform, bands, datum, most)
-        _check_size(path, found, most)
+        wanted = range(found.count) if bands is None else bands
+        for band in wanted:
+            if band >= found.count:
+                msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {band}"
+                raise MapError(msg)
+        _check_size(path, found, most // max(1, len(wanted)))
+        numbers, frame = [band + 1 for band in wanted], None
+        if datum is not None and found.crs is not None:
+            frame = CRS.from_string(local_system(datum))
+        if frame is None or found.crs == frame:
+            return _laid_straight(path, found, transform, datum, _bands(found, found, numbers, []))
         how = {"resampling": Resampling.bilinear, "nodata": np.nan, "dtype": "float64"}
         if transform != found.transform:
             how["src_transform"] = transform
-        with WarpedVRT(found, crs=wanted, src_nodata=found.nodata, **how) as laid:
-            return _read(path, laid, laid.transform, bands, datum, most)
+        with WarpedVRT(found, crs=frame, src_nodata=found.nodata, **how) as laid:
+            _check_size(path, laid, most // max(1, len(wanted)))
+            read = _bands(laid, found, numbers, [])
+            return _laid_straight(path, laid, laid.transform, datum, read)
 
 
-def read_stored(
-    path: Path, most: int
-) -> tuple[FloatArray, tuple[float, float, float, float, float, float], str, tuple[str, ...]]:
-    """Read the first band of a GeoTIFF as it is stored.
+def _laid_straight(
+    path: Path, found: Any, transform: Any, datum: Any, values: FloatArray
+) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
+    if found.crs is not None and found.crs.is_geographic and datum is None:
+        msg = (
+            f"{path}: is in degrees ({found.crs.to_string()}), and the map does not say where its "
+            "origin lies; take a map in longitude and latitude, give map.datum of a grid, or turn "
+            "the raster into metres: gdalwarp -t_srs EPSG:… IN OUT.tif"
+        )
+        raise MapError(msg)
+    if transform.is_identity:
+        logger.warning("%s: does not say where it lies; its cells count as metres from 0, 0", path)
+    if max(abs(transform.b), abs(transform.d)) > _STRAIGHT * abs(transform.a) or transform.a <= 0.0:
+        msg = f"{path}: its rows do not run east; lay it straight: gdalwarp IN OUT.tif"
+        raise MapError(msg)
+    west, south = float(transform.c), float(transform.f)
+    if transform.e < 0.0:  # as nearly all are: rows from north to south
+        values, south = values[:, ::-1], south + float(transform.e) * found.height
+    return values, (west, south), (float(transform.a), abs(float(transform.e)))
+
+
+def _bands(found: Any, source: Any, numbers: Sequence[int], notes: list[str]) -> FloatArray:
+    """Return (k, rows, columns) values of bands with scale and offset, NaN = no data.
 
     Args:
-        path: the file.
-        most: cells that are read at most.
-
-    Returns:
-        (rows, columns) values, NaN = no data; the transform a … f from columns and rows to
-        coordinates; their system, "" where the file says none; and notes, a sentence each.
-
-    Raises:
-        MapError: a file that cannot be read, or is too large.
-        MissingDependencyError: rasterio is not installed.
+        found: what is read, perhaps the source laid into another frame.
+        source: of scales and offsets.
+        numbers: of the bands, from 1.
+        notes: what is said goes there.
     """
-    notes: list[str] = []
-    with _opened(_rasterio(), path) as (found, transform):
-        _check_size(path, found, most)
-        if found.count > 1:
-            named = f" ({found.descriptions[0]!r})" if found.descriptions[0] else ""
-            notes.append(f"of its {found.count} bands the first{named} counts")
-        read = found.read(1, masked=True)
-        values = np.ma.filled(read.astype(np.float64), np.nan)
-        values[~np.isfinite(values)] = np.nan
-        crs = "" if found.crs is None else found.crs.to_wkt()
-        a, b, c, d, e, f = (float(number) for number in transform[:6])
-    return values, (a, b, c, d, e, f), crs, tuple(notes)
+    read = found.read(list(numbers), masked=True)
+    values = np.ma.filled(read.astype(np.float64), np.nan)
+    for number, layer in zip(numbers, values, strict=True):
+        fills = are_fills(layer)
+        if fills.any():
+            shown = ", ".join(f"{v:g}" for v in np.unique(layer[fills])[:3])
+            notes.append(f"{int(fills.sum())} cells are {shown} and count as without data")
+        layer[fills | ~np.isfinite(layer)] = np.nan
+        scale, offset = source.scales[number - 1], source.offsets[number - 1]
+        if (scale, offset) != (1.0, 0.0):
+            np.add(scale * layer, offset, out=layer)
+            notes.append(f"its values are {scale:g} times what is stored, and {offset:g} more")
+    return np.asarray(values)
+
+
+def _plain(text: str | None) -> str:
+    """Return the name of a band without its unit, in lower case."""
+    return re.sub(r"[\[(].*", "", text or "").strip().lower()
+
+
+def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
+    """Return the number of the band of a name, from 1, and notes on it."""
+    named = [_plain(text) for text in found.descriptions]
+    wanted = _plain(value)
+    if wanted and wanted in named:
+        number = named.index(wanted) + 1
+        return number, [f"band {number} ({found.descriptions[number - 1]}) is its {value}"]
+    names = listed([text for text in found.descriptions if text])
+    if found.count > 1 and wanted in HEIGHTS and any(named) and named[0] != "mean":  # of `export`
+        msg = f"{path}: value: none of its {found.count} bands is called {value!r}, but {names}"
+        raise MapError(msg)
+    notes = [f"of its {found.count} bands the first counts"] if found.count > 1 else []
+    if names:
+        notes.append(f"it calls its bands {names}")
+    return 1, notes
 
 
 @contextmanager
-def _opened(rasterio: Any, path: Path) -> Iterator[tuple[Any, Any]]:
-    """Open a file as a TIFF and as nothing else; yield the dataset and its transform.
+def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
+    """Open a file by the driver that its name says; yield the dataset and its transform.
 
     Raises:
-        MapError: the file is no TIFF, is damaged, or names another file as its overviews.
+        MapError: the file is of another kind, is damaged, or names another file as its overviews.
+        MissingDependencyError: rasterio is not installed.
     """
+    try:
+        import rasterio
+    except ImportError as error:
+        msg = (
+            f"{path}: a {path.suffix} file is read with rasterio, which is not installed: "
+            "pip install 'gp_active_sensing[maps]'; or turn the file into an ESRI ASCII grid, "
+            "which needs nothing: gdal_translate -of AAIGrid IN OUT.asc"
+        )
+        raise MissingDependencyError(msg) from error
+    driver = _DRIVERS.get(path.suffix.lower(), "GTiff")
     try:
         with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR", GDAL_PAM_ENABLED="NO"):
             with warnings.catch_warnings():
                 # Without a position, the cells are metres.
                 warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
                 # An absolute path is never taken as a name of GDAL's own (GTIFF_DIR:…).
-                found = rasterio.open(path.absolute(), driver="GTiff")
+                found = rasterio.open(path.absolute(), driver=driver)
+                if driver == "netCDF" and found.subdatasets:
+                    found = rasterio.open(_variable(path, found, value), driver=driver)
             with found:
                 if found.tags(ns="OVERVIEWS"):
                     msg = f"{path}: its metadata name another file (OVERVIEWS); it is not read"
                     raise MapError(msg)
                 yield found, _transform(rasterio, path, found)
     except rasterio.errors.RasterioError as error:
-        msg = f"{path}: cannot be read as a GeoTIFF: {error}"
+        msg = f"{path}: cannot be read by the driver {driver}, which its name says: {error}"
         raise MapError(msg) from error
 
 
+def _variable(path: Path, found: Any, value: str) -> str:
+    """Return the name of a variable of a netCDF file as GDAL has it."""
+    names = {name.rpartition(":")[2].lower(): name for name in found.subdatasets}
+    if value.lower() in names:
+        return str(names[value.lower()])
+    msg = f"{path}: has several variables; name one with value: {listed(sorted(names))}"
+    raise MapError(msg)
+
+
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
-    """Return the transform of a file, or that of its world file where it has none of its own."""
+    """Return the transform of a file: its own, of its control points, or of its world file."""
     if not found.transform.is_identity:
         return found.transform
+    points, _ = found.gcps
+    if len(points) >= 3:
+        made = rasterio.transform.from_gcps(points)
+        back = ~made
+        off = max(np.hypot(*np.subtract(back @ (p.x, p.y), (p.col, p.row))) for p in points)
+        if off > _OFF:
+            msg = f"{path}: its {len(points)} control points bend it; lay it flat: gdalwarp IN OUT"
+            raise MapError(msg)
+        return made
     for end in (".tfw", path.suffix + "w", ".wld"):
         beside = path.with_suffix(end)
         if beside.is_file():
@@ -158,38 +316,6 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
     return found.transform
 
 
-def _read(
-    path: Path, found: Any, transform: Any, bands: tuple[int, ...] | None, datum: Any, most: int
-) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    if found.crs is not None and found.crs.is_geographic and datum is None:
-        msg = (
-            f"{path}: is in degrees ({found.crs.to_string()}), and the map does not say where its "
-            "origin lies; take a map in longitude and latitude, give map.datum of a grid, or turn "
-            "the raster into metres: gdalwarp -t_srs EPSG:… IN OUT.tif"
-        )
-        raise MapError(msg)
-    wanted = tuple(range(found.count)) if bands is None else bands
-    for band in wanted:
-        if band >= found.count:
-            msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {band}"
-            raise MapError(msg)
-    _check_size(path, found, most // max(1, len(wanted)))
-    if transform.is_identity:
-        logger.warning("%s: does not say where it lies; its cells count as metres from 0, 0", path)
-    across, down = transform, transform.e
-    if max(abs(across.b), abs(across.d)) > _STRAIGHT * abs(across.a) or across.a <= 0.0:
-        msg = f"{path}: its rows do not run east; lay it straight: gdalwarp IN OUT.tif"
-        raise MapError(msg)
-    read = found.read([band + 1 for band in wanted], masked=True)
-    values = np.ma.filled(read.astype(np.float64), np.nan)
-    values[~np.isfinite(values)] = np.nan
-    west, edge = float(across.c), float(across.f)
-    south = edge
-    if down < 0.0:  # as nearly all are: rows from north to south
-        values, south = values[:, ::-1], edge + down * found.height
-    return values, (west, south), (float(across.a), abs(float(down)))
-
-
 def _check_size(path: Path, found: Any, most: int) -> None:
     if found.width * found.height > most:
         msg = (
@@ -197,72 +323,6 @@ def _check_size(path: Path, found: Any, most: int) -> None:
             "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)"
         )
         raise MapError(msg)
-
-
-def _rasterio() -> Any:
-    try:
-        import rasterio
-    except ImportError as error:
-        msg = (
-            "GeoTIFF is read with rasterio, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'; or turn the file into an ESRI ASCII grid, "
-            "which needs nothing: gdal_translate -of AAIGrid IN OUT.asc"
-        )
-        raise MissingDependencyError(msg) from error
-    return rasterio
-
-
-GEOTIFF_ENDS = (".tif", ".tiff")
-RASTER_ENDS = (".asc", *GEOTIFF_ENDS)
-"""How the names of files of rasters end."""
-
-
-@dataclass(frozen=True)
-class RasterFile:
-    """The first layer of a file.
-
-    Args:
-        values: (rows, columns) as they are stored; NaN = no data.
-        transform: a, b, c, d, e, f: the outer corner of the cell in column k and row l has the
-            coordinates x = a k + b l + c and y = d k + e l + f.
-        crs: system of the coordinates as PROJ reads it, or "local" for metres of the map; "" where
-            neither the file nor one beside it says any.
-        notes: what was taken for granted, a sentence each.
-    """
-
-    values: FloatArray
-    transform: tuple[float, float, float, float, float, float]
-    crs: str = ""
-    notes: tuple[str, ...] = ()
-
-
-def read_raster(path: Path) -> RasterFile:
-    """Read a raster.
-
-    Raises:
-        MapError: a file that cannot be read, that is damaged, too large, or without any data.
-        MissingDependencyError: a GeoTIFF, without rasterio.
-    """
-    check_file(path)
-    if path.name.lower().endswith(GEOTIFF_ENDS):
-        found = RasterFile(*read_stored(path, MAX_CELLS))
-        found = found if found.crs else replace(found, crs=_projection(path))
-    else:
-        values, (west, south), (dx, dy) = read_ascii_grid(path)
-        where = (dx, 0.0, west, 0.0, -dy, south + dy * len(values))
-        found = RasterFile(values, where, _projection(path))
-    if np.isnan(found.values).all():
-        rows, columns = found.values.shape
-        msg = (
-            f"{path}: none of its {columns} × {rows} cells has data, so there is no place; is it "
-            "the right file, and its value for no data the right one?"
-        )
-        raise MapError(msg)
-    a, b, _, d, e, _ = found.transform
-    if not abs(a * e - b * d) > 0.0:
-        msg = f"{path}: its cells have no area (transform {found.transform}); save it again"
-        raise MapError(msg)
-    return found
 
 
 def _projection(path: Path) -> str:

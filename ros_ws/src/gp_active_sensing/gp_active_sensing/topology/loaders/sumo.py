@@ -63,20 +63,27 @@ class _Net:
         self._place: dict[str, str] = {}
         self._edges: dict[str, tuple[Draft, set[int]]] = {}
         self._follows: dict[str, set[str]] = defaultdict(set)
-        self._links: list[tuple[str, str, str, str]] = []
+        self._links: list[tuple[str, str, str, str, str]] = []
+        self._connected = False
+        self._closed = set[str]()
+        """Lanes within junctions that no car may use."""
 
     def _location(self, element: ET.Element) -> None:
         self._place = dict(element.attrib)
 
     def _connection(self, element: ET.Element) -> None:
-        keys = ("from", "fromLane", "to", "toLane")
-        first, first_lane, second, second_lane = (element.get(key, "") for key in keys)
+        keys = ("from", "fromLane", "to", "toLane", "via")
+        first, first_lane, second, second_lane, via = (element.get(key, "") for key in keys)
         if not first.startswith(":"):
-            self._links.append((first, first_lane, second, second_lane))
+            self._connected = True
+            if _open_to_cars(element):
+                self._links.append((first, first_lane, second, second_lane, via))
 
     def _edge(self, element: ET.Element) -> None:
         identity = element.get("id")
         if element.get("function", "normal") != "normal":
+            inner = element.iter("lane")
+            self._closed |= {lane.get("id", "") for lane in inner if not _open_to_cars(lane)}
             return
         where = f"edge {identity!r}"
         before = len(self.drafts.problems)
@@ -130,17 +137,17 @@ class _Net:
         return value or math.nan
 
     def finish(self) -> RoadMap:
-        for first, first_lane, second, second_lane in self._links:
-            if first in self._edges and second in self._edges:
+        for first, first_lane, second, second_lane, via in self._links:
+            if first in self._edges and second in self._edges and via not in self._closed:
                 lanes = self._edges[first][1], self._edges[second][1]
                 if _one_of(first_lane, lanes[0]) and _one_of(second_lane, lanes[1]):
                     self._follows[first].add(second)
-        if self._edges and not self._follows:
+        if self._edges and not self._connected:
             self.drafts.notes.append(
                 "the network has no connections; every edge that leaves a junction may follow"
             )
         for identity, (draft, _) in self._edges.items():
-            if self._follows:
+            if self._connected:
                 draft.successors = tuple(sorted(self._follows[identity]))
             self.drafts.add(draft)
         datum = self._datum()
@@ -183,6 +190,7 @@ class _Net:
 
 
 def _open_to_cars(lane: ET.Element) -> bool:
+    """Return whether cars may use a lane, or a connection of two lanes."""
     allow, disallow = (lane.get(key, "").split() for key in ("allow", "disallow"))
     if allow:
         return CAR in allow or "all" in allow

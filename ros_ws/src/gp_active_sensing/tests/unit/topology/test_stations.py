@@ -13,6 +13,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import Cost
 
@@ -97,6 +98,109 @@ def test_tables_that_are_refused(tmp_path: Path) -> None:
         ("lon,lat\n54,100\n", "latitude and longitude may have changed places"),
     ):
         assert said in refused(tmp_path, text)
+
+
+def test_depths_lie_below_the_water_whichever_sign_they_have(tmp_path: Path) -> None:
+    for title, depths, heights in (
+        ("depth", "1.5 7 18", [-1.5, -7, -18]), ("Depth", "-1.5 -7 -18", [-1.5, -7, -18]),
+        ("depth_ft", "10 20 30", [-3.048, -6.096, -9.144]), ("DEPTH (m)", "0 -2 -3", [0, -2, -3]),
+        ("height", "-1 2 3", [-1, 2, 3]), ("z (cm)", "-100 0 50", [-1, 0, 0.5]),
+    ):  # fmt: skip
+        rows = [f"s{k},{40 * k},0,{d}" for k, d in enumerate(depths.split())]
+        places = stations(tmp_path, "\n".join([f"name,x,y,{title}", *rows]))
+        assert places.heights is not None
+        np.testing.assert_allclose(places.heights, heights, atol=1e-9)
+    assert "2 depths are above 0 and 1 below" in refused(
+        tmp_path, STATIONS.replace("10,,", "-10,,")
+    )
+
+
+def test_a_row_at_nowhere_is_left_out_and_fill_values_are_none(tmp_path: Path) -> None:
+    for title, rows in (
+        ("lon,lat", ["9.4,61.2", "9.402,61.2004", "0,0"]),
+        ("latitude,longitude", ["0.0,0.0", "-33.8,151.2", "-33.81,151.21"]),
+        ("easting,northing", ["676480,5152173", "0,0", "676778,5152515"]),
+    ):
+        table = "\n".join([f"{title},salt", *(f"{row},-9999" for row in rows)])
+        places = stations(tmp_path, table)
+        assert places.n == 2
+        assert np.ptp(places.positions, axis=0).max() < 5000.0
+        assert places.attributes.names == ()
+    near = stations(tmp_path, "x,y,a\n0,0,1e20\n50,50,3\n")
+    assert near.n == 2
+    assert isinstance(near, FreeTopology)
+    np.testing.assert_array_equal(near.numbers["a"], [np.nan, 3.0])
+    for wrong in ("-9999", "1e20", "9.96921e36"):
+        assert "fill value" in refused(tmp_path, f"x,y,depth\n0,0,1\n9,9,{wrong}\n")
+
+
+def test_utm_is_read_by_its_zone(tmp_path: Path) -> None:
+    """Places on either side of the edge of a zone are as far apart as they are on the ground."""
+    pyproj = pytest.importorskip("pyproj")
+    points = [(5.99, 51.4), (6.02, 51.41), (6.05, 51.39)]
+    south = [(lon, -lat) for lon, lat in points]
+    for title, where, zones in (
+        ("zone", points, ("31", "32", "32")), ("UTM_zone", points, ("31N", "32N", "32N")),
+        ("utm zone", points, ("31U", "32U", "32U")), ("zone", south, ("31S", "32S", "32S")),
+    ):  # fmt: skip
+        rows = []
+        for (lon, lat), zone in zip(where, zones, strict=True):
+            code = (32700 if lat < 0 else 32600) + int(zone[:2])
+            utm = pyproj.Transformer.from_crs(4326, code, always_xy=True).transform(lon, lat)
+            rows.append(f"{zone},{utm[0]:.2f},{utm[1]:.2f}")
+        places = stations(tmp_path, "\n".join([f"{title},easting,northing", *rows]))
+        true = pyproj.Geod(ellps="WGS84").inv(*where[0], *where[2])[2]
+        assert math.dist(places.positions[0], places.positions[2]) == pytest.approx(true, rel=1e-4)
+    assert "zone" in refused(tmp_path, "zone,x,y\n77,500000,5000000\n77,500100,5000000\n")
+
+
+def test_utm_beside_degrees_is_checked_against_them(tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj")
+    for lon, lat in ((11.3, 46.5), (-70.1, -33.4), (5.99, 60.1), (179.9, 12.0)):
+        zone = (32700 if lat < 0 else 32600) + int((lon + 180) // 6) + 1
+        change = pyproj.Transformer.from_crs(4326, zone, always_xy=True)
+        rows = [(x, y, *change.transform(x, y)) for x, y in ((lon, lat), (lon + 0.01, lat + 0.01))]
+        table = ["lon,lat,easting,northing", *(",".join(f"{c:.4f}" for c in row) for row in rows)]
+        places = stations(tmp_path, "\n".join(table))
+        assert places.datum == pytest.approx((lon + 0.005, lat + 0.005), abs=1e-4)
+
+
+def test_degrees_in_columns_of_metres_are_refused_unless_the_map_says_so(tmp_path: Path) -> None:
+    text = "x,y\n9.4,61.2\n9.41,61.21\n"
+    for table in (text, "E,N\n0,0\n1,2\n", "x,y\n5,5\n900000,5\n", "lon,lat\n1,1\n19,1\n"):
+        own = {"x": "E", "y": "N"} if table[0] == "E" else {}
+        refused(tmp_path, table, columns_of=own)
+    assert stations(tmp_path, text.replace("x,y", "x_m,y_m")).datum is None
+
+
+def test_points_of_a_file_of_gis_are_places(tmp_path: Path) -> None:
+    gpd = pytest.importorskip("geopandas")
+    points = gpd.points_from_xy([8.0, 8.01, 8.02], [47.0, 47.001, 47.002])
+    frame = gpd.GeoDataFrame(
+        {"Name": ["a", "b", "c"], "depth": [1.0, 2, 4]}, geometry=points, crs=4326
+    )
+    frame.to_file(tmp_path / "a.geojson")
+    frame.to_crs(32632).to_file(tmp_path / "a.gpkg")
+    frame.to_file(tmp_path / "a.kml", driver="LIBKML")
+    for end in ("geojson", "gpkg", "kml"):
+        sites = gas.load_stations(tmp_path / f"a.{end}")
+        assert (sites.names, sites.datum) == (
+            ("a", "b", "c"),
+            pytest.approx((8.01, 47.001), abs=1e-5),
+        )
+        np.testing.assert_array_equal(sites.heights, [-1, -2, -4])
+        config = MapConfig(kind="points", file=str(tmp_path / f"a.{end}"))
+        assert build_topology(config).n == 3
+    assert build_topology(MapConfig(file=str(tmp_path / "a.geojson"))).free
+
+
+def test_a_table_of_a_million_rows(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k % 1000},{k // 1000},{k}.5" for k in range(30_000))
+    places = stations(tmp_path, f"x,y,salt\n{rows}\n")
+    assert places.n == 30_000
+    assert isinstance(places, FreeTopology)
+    assert places.numbers["salt"][-1] == 29_999.5
+    refused(tmp_path, ",".join(["x", "y", *(f"c{k}" for k in range(2000))]) + "\n1,2\n")
 
 
 GAUGES = """\

@@ -14,7 +14,7 @@ KEYS = {
     "node": ("x", "y", "street_count"),
     "edge": (
         *("osmid", "highway", "name", "oneway", "reversed", "length", "maxspeed", "lanes"),
-        *("speed_kph", "travel_time", "geometry", "ref"),
+        *("speed_kph", "travel_time", "geometry", "ref", "from", "to"),
     ),
 }
 NODES = {"5": (0.0, 0.0), "7": (100.0, 0.0), "9": (100.0, 50.0)}
@@ -127,3 +127,27 @@ def test_broken_graphs(tmp_path: Path) -> None:
         with pytest.raises(MapError, match=message) as caught:
             load_roads(write(tmp_path, text_of(edges)))
         assert "quarter.graphml" in str(caught.value)
+
+
+def test_a_one_way_edge_without_a_direction_leads_from_its_from_to_its_to(tmp_path: Path) -> None:
+    """As osmnx saves a graph that was made undirected."""
+    for word, one_way in (
+        ("True", True), ("true", True), ("1", True), ("yes", True), ("[False, True]", True),
+        ("False", False), ("no", False), ("", False),
+    ):  # fmt: skip
+        said = {"oneway": word, "from": "7", "to": "5", "geometry": "LINESTRING (0 0, 50 2, 100 0)"}
+        text = text_of([("5", "7", "0", said)], default="undirected")
+        path = tmp_path / "a.graphml"
+        for graph in (
+            text,
+            text.replace("undirected", "directed").replace('id="0"', 'directed="false"'),
+        ):
+            path.write_text(graph)
+            found = load_roads(path).segments
+            ways = {(s.start, s.end) for s in found}
+            assert ways == ({("7", "5")} if one_way else {("7", "5"), ("5", "7")}), word
+            assert next(s.line[0] for s in found if s.start == "7") == (100.0, 0.0)
+    text = text_of([("5", "7", "0", {"oneway": "True"})], default="undirected")
+    (tmp_path / "a.graphml").write_text(text)
+    with pytest.raises(MapError, match="from and to"):
+        load_roads(tmp_path / "a.graphml")

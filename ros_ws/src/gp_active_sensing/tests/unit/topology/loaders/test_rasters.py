@@ -17,8 +17,8 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.raster import read_rasters
 from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.topology.grids import build_grid
+from gp_active_sensing.topology.loaders import kind_of_map
 from gp_active_sensing.topology.loaders.rasters import _opened, read_raster
-from gp_active_sensing.topology.map_kinds import kind_of_map
 from gp_active_sensing.types import FloatArray
 
 BAY = """ncols 5
@@ -280,6 +280,92 @@ def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None
         built(file)
 
 
+def packed(path: Path, stored: np.ndarray, *, crs: Any = "EPSG:32632", **more: Any) -> str:
+    """Write bands as they are stored; `more` has names, scales, offsets, units, nodata."""
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    layers = stored if stored.ndim == 3 else stored[None]
+    count, rows, columns = layers.shape
+    how: dict[str, Any] = {"driver": "GTiff", "count": count, "dtype": layers.dtype, "crs": crs}
+    how["transform"] = rasterio.Affine(10, 0, 500_000, 0, -10, 5_000_000)
+    how["nodata"] = more.pop("nodata", None)
+    with rasterio.open(path, "w", width=columns, height=rows, **how) as out:
+        out.write(layers)
+        for key, values in more.items():
+            setattr(out, key, values)
+    return str(path)
+
+
+def test_scale_offset_and_unit_of_a_band_count(tmp_path: Path) -> None:
+    stored = np.arange(200, 212, dtype=np.int16).reshape(3, 4)
+    for more, low, high in (
+        ({"scales": (0.01,)}, -2.11, -2.0), ({"scales": (-0.5,), "offsets": (10.0,)}, -95.5, -90.0),
+        ({"units": ("cm",)}, -2.11, -2.0), ({"units": ("ft",)}, -211 * 0.3048, -200 * 0.3048),
+        ({}, -211.0, -200.0),
+    ):  # fmt: skip
+        file = packed(tmp_path / "a.tif", stored, **more)
+        found = heights_of(built(file, spacing=10, value="depth"))
+        assert (found.min(), found.max()) == (
+            pytest.approx(low, rel=1e-3),
+            pytest.approx(high, rel=1e-3),
+        )
+    assert built(packed(tmp_path / "a.tif", stored, units=("kg",)), value="salt").n == 12
+    with pytest.raises(MapError):
+        built(packed(tmp_path / "a.tif", stored, units=("kg",)), value="depth")
+
+
+def test_a_band_is_found_by_its_name(tmp_path: Path) -> None:
+    layers = np.stack([np.full((3, 4), 40.0), np.full((3, 4), 3.0), np.full((3, 4), 0.1)])
+    names = ("Density", "Depth (m)", "Uncertainty")
+    file = packed(tmp_path / "a.tif", layers, descriptions=names)
+    for value, height in (("depth", -3.0), ("DEPTH", -3.0)):
+        np.testing.assert_allclose(heights_of(built(file, value=value)), height, rtol=1e-3)
+    made = built(file, value="uncertainty")
+    assert isinstance(made, GraphTopology)
+    assert made.numbers["uncertainty"].max() == pytest.approx(0.1)
+    with pytest.raises(MapError, match="Density, Depth"):
+        built(file, value="height")
+    plain = packed(tmp_path / "b.tif", layers)
+    np.testing.assert_allclose(heights_of(built(plain, value="height")), 40.0, rtol=1e-3)
+
+
+def test_depths_of_one_sign_and_fill_values(tmp_path: Path) -> None:
+    ramp = np.arange(1.0, 13.0).reshape(3, 4)
+    for values, low in ((ramp, -12.0), (-ramp, -12.0)):
+        found = heights_of(built(packed(tmp_path / "a.tif", values), value="depth"))
+        assert found.min() == pytest.approx(low, rel=1e-3)
+    with pytest.raises(MapError, match="above 0"):
+        built(packed(tmp_path / "a.tif", ramp - 5.5), value="depth")
+    for fill, nodata in ((-9999.0, None), (1e20, None), (-3.4028235e38, None), (7.0, 7.0)):
+        values = np.where(ramp < 4, fill, ramp)
+        file = packed(tmp_path / "a.tif", values, nodata=nodata)
+        assert built(file, spacing=10, value="height").n == (9 if nodata is None else 8)
+    for head in ("", "NODATA_value -9999\n", "nodata_value -32768\n"):
+        fill = head.split()[1] if head else "-9999"
+        text = BAY.replace("NODATA_value -9999\n", head).replace("-9999 ", f"{fill} ")
+        assert (
+            built(write(tmp_path, text.replace("-9999\n", f"{fill}\n")), spacing=[10, 20]).n == 14
+        )
+
+
+def test_control_points_place_a_raster(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
+    point = rasterio.control.GroundControlPoint
+    corners = [
+        (0, 0, 8.0, 47.0),
+        (0, 4, 8.0004, 47.0),
+        (3, 0, 8.0, 46.9997),
+        (3, 4, 8.0004, 46.9997),
+    ]
+    path = tmp_path / "a.tif"
+    with rasterio.open(
+        path, "w", driver="GTiff", width=4, height=3, count=1, dtype="float64",
+        gcps=[point(*c) for c in corners], crs="EPSG:4326",
+    ) as out:  # fmt: skip
+        out.write(np.ones((3, 4)), 1)
+    places = built(str(path))
+    assert places.datum == pytest.approx((8.0002, 46.99985), abs=1e-5)
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 
@@ -298,7 +384,7 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
 def test_a_geotiff_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
     broken = write(tmp_path, "II*\0 and nothing else", "b.tif")
-    with pytest.raises(MapError, match=r"b\.tif: cannot be read as a GeoTIFF"):
+    with pytest.raises(MapError, match=r"b\.tif: cannot be read by the driver GTiff"):
         built(broken)
     good = geotiff(tmp_path / "g.tif", np.ones((3, 4)), rasterio.Affine(5, 0, 0, 0, -5, 15), None)
     assert built(good).n == 12
@@ -342,7 +428,7 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
     Path(f"{plain}.aux.xml").write_text(
         "<PAMDataset><GeoTransform>7,1,0,0,0,1</GeoTransform></PAMDataset>"
     )
-    with _opened(rasterio, plain) as (found, transform):
+    with _opened(plain) as (found, transform):
         assert transform.is_identity
         assert found.overviews(1) == []
         assert [Path(name).name for name in found.files] == ["plain.tif"]

@@ -8,7 +8,7 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import Roads, load_roads
-from tests.unit.topology.loaders.nets import EDGES, LOCATION, net, write_net
+from tests.unit.topology.loaders.nets import CONNECTIONS, EDGES, LOCATION, net, write_net
 
 
 def test_reads_what_cars_may_use(tmp_path: Path) -> None:
@@ -37,6 +37,22 @@ def test_the_roads_obey_the_connections(tmp_path: Path) -> None:
     roads = Roads(load_roads(write_net(tmp_path, net())), u_turns="always")
     assert roads.neighbours(0).tolist() == [1, 2]
     assert roads.neighbours(1).tolist() == []
+
+
+def test_a_car_takes_no_turn_of_others(tmp_path: Path) -> None:
+    """What a connection, or the lane of its junction, is closed to is no turn of a car."""
+    turn = '<connection from="ab" to="bc" fromLane="1" toLane="0" via=":b_0_0"'
+    inner = 'id=":b_0_0" index="0"'
+    for said in ('allow="bus bicycle"', 'disallow="passenger"', 'disallow="all"', 'allow="tram"'):
+        text = net(connections=CONNECTIONS.replace(turn, f"{turn} {said}"))
+        assert load_roads(write_net(tmp_path, text)).segments[0].successors == ("ba",)
+        text = net(edges=EDGES.replace(inner, f"{inner} {said}"))
+        assert load_roads(write_net(tmp_path, text)).segments[0].successors == ("ba",)
+    for said in ('allow="bus passenger"', 'disallow="tram"', 'allow="all"'):
+        text = net(connections=CONNECTIONS.replace(turn, f"{turn} {said}"))
+        assert load_roads(write_net(tmp_path, text)).segments[0].successors == ("ba", "bc")
+    closed = net(connections=CONNECTIONS.replace("/>", ' allow="bus"/>'))
+    assert [s.successors for s in load_roads(write_net(tmp_path, closed)).segments] == [()] * 3
 
 
 def test_a_network_without_connections(tmp_path: Path) -> None:

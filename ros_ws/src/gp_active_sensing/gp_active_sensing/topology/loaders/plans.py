@@ -1,0 +1,220 @@
+"""Plans of QGroundControl: surveys, structures and corridors to scan, the geofence, the home.
+
+Positions are latitude and longitude, in this order. No library reads these files. A layout that is
+not known is refused: a fence that is left out lets a vehicle leave it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders.drafts import is_number, shown
+from gp_active_sensing.topology.loaders.vector import read_json
+from gp_active_sensing.topology.projection import LONLAT
+from gp_active_sensing.topology.segments import Point
+
+__all__ = ["Drawing", "Shape", "read_plan"]
+
+_MOST_ITEMS = 20_000
+_MOST_POINTS = 20_000
+_SCANS = {"survey": "survey", "StructureScan": "structure scan", "CorridorScan": "corridor scan"}
+_FENCE = {"circles": "circle", "polygons": "polygon"}
+_SAYS_NOTHING = ("version", "breachReturn", "params")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A polygon, a circle or a corridor.
+
+    Args:
+        where: for messages.
+        geometry: of shapely in the coordinates of the file: a Polygon; of a circle its middle, a
+            Point; of a corridor its middle line.
+        name: of the file's author, "" if none.
+        role: "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its
+            weight); "" = not said.
+        weight: of a region.
+        radius: of a circle [m].
+        width: of a corridor, half of it on either side of the line [m].
+    """
+
+    where: str
+    geometry: Any
+    name: str = ""
+    role: str = ""
+    weight: float | None = None
+    radius: float = 0.0
+    width: float = 0.0
+
+
+@dataclass
+class Drawing:
+    """What a file of areas holds.
+
+    Args:
+        crs: of its coordinates, "" where it does not say.
+        shapes: in the order of the file.
+        others: how many there are of what is no polygon, by its name.
+        home: where a mission begins.
+        notes: what was taken for granted, a sentence each.
+    """
+
+    crs: str = LONLAT
+    shapes: list[Shape] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    home: Point | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def read_plan(path: Path) -> Drawing:
+    """Read a plan.
+
+    Raises:
+        MapError: it is none, is damaged, or has a fence or a survey of a kind that is not known.
+    """
+    whole = read_json(path)
+    if not isinstance(whole, dict) or whole.get("fileType") != "Plan":
+        kind = whole.get("fileType") if isinstance(whole, dict) else type(whole).__name__
+        msg = f"{path}: expected a plan of QGroundControl (fileType Plan), got {shown(kind)}"
+        raise MapError(msg)
+    found = Drawing()
+    mission = _object(whole.get("mission"), "mission", path)
+    _fence(_object(whole.get("geoFence"), "geoFence", path), found, path)
+    if mission.get("complexItems"):
+        msg = f"{path}: mission.complexItems: a layout that is not known; save the plan again"
+        raise MapError(msg)
+    items = _items(mission.get("items"), "mission.items", path)
+    for number, item in enumerate(items, 1):
+        _item(item, number, found, path)
+    rally = _object(whole.get("rallyPoints"), "rallyPoints", path).get("points")
+    if isinstance(rally, list) and rally:
+        found.others["rally points"] += len(rally)
+    _home(mission.get("plannedHomePosition"), found, path)
+    return found
+
+
+def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
+    if fence.get("version") == 1 and "polygon" in fence:  # the only fence of that time
+        ring = _geometry("Polygon", fence["polygon"], "geofence", path)
+        found.shapes.append(Shape("geofence", ring, "geofence", "fence"))
+        fence = {key: value for key, value in fence.items() if key != "polygon"}
+    unknown = [k for k, v in fence.items() if v and k not in _FENCE and k not in _SAYS_NOTHING]
+    if unknown:
+        msg = (
+            f"{path}: geoFence: {', '.join(unknown)!r:.80} of a layout that is not known (version "
+            f"{shown(fence.get('version'))}; expected polygons and circles, version 2); open the "
+            "plan in a newer QGroundControl and save it again, so that no fence is lost"
+        )
+        raise MapError(msg)
+    for key, word in _FENCE.items():
+        for number, item in enumerate(_items(fence.get(key), f"geoFence.{key}", path), 1):
+            where = f"geofence {word} {number}"
+            inclusion = item.get("inclusion")
+            if not isinstance(inclusion, bool):
+                msg = f"{path}: {where}: inclusion: expected true or false, got {shown(inclusion)}"
+                raise MapError(msg)
+            role = "fence" if inclusion else "obstacle"
+            if key == "circles":
+                circle = _object(item.get("circle"), where, path)
+                radius = _metres(circle, "radius", where, path)
+                middle = _geometry("Point", [circle.get("center")], where, path)
+                found.shapes.append(Shape(where, middle, where, role, radius=radius))
+            else:
+                ring = _geometry("Polygon", item.get("polygon"), where, path)
+                found.shapes.append(Shape(where, ring, where, role))
+
+
+def _item(item: Mapping[str, Any], number: int, found: Drawing, path: Path) -> None:
+    kind = item.get("complexItemType")
+    if item.get("type") != "ComplexItem" and kind is None:
+        found.others["waypoints and other items"] += 1
+        return
+    if kind in ("fwLandingPattern", "vtolLandingPattern"):
+        found.others["landing patterns"] += 1
+        return
+    if kind not in _SCANS:
+        msg = (
+            f"{path}: item {number}: complexItemType: expected one of {', '.join(_SCANS)}, got "
+            f"{shown(kind)}; remove the item from the plan where no area is lost with it"
+        )
+        raise MapError(msg)
+    where = f"{_SCANS[kind]} {number}"
+    if kind == "CorridorScan":
+        line = _geometry("LineString", item.get("polyline"), where, path)
+        width = _metres(item, "CorridorWidth", where, path)
+        found.shapes.append(Shape(where, line, where, "outline", width=width))
+        return
+    ring = _geometry("Polygon", item.get("polygon"), where, path)
+    found.shapes.append(Shape(where, ring, where, "outline"))
+    if kind == "StructureScan":
+        found.notes.append(f"{where}: the ground of the structure was taken as an area")
+
+
+def _home(value: Any, found: Drawing, path: Path) -> None:
+    if value is None:
+        return
+    given = value[:2] if isinstance(value, list) else []
+    numbers = [float(v) for v in given if is_number(v) and math.isfinite(v)]
+    if len(numbers) < 2 or not any(numbers):
+        found.notes.append(f"the planned home is not set ({shown(value)}) and was passed over")
+    elif abs(numbers[0]) > 90.0 or abs(numbers[1]) > 180.0:
+        msg = f"{path}: plannedHomePosition: expected latitude, longitude, got {shown(value)}"
+        raise MapError(msg)
+    else:
+        found.home = numbers[1], numbers[0]
+
+
+def _object(value: Any, where: str, path: Path) -> Mapping[str, Any]:
+    if value is None or isinstance(value, dict):
+        return value or {}
+    msg = f"{path}: {where}: expected an object, got {shown(value)}"
+    raise MapError(msg)
+
+
+def _items(value: Any, where: str, path: Path) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        msg = f"{path}: {where}: expected a list of objects, got {shown(value)}"
+        raise MapError(msg)
+    if len(value) > _MOST_ITEMS:
+        msg = f"{path}: {where}: has {len(value)} entries; expected at most {_MOST_ITEMS}"
+        raise MapError(msg)
+    return value
+
+
+def _metres(data: Mapping[str, Any], key: str, where: str, path: Path) -> float:
+    value = data.get(key)
+    if not is_number(value) or not 0.0 < float(value) < 1e6:  # type: ignore[arg-type]
+        msg = f"{path}: {where}: {key}: expected metres above 0, got {shown(value)}"
+        raise MapError(msg)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _geometry(kind: str, value: Any, where: str, path: Path) -> Any:
+    """Return a shape of points that are latitude and longitude, in longitude and latitude."""
+    import shapely
+
+    least = {"Point": 1, "LineString": 2, "Polygon": 3}[kind]
+    if not isinstance(value, list) or len(value) > _MOST_POINTS:
+        what = f"a list of {least} … {_MOST_POINTS} points"
+        got = f"{len(value)} points" if isinstance(value, list) else shown(value)
+        msg = f"{path}: {where}: expected {what}, got {got}"
+        raise MapError(msg)
+    points = []
+    for point in value:
+        plain = isinstance(point, list) and len(point) >= 2 and all(map(is_number, point[:2]))
+        if not plain or not all(math.isfinite(v) for v in point[:2]):
+            msg = f"{path}: {where}: expected [latitude, longitude], got {shown(point)}"
+            raise MapError(msg)
+        points.append((float(point[1]), float(point[0])))
+    if len(set(points)) < least:
+        msg = f"{path}: {where}: expected {least} points or more, got {len(set(points))}"
+        raise MapError(msg)
+    return shapely.Point(points[0]) if kind == "Point" else getattr(shapely, kind)(points)

@@ -1,0 +1,638 @@
+"""Places from a table, or from points of a file of GIS: meaning of columns, units, signs, gaps."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.config import from_mapping, param
+from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
+from gp_active_sensing.topology.generated import MOST_CELLS
+from gp_active_sensing.topology.loaders import reader_of
+from gp_active_sensing.topology.loaders.drafts import fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.projection import (
+    LOCAL,
+    LONLAT,
+    Located,
+    geographic_of,
+    in_system,
+    locate,
+    looks_like_degrees,
+)
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.tables import MISSING, Table, are_fills
+
+__all__ = [
+    "HEIGHTS",
+    "ColumnsConfig",
+    "PlaceTable",
+    "Sites",
+    "SitesReader",
+    "below_water",
+    "is_stations",
+    "metres_in",
+    "of_csv",
+    "of_features",
+    "read_stations",
+    "upwards_of",
+]
+
+logger = logging.getLogger(__name__)
+
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name", "station", "site", "id", "place"),
+    "x": ("x", "x_m", "easting"),
+    "y": ("y", "y_m", "northing"),
+    "lon": ("lon", "longitude", "lng"),
+    "lat": ("lat", "latitude"),
+}
+"""What a column means -> its names, in any case; the first that is there counts."""
+HEIGHTS: Mapping[str, float] = {
+    "z": 1.0,
+    "z_m": 1.0,
+    "height": 1.0,
+    "height_m": 1.0,
+    "altitude": 1.0,
+    "elevation": 1.0,
+    "depth": -1.0,
+    "depth_m": -1.0,
+}
+"""Names of a height -> its sign: depths count downwards."""
+_MEANING: Mapping[str, str] = {
+    "name": "name",
+    "x": "x",
+    "y": "y",
+    "longitude": "lon",
+    "latitude": "lat",
+    "height": "z",
+    "depth": "z",
+}
+"""Key of `ColumnsConfig` -> what its column means here."""
+
+
+@dataclass(frozen=True)
+class ColumnsConfig:
+    """What the columns of a table of places are called; "" = one of the usual names."""
+
+    name: str = param("", help="points of a file: column with the name of each place")
+    x: str = param("", help="points of a file: column with x of each place, in metres")
+    y: str = param("", help="points of a file: column with y of each place, in metres")
+    longitude: str = param(
+        "", help="points of a file: column with the longitude of each place, in degrees"
+    )
+    latitude: str = param(
+        "", help="points of a file: column with the latitude of each place, in degrees"
+    )
+    height: str = param(
+        "", help="points of a file: column with the height of each place, upwards, in metres"
+    )
+    depth: str = param(
+        "", help="points of a file: column with the depth of each place, downwards, in metres"
+    )
+
+    def __post_init__(self) -> None:
+        keys: dict[str, list[str]] = {}
+        for key, title in self.given().items():
+            keys.setdefault(title.lower(), []).append(key)
+        problems = [
+            f"{', '.join(several)}: all name the column {getattr(self, several[0])!r}; a column "
+            "says one thing"
+            for several in keys.values()
+            if len(several) > 1
+        ]
+        if self.height and self.depth:
+            problems.append("height, depth: both say how high a place is; name one of them")
+        if problems:
+            raise ConfigError(problems)
+
+    def given(self) -> dict[str, str]:
+        """Return the keys that name a column, each with its name."""
+        return {key: title for key in _MEANING if (title := getattr(self, key).strip())}
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Places as a table or a graph gives them.
+
+    Args:
+        title: name of the map.
+        names: (n,) of the places.
+        points: (n, 2) x, y, or (n, 3) with z upwards [m].
+        datum: longitude and latitude of the origin; None = not known.
+        numbers: (n,) further numbers by name, NaN where a place has none.
+        notes: what was taken as what, and what was left out, a sentence each.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    points: FloatArray
+    datum: tuple[float, float] | None = None
+    numbers: Mapping[str, FloatArray] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def is_stations(path: Path) -> bool:
+    """Return whether a file is a table of places, by its first line; one of edges is not.
+
+    Args:
+        path: of any file.
+    """
+    if path.suffix.lower() != ".csv":
+        return False
+    try:
+        check_file(path, MOST_TEXT)
+        with Table(path, MapError) as table:
+            titles = {title.lower() for title in table.header}
+    except MapError:  # said by the one who reads it
+        return False
+    from gp_active_sensing.topology.loaders.table import COLUMNS  # of roads
+
+    pairs = ("x", "y"), ("lon", "lat")
+    placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
+    return placed and not all(titles.intersection(COLUMNS[key]) for key in ("from", "to"))
+
+
+def read_stations(
+    path: Path,
+    *,
+    name: str = "",
+    columns_of: ColumnsConfig | Mapping[str, str] | None = None,
+    crs: str = "",
+) -> Sites:
+    """Read a table of places.
+
+    Columns, in any case and order: `x` and `y` [m], perhaps with the `zone` of UTM that they are
+    in, or `longitude` and `latitude` [degree], which are projected; perhaps a `name` (else the
+    places are called 1, 2, …) and a `height`, `z` or `depth` [m, or as the title says]. Every other
+    column of numbers is kept by its name, with gaps where a cell is empty or a usual fill value.
+
+    Args:
+        path: of a CSV file with a header, or of points in a file of GIS.
+        name: of the map; "" = that of the file.
+        columns_of: columns with names of their own, such as ``{"x": "E", "y": "N"}``: keys are
+            those of `ColumnsConfig`. They come before columns with the usual names.
+        crs: of x and y, or of longitude and latitude; "" = metres of the map's own, degrees.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its line.
+        ConfigError: `columns_of` has a key that means nothing, or names a column twice.
+        MissingDependencyError: the table has longitudes, and pyproj is missing.
+    """
+    if not isinstance(columns_of, ColumnsConfig):
+        columns_of = from_mapping(ColumnsConfig, columns_of, path="columns_of")
+    check_file(path, MOST_TEXT)
+    _, read = reader_of("points", path)
+    found: PlaceTable = read(path)
+    reader = SitesReader(str(path), found.header, columns_of)
+    rows = iter(found.rows)
+    while piece := list(islice(rows, _AT_ONCE)):
+        reader.add(piece)
+    return reader.finish(name or path.name.partition(".")[0], crs or found.crs)
+
+
+class PlaceTable(NamedTuple):
+    """A table of places as text.
+
+    Args:
+        header: titles of its columns.
+        rows: each with its line, or with what stands for it in messages.
+        crs: of its coordinates, "" where it does not say.
+    """
+
+    header: Sequence[str]
+    rows: Iterable[tuple[int | str, Sequence[str]]]
+    crs: str = ""
+
+
+def of_csv(path: Path) -> PlaceTable:
+    """Return the table of a CSV file."""
+    with Table(path, MapError) as table:
+        header = list(table.header)
+    if len(header) > _MOST_COLUMNS:
+        msg = f"{path}: {len(header)} columns are more than {_MOST_COLUMNS}"
+        raise MapError(msg)
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        with Table(path, MapError) as table:
+            yield from table
+
+    return PlaceTable(header, rows())
+
+
+def of_features(path: Path) -> PlaceTable:
+    """Return the points of a file of GIS as a table."""
+    from gp_active_sensing.topology.loaders.vector import read_features, simple
+
+    file = read_features(path)
+    points = [(f, p) for f in file.features for p in simple(f.geometry) if p.geom_type == "Point"]
+    if not points:
+        msg = f"{path}: has no points; expected one for each place"
+        raise MapError(msg)
+    degrees = looks_like_degrees(np.array([(p.x, p.y) for _, p in points]))
+    pair = ["longitude", "latitude"] if file.crs in ("", LONLAT) and degrees else ["x", "y"]
+    told = dict.fromkeys(key for f, _ in points for key in f.said)
+    keys = [key for key in told if key not in (*pair, "name")]
+    names = [f.name for f, _ in points]
+    named = all(names) and len(set(names)) == len(names)
+    rows = [
+        (f.where, [*([f.name] if named else []), repr(p.x), repr(p.y), *map(f.said.get, keys)])
+        for f, p in points
+    ]
+    header = [*(["name"] if named else []), *pair, *keys]
+    filled = [(where, ["" if cell is None else cell for cell in row]) for where, row in rows]
+    return PlaceTable(header, filled, "" if pair[0] == "longitude" else file.crs)
+
+
+_MOST_COLUMNS = 1_000
+_AT_ONCE = 20_000
+"""Rows that are made numbers at a time."""
+_NOWHERE = 1.0
+"""A place at 0, 0 is none where all others are so far away [degree] …"""
+_NOWHERE_METRES = 1e5
+"""… or so far [m]."""
+_SAME = 0.05
+"""Metres and degrees of a place that differ by more are not of one place [m] …"""
+_ABOUT = 100.0
+"""… but where the metres are UTM, degrees may be as coarse [m]."""
+_UNITS = {
+    "": 1.0, "m": 1.0, "metres": 1.0, "meters": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0,
+    "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
+}  # fmt: skip
+"""[m]"""
+
+
+def metres_in(unit: str) -> float | None:
+    """Return the metres of a unit, None where it is not known."""
+    plain = unit.strip().lower().removeprefix("us survey ").removeprefix("us_")
+    return _UNITS.get(plain if plain != "metre" and plain != "meter" else "m")
+
+
+def upwards_of(title: str) -> float | None:
+    """Return by what values of a height have to be multiplied [m], None where it is no height.
+
+    Args:
+        title: such as "Depth", "z_m" or "height (ft)".
+    """
+    found = re.fullmatch(r"([a-z]+)(?:[ _]*[\[(]?([a-z]+)[\])]?)?", title.strip().lower())
+    if found is None or found[1] not in HEIGHTS:
+        return None
+    unit = metres_in(found[2] or "")
+    return None if unit is None else HEIGHTS[found[1]] * unit
+
+
+def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return heights of depths [m], whichever sign these have, and notes.
+
+    Raises:
+        MapError: some are above 0 and some below.
+    """
+    known = depths[np.isfinite(depths)]
+    below, above = int((known > 0.0).sum()), int((known < 0.0).sum())
+    if below and above:
+        msg = (
+            f"{where}: {below} depths are above 0 and {above} below; depths count downwards from "
+            "the water: give all one sign, or name it a height, which counts upwards"
+        )
+        raise MapError(msg)
+    if not above:
+        return -depths, ()
+    return depths, (f"{where}: all depths are negative and were taken as heights below the water",)
+
+
+class SitesReader:
+    """Collects the columns of a table of places, piece by piece.
+
+    Args:
+        where: the file, for messages.
+        header: titles of the columns.
+        own: those with names of their own.
+    """
+
+    def __init__(self, where: str, header: Sequence[str], own: ColumnsConfig) -> None:
+        self._path, self._header = where, list(header)
+        self._columns, self._upwards = _columns_of(where, self._header, own)
+        lower = [title.strip().lower() for title in self._header]
+        self._text = {key: lower.index(t) for key, ts in _ZONE.items() for t in ts if t in lower}
+        if "name" in self._columns:
+            self._text["name"] = self._columns["name"][0]
+        self._words: dict[str, list[str]] = {key: [] for key in self._text}
+        self._parts: dict[int, list[FloatArray]] = {
+            at: []
+            for at, title in enumerate(self._header)
+            if title and at not in self._text.values()
+        }
+        self._bad: dict[int, dict[int, str]] = {}
+        self._lines: list[int | str] = []
+
+    def add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
+        """Add some rows, each with its line."""
+        if len(self._lines) + len(rows) > MOST_CELLS:
+            msg = f"{self._path}: has more than {MOST_CELLS} places"
+            raise MapError(msg)
+        first = len(self._lines)
+        self._lines += [line for line, _ in rows]
+        for at, cells in enumerate(zip(*(row for _, row in rows), strict=True)):
+            for key, column in self._text.items():
+                if column == at:
+                    self._words[key] += [word.strip() for word in cells]
+            if at in self._parts:
+                self._parts[at].append(self._numbers(at, cells, first))
+
+    def _numbers(self, at: int, cells: Sequence[str], first: int) -> FloatArray:
+        with suppress(ValueError):
+            found = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            if np.isfinite(found).all():
+                return found
+        found = np.full(len(cells), math.nan)
+        for k, word in enumerate(cells):
+            value = number_of(word) if word.strip().lower() not in MISSING else math.nan
+            if value is None or math.isinf(value):
+                self._bad.setdefault(at, {})[first + k] = word.strip()
+            else:
+                found[k] = value
+        return found
+
+    def finish(self, title: str, crs: str) -> Sites:
+        """Return the places of a map of this title."""
+        path, columns, n = self._path, self._columns, len(self._lines)
+        if not n:
+            msg = f"{path}: expected a row for each place below the header, found none"
+            raise MapError(msg)
+        values = {at: np.concatenate(parts) for at, parts in self._parts.items()}
+        problems: list[str] = []
+        keys: list[str] = [key for key in ("lon", "lat", "x", "y", "z") if key in columns]
+        of = {key: self._checked(columns[key], values, problems) for key in keys}
+        names = self._names(problems)
+        fail(path, problems)
+        pair = ("lon", "lat") if "lon" in of else ("x", "y")
+        points = np.column_stack([of[key] for key in pair])
+        kept, notes = self._somewhere(points, names, degrees=pair[0] == "lon" or crs == LONLAT)
+        self._words = {k: [w for w, keep in zip(ws, kept, strict=True) if keep]
+                       for k, ws in self._words.items()}  # fmt: skip
+        of = {key: column[kept] for key, column in of.items()}
+        located, said = self._placed(points[kept], of, crs)
+        found = located.points
+        if "z" in of:
+            where = f"{path}, column {columns['z'][1]!r}"
+            height = of["z"] * abs(self._upwards)
+            if self._upwards < 0.0:
+                height, more = below_water(height, where)
+                said += more
+            found = np.column_stack([found, height])
+        used = {at for at, _ in columns.values()}
+        used |= {at for at, title in enumerate(self._header) if title in ("x", "y", "z")}
+        numbers, more = self._others(values, used, kept)
+        for note in (*notes, *said, *more):
+            logger.info("%s: %s", path, note)
+        names = tuple(word for word, keep in zip(names, kept, strict=True) if keep)
+        return Sites(title, names, found, located.datum, numbers, (*notes, *said, *more))
+
+    def _checked(
+        self, column: tuple[int, str], values: Mapping[int, FloatArray], problems: list[str]
+    ) -> FloatArray:
+        at, title = column
+        found = values[at]
+        fills = are_fills(found)
+        for k in np.flatnonzero(~np.isfinite(found) | fills).tolist():
+            word = self._bad.get(at, {}).get(k, "")
+            what = f"got {word!r:.60}" if word else "it is missing"
+            if fills[k]:
+                what = f"{found[k]:g} is a fill value"
+            problems.append(f"{self._at(k)}, column {title!r}: expected a finite number, {what}")
+        return found
+
+    def _at(self, row: int) -> str:
+        line = self._lines[row]
+        return f"line {line}" if isinstance(line, int) else line
+
+    def _names(self, problems: list[str]) -> tuple[str, ...]:
+        names = self._words.get("name")
+        if names is None:
+            return tuple(map(str, range(1, len(self._lines) + 1)))
+        seen: dict[str, int | str] = {}
+        for line, name in zip(self._lines, names, strict=True):
+            if not name:
+                column = self._columns["name"][1]
+                problems.append(f"line {line}, column {column!r}: the name is missing")
+            elif seen.setdefault(name, line) != line:
+                problems.append(
+                    f"lines {seen[name]} and {line}: both places are called {name!r}; give each a "
+                    "name of its own"
+                )
+        return tuple(names)
+
+    def _somewhere(
+        self, points: FloatArray, names: Sequence[str], *, degrees: bool
+    ) -> tuple[npt.NDArray[np.bool_], tuple[str, ...]]:
+        """Return which places are somewhere: a receiver without a fix writes 0, 0."""
+        nowhere = (points == 0.0).all(axis=1)
+        kept = np.ones(len(points), dtype=np.bool_)
+        if not nowhere.any() or nowhere.all():
+            return kept, ()
+        far = _NOWHERE if degrees else _NOWHERE_METRES
+        if not (np.abs(points[~nowhere]).max(axis=1) > far).all():
+            return kept, ()
+        left = [names[k] for k in np.flatnonzero(nowhere).tolist()]
+        note = (
+            f"{listed(left)}: at 0, 0, far from all others, as a receiver without a fix writes it; "
+            f"left out ({len(left)})"
+        )
+        logger.warning("%s: %s", self._path, note)
+        return ~nowhere, (note,)
+
+    def _placed(
+        self, points: FloatArray, of: Mapping[str, FloatArray], crs: str
+    ) -> tuple[Located, tuple[str, ...]]:
+        """Return the places in metres, and notes."""
+        where = self._path
+        if "lon" in of:
+            made = locate(points, crs or LONLAT, where=where, chosen=bool(crs))
+            if "x" in of:
+                metres = np.column_stack([of["x"], of["y"]])
+                return self._of_both(made, metres, points)
+            return made, made.notes
+        if crs:
+            made = locate(points, crs, where=where, chosen=True)
+            return made, made.notes
+        if "zone" in self._words:
+            lonlat, notes = self._of_zones(points)
+            made = locate(lonlat, LONLAT, where=where)
+            return made, (*notes, *made.notes)
+        plain = not self._columns["x"][1].lower().endswith("_m")
+        if plain and np.ptp(points, axis=0).max() > 0.0 and looks_like_degrees(points):
+            locate(points, LOCAL, where=where, degrees=True)  # which refuses it
+        return locate(points, "", where=where, degrees=False), ()
+
+    def _of_zones(self, points: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return longitudes and latitudes of UTM coordinates, each in the zone of its row."""
+        zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
+        halves = self._words.get("hemisphere", [""] * len(zones))
+        said = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
+        bands = any(word[-1:] not in "NS0123456789" for word in zones)
+        lonlat, notes = np.empty_like(points), []
+        for zone in dict.fromkeys(said):
+            match = re.fullmatch(r"(?:UTM)?(\d{1,2})([C-HJ-NP-X]?)([NS]?)", zone)
+            if match is None or not 1 <= int(match[1]) <= 60:
+                msg = f"{self._path}: zone: expected one of UTM, such as 32N, got {zone!r:.20}"
+                raise MapError(msg)
+            band, half = match[2], match[3] or ("" if bands else match[2])
+            south = half == "S" or (not half and bool(band) and band < "N")
+            if not band and not half:
+                notes.append(f"zone {zone} was taken as one north of the equator ({zone}N)")
+            rows = np.array([word == zone for word in said])
+            system = f"EPSG:{32700 if south else 32600}".replace("00", f"{int(match[1]):02d}", 1)
+            given = [(x, y) for x, y in points[rows].tolist()]
+            lonlat[rows] = geographic_of(given, system, where=self._path)[0]
+        notes.insert(0, f"x and y are UTM, zone {', '.join(dict.fromkeys(zones))}")
+        return lonlat, tuple(notes)
+
+    def _of_both(
+        self, made: Located, metres: FloatArray, degrees: FloatArray
+    ) -> tuple[Located, tuple[str, ...]]:
+        """Return the places of a table that has metres and degrees, which check each other.
+
+        A table that `export` wrote has both: positions stay as they were, in the frame that they
+        were in. Where the metres are those of UTM, positions are made of the degrees.
+
+        Raises:
+            MapError: the two are not of the same places.
+        """
+        where = self._path
+        middle = made.datum or (0.0, 0.0)
+        shift = np.mean(made.points - metres, axis=0, keepdims=True)
+        off = math.inf
+        if float(np.abs(shift).max()) < 1e6:
+            exact = in_system(shift, middle, LONLAT, where=where)[0]
+            for decimals in (6, 9):  # an origin is mostly one of six decimals
+                origin = round(float(exact[0]), decimals), round(float(exact[1]), decimals)
+                again = locate(degrees, LONLAT, where=where, datum=origin, chosen=True).points
+                off = float(np.hypot(*(again - metres).T).max())
+                if off <= _SAME:
+                    return Located(metres, LONLAT, origin), ()
+        zone = int((middle[0] + 180.0) // 6.0) + 1
+        for number in (zone, zone % 60 + 1, (zone - 2) % 60 + 1):
+            system = f"EPSG:{(32700 if middle[1] < 0.0 else 32600) + number}"
+            utm = in_system(made.points, middle, system, where=where)
+            if float(np.hypot(*(utm - metres).T).max()) <= _ABOUT:
+                half = "S" if middle[1] < 0.0 else "N"
+                note = f"x and y are those of UTM zone {number}{half}; the degrees count"
+                return made, (*made.notes, note)
+        msg = (
+            f"{where}: has x and y and longitude and latitude, and they are not of the same "
+            "places, neither in metres of a frame of their own nor in UTM; keep one pair, of which "
+            "the positions are made, or name its columns in columns_of"
+        )
+        raise MapError(msg)
+
+    def _others(
+        self, values: Mapping[int, FloatArray], used: set[int], kept: npt.NDArray[np.bool_]
+    ) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+        """Return the other columns of numbers, and notes; of a name that comes twice the first."""
+        found: dict[str, FloatArray] = {}
+        text: list[str] = []
+        fills: dict[str, int] = {}
+        for at, title in enumerate(self._header):
+            if at in used or at not in values or title in found:
+                continue
+            if self._bad.get(at):
+                text.append(title)
+                continue
+            column = values[at][kept]
+            if (none := are_fills(column)).any():
+                column = np.where(none, math.nan, column)
+                fills[title] = int(none.sum())
+            if np.isfinite(column).any():
+                found[title] = column
+        notes = [f"columns that are no numbers are left out: {listed(text)}"] if text else []
+        notes += [f"column {t!r}: {n} fill values count as none" for t, n in fills.items()]
+        return found, tuple(notes)
+
+
+_ZONE = {
+    "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
+    "hemisphere": ("hemisphere", "hemi"),
+}
+"""What a column of text means -> its names, in lower case."""
+
+
+def _columns_of(
+    path: str, header: Sequence[str], own: ColumnsConfig
+) -> tuple[dict[str, tuple[int, str]], float]:
+    """Return where the columns are and what they are called, and by what heights are multiplied.
+
+    They are name, x and y or lon and lat, z.
+    """
+    found = _own_columns(path, header, own)
+    taken = {at for at, _ in found.values()}
+    titles = ["" if at in taken else title.lower() for at, title in enumerate(header)]
+    own_pair = {"x", "y"} & found.keys(), {"lon", "lat"} & found.keys()
+    unwanted = set[str]()  # where one pair is named, the other one is not looked for
+    if any(own_pair) and not all(own_pair):
+        unwanted = {"lon", "lat"} if own_pair[0] else {"x", "y"}
+    for key, names in _COLUMNS.items():
+        title = next((name for name in names if name in titles), None)
+        if title is not None and key not in found.keys() | unwanted:
+            found[key] = titles.index(title), header[titles.index(title)]
+    upwards = -1.0 if own.depth else 1.0
+    heights = [at for at, title in enumerate(titles) if upwards_of(title) is not None]
+    if "z" not in found and heights:
+        if len(heights) > 1:
+            both = " and ".join(repr(header[at]) for at in heights)
+            msg = (
+                f"{path}: columns {both} both say how high a place is; keep one of them, or "
+                "name it as height or depth in columns_of"
+            )
+            raise MapError(msg)
+        found["z"] = heights[0], header[heights[0]]
+        upwards = upwards_of(titles[heights[0]]) or 1.0
+    pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]
+    if not any(pairs):
+        hint = suggest("longitude" if "lat" in found else "x", header)
+        msg = (
+            f"{path}, line 1: expected columns x and y [m], or longitude and latitude "
+            f"[degree], got {listed(header)}.{hint} Columns with other names are given by "
+            "columns_of, such as {x: E, y: N}"
+        )
+        raise MapError(msg)
+    for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:
+        found.pop(half, None)
+    return found, upwards
+
+
+def _own_columns(
+    path: str, header: Sequence[str], own: ColumnsConfig
+) -> dict[str, tuple[int, str]]:
+    """Return where the columns are that are named, by what they mean.
+
+    Raises:
+        MapError: one is not there.
+    """
+    plain = [title.lower() for title in header]
+    found: dict[str, tuple[int, str]] = {}
+    problems: list[str] = []
+    for key, title in own.given().items():
+        # In the case that it is given in first.
+        at = next(
+            (list(t).index(w) for t, w in ((header, title), (plain, title.lower())) if w in t), -1
+        )
+        if at < 0:
+            hint = suggest(title, header)
+            problems.append(
+                f"line 1: no column {title!r}, which columns_of.{key} names, but "
+                f"{listed(header)}.{hint}"
+            )
+            continue
+        found[_MEANING[key]] = at, header[at]
+    fail(path, problems)
+    return found

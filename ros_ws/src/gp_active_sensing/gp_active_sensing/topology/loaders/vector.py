@@ -1,0 +1,287 @@
+"""Features of GIS files: KML, KMZ, shapefiles and GeoPackages by GDAL (pyogrio), and GeoJSON.
+
+GDAL picks a driver by content: a description of a virtual layer with the name of a KML file reads
+other files. pyogrio cannot name the driver, so what a file holds is looked at first. GDAL also
+takes a coordinate that is no number for 0; the coordinates of KML are checked before.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.loaders.drafts import number_of, shown
+from gp_active_sensing.topology.loaders.files import (
+    MOST_TEXT,
+    check_file,
+    elements,
+    read_text,
+    tag_of,
+    whole_bytes,
+)
+from gp_active_sensing.topology.projection import LOCAL
+
+__all__ = ["Feature", "VectorFile", "read_features", "read_json", "simple"]
+
+MOST_FEATURES = 20_000
+"""Of a file; more are no map of a robot."""
+_MOST_LAYERS = 200
+"""Folders of a KML file; each is read by itself."""
+_NAMES = ("name", "title", "label", "id")
+_OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
+"""What begins descriptions of data that lie elsewhere."""
+_UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What a file says of a shape.
+
+    Args:
+        where: in the file, for messages.
+        name: of its author, "" if none.
+        folder: name of the folder of KML, or of the layer, that it is in.
+        said: properties by name, in lower case, as text.
+        geometry: of shapely, in the coordinates of the file; None where there is none.
+    """
+
+    where: str
+    name: str
+    folder: str
+    said: Mapping[str, str]
+    geometry: Any
+
+
+@dataclass
+class VectorFile:
+    """What a file holds.
+
+    Args:
+        crs: of its coordinates, "" where it does not say.
+        features: in the order of the file.
+    """
+
+    crs: str = ""
+    features: list[Feature] = field(default_factory=list)
+
+    def add(self, folder: str, said: Mapping[str, Any], geometry: Any, path: Path) -> None:
+        """Add a feature; keys of properties count in any case."""
+        known = {str(k).lower(): _text(v) for k, v in said.items() if _text(v)}
+        name = next((known[key] for key in _NAMES if key in known), "")
+        where = f"feature {len(self.features)}" + (f" ({name!r:.60})" if name else "")
+        if len(self.features) == MOST_FEATURES:
+            msg = f"{path}: has more than {MOST_FEATURES} features; cut it down to the area"
+            raise MapError(msg)
+        self.features.append(Feature(where, name, folder, known, geometry))
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value).strip()
+
+
+def read_features(path: Path) -> VectorFile:
+    """Read the features of a file in the format that the end of its name says.
+
+    Raises:
+        MapError: the file cannot be read, is damaged, or holds something else.
+        MissingDependencyError: pyogrio is needed and missing.
+    """
+    import shapely
+
+    check_file(path, MOST_TEXT)
+    found = _READERS[path.suffix.lower()](path)
+    for feature in found.features:
+        if not np.isfinite(shapely.get_coordinates(feature.geometry)).all():
+            msg = f"{path}: {feature.where}: expected finite coordinates"
+            raise MapError(msg)
+    return found
+
+
+def read_json(path: Path) -> Any:
+    """Return the data of a JSON file. Raises MapError where it is none."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
+        msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
+        raise MapError(msg) from error
+
+
+def _geojson(path: Path) -> VectorFile:
+    whole = read_json(path)
+    if not isinstance(whole, dict):
+        msg = f"{path}: expected a GeoJSON object, got {type(whole).__name__}"
+        raise MapError(msg)
+    header, crs = whole.get("gp_active_sensing"), whole.get("crs")
+    own = header.get("crs") if isinstance(header, dict) else None
+    old = crs.get("properties") if isinstance(crs, dict) else None
+    found = VectorFile(str(own or (old.get("name") if isinstance(old, dict) else "") or ""))
+    features = whole.get("features") if whole.get("type") == "FeatureCollection" else [whole]
+    if not isinstance(features, list):
+        msg = f"{path}: expected a list of features, got {shown(features)}"
+        raise MapError(msg)
+    for number, feature in enumerate(features):
+        if not isinstance(feature, dict):
+            msg = f"{path}: feature {number}: expected an object, got {shown(feature)}"
+            raise MapError(msg)
+        said = feature.get("properties")
+        own_id = {"id": feature["id"]} if "id" in feature else {}
+        geometry = feature if feature.get("type") != "Feature" else feature.get("geometry")
+        shape = None if geometry is None else _shape(geometry, f"{path}: feature {number}")
+        found.add("", own_id | (said if isinstance(said, dict) else {}), shape, path)
+    return found
+
+
+def _shape(geometry: Any, where: str) -> Any:
+    """Return a geometry of GeoJSON as one of shapely."""
+    import shapely.geometry
+
+    try:
+        kind, parts = geometry["type"], geometry.get("coordinates", ())
+        _check_numbers(parts)
+        if kind in ("Polygon", "MultiPolygon"):
+            polygons = [parts] if kind == "Polygon" else parts
+            if not polygons or not all(rings and all(rings) for rings in polygons):
+                msg = f"{where}: a polygon without corners"
+                raise MapError(msg)
+        return shapely.geometry.shape(geometry)
+    except (AttributeError, LookupError, TypeError, ValueError, shapely.errors.ShapelyError) as e:
+        msg = f"{where}: expected a geometry of GeoJSON, got {shown(geometry)} ({e})"
+        raise MapError(msg) from e
+
+
+def _check_numbers(part: Any) -> None:
+    """Refuse coordinates that are no lists of lists of numbers. Raises TypeError."""
+    for entry in part:
+        if isinstance(entry, list):
+            _check_numbers(entry)
+        elif isinstance(entry, bool) or not isinstance(entry, int | float):
+            msg = f"the coordinates of a corner are {shown(part)}"
+            raise TypeError(msg)
+
+
+def _kml(path: Path) -> VectorFile:
+    polygons = 0
+    for number, mark in enumerate(elements(path, ("Placemark",), root="kml")):
+        for element in mark.iter():
+            polygons += tag_of(element) == "Polygon"
+            if tag_of(element) == "coordinates":
+                _check_kml(element.text or "", f"{path}: placemark {number}")
+    data = whole_bytes(path)
+    if other := _OTHER_FILES.search(data):
+        msg = f"{path}: speaks of data elsewhere ({other[0]!r}); it is not read"
+        raise MapError(msg)
+    found = _gdal(data, path)
+    read = sum(p.geom_type == "Polygon" for f in found.features for p in simple(f.geometry))
+    if read < polygons:
+        msg = f"{path}: only {read} of its {polygons} polygons can be read; save it again"
+        raise MapError(msg)
+    return found
+
+
+def simple(geometry: Any) -> Iterator[Any]:
+    """Yield the points, lines and polygons of a geometry of shapely, None of none."""
+    if geometry is None or not hasattr(geometry, "geoms"):
+        yield from () if geometry is None else (geometry,)
+        return
+    for part in geometry.geoms:
+        yield from simple(part)
+
+
+def _check_kml(text: str, where: str) -> None:
+    for word in re.sub(r"\s*,\s*", ",", text).split():
+        numbers = [number_of(part) for part in word.split(",")]
+        if len(numbers) < 2 or any(n is None or not math.isfinite(n) for n in numbers[:2]):
+            msg = f"{where}: coordinates: expected longitude,latitude in degrees, got {shown(word)}"
+            raise MapError(msg)
+
+
+def _file(path: Path) -> VectorFile:
+    """Read a shapefile or a GeoPackage, which GDAL knows by its first bytes."""
+    with path.open("rb") as stream:
+        head = stream.read(72)
+    shape, package = head[:4] == b"\x00\x00\x27\x0a", head[:15] == b"SQLite format 3"
+    if not (shape if path.suffix.lower() == ".shp" else package):
+        msg = f"{path}: does not begin as a {path.suffix} file does; save it again"
+        raise MapError(msg)
+    return _gdal(path.absolute(), path)
+
+
+def _gdal(source: Any, path: Path) -> VectorFile:
+    """Read all layers of a file whose content was looked at."""
+    try:
+        import pyogrio
+        from pyogrio.raw import read
+    except ImportError as error:
+        msg = (
+            f"{path}: a {path.suffix} file is read with pyogrio, which is not installed: "
+            "pip install 'gp_active_sensing[maps]'"
+        )
+        raise MissingDependencyError(msg) from error
+    found = VectorFile()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters is an error, or is seen below
+            layers = [name for name, kind in pyogrio.list_layers(source) if kind is not None]
+            if len(layers) > _MOST_LAYERS:
+                msg = f"{path}: has {len(layers)} folders or layers; expected {_MOST_LAYERS}"
+                raise MapError(msg)
+            for layer in layers:
+                meta, _, shapes, columns = read(source, layer=layer, force_2d=True)
+                _check_crs(found, str(meta["crs"] or ""), path)
+                names = list(meta["fields"])
+                rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
+                for shape, row in zip(shapes, rows, strict=True):
+                    said = dict(zip(names, row, strict=True))
+                    where = f"{path}: feature {len(found.features)}"
+                    found.add(layer, said, _of_bytes(shape, where), path)
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, ValueError) as error:
+        msg = f"{path}: cannot be read as a {path.suffix} file: {error!s:.200}"
+        raise MapError(msg) from error
+    return found
+
+
+def _check_crs(found: VectorFile, crs: str, path: Path) -> None:
+    crs = LOCAL if crs.upper().startswith(_UNDEFINED) else crs
+    if found.features and crs != found.crs:
+        msg = f"{path}: its layers are in two coordinate systems, {found.crs:.40} and {crs:.40}"
+        raise MapError(msg)
+    found.crs = crs
+
+
+def _of_bytes(data: bytes | None, where: str) -> Any:
+    """Return a geometry of well-known binary; rings are closed where they are not."""
+    import shapely
+
+    if not data:
+        return None
+    try:
+        return shapely.from_wkb(data)
+    except shapely.errors.GEOSException:
+        pass
+    try:
+        return shapely.from_wkb(data, on_invalid="fix")
+    except (ValueError, shapely.errors.GEOSException) as error:
+        msg = f"{where}: {error}; expected rings of 3 corners or more that end where they begin"
+        raise MapError(msg) from error
+
+
+_READERS: Mapping[str, Callable[[Path], VectorFile]] = {
+    ".kml": _kml,
+    ".kmz": _kml,
+    ".geojson": _geojson,
+    ".json": _geojson,
+    ".shp": _file,
+    ".gpkg": _file,
+}
