@@ -207,6 +207,31 @@ def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
     assert one.settled == (name == "kernel"), "readings without worth tell nothing of the scale"
 
 
+UNKNOWN: dict[str, None] = dict.fromkeys(("signal_std", "noise_std", "mean_std"))
+
+
+@for_each("name", ["doubling", "weights"])
+def test_readings_at_one_time_tell_as_much_of_the_scale_as_those_soon_after(name: str) -> None:
+    at_once, soon = make(KINDS[name], **UNKNOWN), make(KINDS[name], **UNKNOWN)
+    rng = np.random.default_rng(6)
+    for place in range(8):
+        for k, value in enumerate(rng.normal(20.0, 2.0, 3).tolist()):
+            at_once.observe(place, value, seconds=0.3 * place)
+            soon.observe(place, value, seconds=0.3 * place + 0.05 * k)
+    for belief in (at_once, soon):
+        belief.advance(3.0)
+    np.testing.assert_allclose(at_once.weights, soon.weights, atol=0.02)
+    np.testing.assert_allclose(at_once.predict()[1], soon.predict()[1], rtol=0.05)
+
+
+def test_when_equal_readings_are_forgotten_the_scale_is_unknown_and_not_zero() -> None:
+    belief = make(KINDS["window"], **UNKNOWN)
+    for place in (0, 3, 6):
+        belief.observe(place, 20.0, seconds=1.0)
+    belief.advance(YEAR)
+    assert (belief.predict()[1] > 0.5).all()
+
+
 @for_each("name", ["doubling", "weights"])
 def test_stale_readings_do_not_speak_for_the_least_noise(name: str) -> None:
     """What is worth nothing any more says nothing about λ either."""

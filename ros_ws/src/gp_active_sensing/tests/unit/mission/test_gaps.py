@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.ingestion.stays import Stays
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.records.events import ReadingUsed, StayRecord
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import JournalGap, ReadingUsed, StayRecord
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.types import Reading
+from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive
 from tests.unit.mission.worlds import placed
 
@@ -70,7 +73,7 @@ def test_any_line_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     with RunDirectory.begin_again(tmp_path / "whole") as run:
         events = run.events()
     seen = set()
-    for number in range(0, len(events), step):
+    for number in sorted({*range(0, len(events), step), len(events) - 1}):
         path = tmp_path / str(number)
         drive = killed(path, 6)
         (lost,) = spoil(path, number)
@@ -86,6 +89,7 @@ def test_any_line_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
         settled = any(e["event"] == "decision" for e in later)
         spent = read if settled else len(told) + 1
         assert mission.loop.remaining.readings == BUDGET["readings"] - spent, (number, lost)
+        assert mission.loop.spent == spent, (number, lost)
         stages = [e["stage"] for at, e in enumerate(events) if "stage" in e and at != number]
         assert mission.decisions.stage == max(stages)
         assert mission.loop.decisions == max(stages), "they number the random draws"
@@ -135,6 +139,18 @@ def test_what_may_have_been_driven_is_charged_until_then(tmp_path: Path) -> None
     assert left.metres is not None
     assert again.metres <= left.metres + 1e-9
     assert (again.seconds or 0.0) <= (left.seconds or 0.0) + 1e-9
+
+
+def test_after_a_gap_a_decision_that_was_taken_before_it_is_refused(tmp_path: Path) -> None:
+    drive = killed(tmp_path / "run", 6)
+
+    def double(events: list[dict[str, Any]]) -> None:
+        last = [event for event in events if event["event"] == "decision"][-1]
+        events += [to_line(JournalGap(failures=1)), last]
+
+    change_events(tmp_path / "run" / JOURNAL, double)
+    with pytest.raises(RunError):
+        drive.start()
 
 
 def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> None:

@@ -152,6 +152,14 @@ def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) 
     check(driver, better)
 
 
+def test_a_place_on_the_way_is_put_in_first_since_it_costs_nothing() -> None:
+    driver = driver_of(grid(8, 3, moves="free"), Budget(metres=30.0), at=0, readings=0)
+    route = driver.drive([7])
+    better = improved(driver, route, lambda: driver.evaluated < 2)
+    assert better.value > route.value
+    assert better.cost == route.cost
+
+
 def test_no_room_ends_at_once_with_what_there_is() -> None:
     driver = driver_of(grid(8, 8), Budget(metres=30.0))
     assert len(evenly_spaced(driver, lambda: False)) <= 2
