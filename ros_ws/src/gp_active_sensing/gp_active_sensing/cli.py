@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from gp_active_sensing._version import __version__
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, one_line, printable
 from gp_active_sensing.util.process import one_blas_thread
 
 if TYPE_CHECKING:
@@ -111,22 +111,37 @@ class _Group(click.Group):
         except ActiveSensingError as error:
             if ctx.params.get("debug"):
                 raise
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(printable(str(error))) from error
+        except OSError as error:
+            if ctx.params.get("debug"):
+                raise
+            raise click.ClickException(_of_system(error)) from error
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
             msg = (
-                f"unexpected {type(error).__name__}: {error}\n"
+                f"unexpected {type(error).__name__}: {printable(str(error))}\n"
                 "This is a defect; `gp-active-sensing --debug …` shows where it happened"
             )
             raise click.ClickException(msg) from error
+
+
+def _of_system(error: OSError) -> str:
+    """Return in one line which file the system could not open or write, and why."""
+    name = str(error.filename or "")
+    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
+    return one_line(f"{shown}: {error.strerror or error}" if name else str(error))
+
+
+_LONGEST = 80
+"""Characters of the name of a file that are shown."""
 
 
 class _ClickHandler(logging.Handler):
     """Log records as lines on stderr, wherever stderr points by then."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+        click.echo(printable(f"{record.levelname.lower()}: {record.getMessage()}"), err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -24,6 +24,8 @@ __all__ = [
     "UnknownNameError",
     "brief_repr",
     "listed",
+    "one_line",
+    "printable",
     "suggest",
 ]
 
@@ -140,3 +142,24 @@ def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names for a message: the first ones, "none" where there are none."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
+
+
+def one_line(text: str) -> str:
+    r"""Return text with every character escaped that is no printable one, such as ``\n``.
+
+    Line breaks (also U+0085, U+2028, U+2029), control and format characters are escaped.
+    """
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def printable(text: str) -> str:
+    """Return text that a terminal only shows: as `one_line`, but line feeds stay."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    for width, letter in ((2, "x"), (4, "u"), (8, "U")):
+        if code < 16**width:
+            return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char, f"\\{letter}{code:0{width}x}")
+    raise AssertionError(char)  # a code point has at most six digits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole
-from gp_active_sensing.util.tables import Table
+from gp_active_sensing.util.tables import Table, write_rows
 from gp_active_sensing_learning.data.table import PLACE_COLUMNS, check_stamps, open_table
 
 __all__ = ["COLUMNS", "Predicted", "predict_table"]
@@ -79,17 +78,14 @@ def predict_table(
         try:
             with making_whole(out) as binary:
                 stream = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-                writer = csv.writer(stream, lineterminator="\n")
-                writer.writerow([*table.header, *_names(table.header)])
+                write_rows(stream, [[*table.header, *_names(table.header)]])
                 noise: float | None = None
                 for cells, X in chunks:
                     if noise is None and np.isfinite(X).all(axis=1).any():
                         noise = _noise(model, X)
                     found = _predicted(model, X, noise or 0.0)
-                    writer.writerows(
-                        [*row, *(_text(v) for v in values)]
-                        for row, values in zip(cells, found.tolist(), strict=True)
-                    )
+                    both = zip(cells, found.tolist(), strict=True)
+                    write_rows(stream, ([*row, *map(_text, values)] for row, values in both))
                     rows += len(cells)
                     lacking += int(np.isnan(found[:, 0]).sum())
                     progress(rows)

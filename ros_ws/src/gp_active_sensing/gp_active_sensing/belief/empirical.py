@@ -68,7 +68,7 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
                 f"has: {listed(table.header, _SHOWN)}"
             )
             raise ConfigError(msg)
-        for values, _, lines in table.chunks(places):
+        for values, _, lines in table.chunks(places, measured=known):
             if transform is not IDENTITY:
                 for row, column in np.argwhere(~np.isnan(values)).tolist():
                     try:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.mixture import most_probable
+from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.util.wording import Turns, promised, tells
@@ -222,7 +223,7 @@ def show_stages(
     if not console.is_terminal:
 
         def print_lines(record: Mapping[str, Any]) -> None:
-            line = line_of(record, total=total)
+            line = one_line(line_of(record, total=total))
             console.out(line, highlight=False)
             if turn := turns.hear(record):
                 console.out(turn, highlight=False)
@@ -241,7 +242,7 @@ def show_stages(
         task = progress.add_task("sensing", total=total)
 
         def show(record: Mapping[str, Any]) -> None:
-            line = line_of(record)
+            line = one_line(line_of(record))
             progress.console.out(line, highlight=False)
             if turn := turns.hear(record):
                 progress.console.out(turn, highlight=False)
@@ -314,7 +315,7 @@ class ReplayDisplay:
 
     def _say(self, text: str) -> None:
         console = self._console if self._progress is None else self._progress.console
-        console.out(text, highlight=False)
+        console.out(one_line(text), highlight=False)
 
 
 def _place_line(record: Mapping[str, Any]) -> str:
@@ -364,6 +365,8 @@ def end_lines(summary: Mapping[str, Any]) -> list[str]:
     read = f"{done['messages']} messages read"
     if unreadable := sum(done["unreadable"].values()):
         read += f", {unreadable} of them could not be decoded"
+    if ignored := done.get("orientations_ignored"):
+        read += f", {ignored} poses without a usable quaternion"
     add("bag", f"{done['bag']}: {read}")
     if done["damage"]:
         lost = "nobody knows how many are" if done["lost"] is None else f"{done['lost']} are"

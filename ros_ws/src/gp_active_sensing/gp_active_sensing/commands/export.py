@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from gp_active_sensing.commands import echo
+
 __all__ = ["export"]
 
 
@@ -60,4 +62,4 @@ def export(
         field = field.at_height(layer)
     path = out or Path(f"{name}{suffix}")
     for file in export_map(field, path, format, overwrite=overwrite):
-        click.echo(str(file))
+        echo(str(file))

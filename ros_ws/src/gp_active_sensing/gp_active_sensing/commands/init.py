@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.commands import echo
+from gp_active_sensing.errors import MissingDependencyError, one_line
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.running_system import RunningSystem
@@ -86,7 +87,6 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     if out.exists() and not force:
         msg = f"{out} exists; give another name (--out), or --force to replace it"
         raise click.UsageError(msg)
-    from gp_active_sensing.util.yaml_text import one_line
 
     with _system(offline=offline) as system:
         draft = MissionDraft(given, system, asking=bool(missing))
@@ -95,12 +95,12 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     write_whole(out, text)
     # A frame or topic could hold control characters, or lines that look like ours.
     for line in draft.told:
-        click.echo(one_line(line))
+        echo(one_line(line))
     if draft.misfits:
         click.secho("Does not fit:", fg="yellow")
         for misfit in draft.misfits:
-            click.echo(f"  - {one_line(misfit)}")
-    click.echo(f"wrote {out}. Start it:\n  {_start(out)}")
+            echo(f"  - {one_line(misfit)}")
+    echo(f"wrote {out}. Start it:\n  {_start(out)}")
     sys.exit(1 if draft.misfits else 0)
 
 
@@ -125,7 +125,7 @@ def _system(*, offline: bool) -> Iterator[RunningSystem | None]:
         require_ros()
         from gp_active_sensing.ros.running_system import running_system
     except MissingDependencyError as error:
-        click.echo(f"note: topics and types are not looked at, since {error}")
+        echo(f"note: topics and types are not looked at, since {error}")
         yield None
         return
     with running_system() as system:

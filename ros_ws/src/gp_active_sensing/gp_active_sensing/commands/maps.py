@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gp_active_sensing.commands import echo
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -90,7 +92,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
     figures = survey(road_map)
     text, lost = map_text(road_map, format)
     write_whole(out, text)
-    click.echo(f"wrote {out}: {_in_short(figures)}")
+    echo(f"wrote {out}: {_in_short(figures)}")
     _say(figures, lost)
 
 
@@ -123,9 +125,9 @@ def inspect(
         return
     click.secho(f"{figures.name}  ({path})", bold=True)
     for what, text in _lines(figures):
-        click.echo(f"  {what:<14} {text}")
+        echo(f"  {what:<14} {text}")
     for what, made in embeddings.items():
-        click.echo(f"  {what:<14} {made}")
+        echo(f"  {what:<14} {made}")
     _say(figures)
 
 
@@ -150,15 +152,15 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
 
     if (grid := _grid(file, crs, overrides)) is not None:
         path, found = grid
-        click.echo(f"{path}: valid, {found.places} places {_apart(found)} m apart")
+        echo(f"{path}: valid, {found.places} places {_apart(found)} m apart")
         _say(found)
         return
     if (stations := _stations(file, crs, overrides)) is not None:
-        click.echo(f"{stations[0]}: valid, {len(stations[1].names)} places")
+        echo(f"{stations[0]}: valid, {len(stations[1].names)} places")
         return
     path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
-    click.echo(f"{path}: valid, {_in_short(figures)}")
+    echo(f"{path}: valid, {_in_short(figures)}")
     _say(figures)
 
 
@@ -185,7 +187,7 @@ def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> N
     path, picture = _picture(file, crs, overrides)
     made = out or Path(f"{path.name.partition('.')[0]}.svg")
     save_picture(picture, made)
-    click.echo(str(made))
+    echo(str(made))
 
 
 def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Figure]:
@@ -337,9 +339,9 @@ def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> 
     if len(low) == 3:
         lines.insert(3, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
     for what, text in lines:
-        click.echo(f"  {what:<14} {text}")
+        echo(f"  {what:<14} {text}")
     for note in sites.notes:
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")
 
 
 def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
@@ -361,7 +363,7 @@ def _inspect_grid(path: Path, figures: GridSurvey, *, as_json: bool) -> None:
         ("coordinates", f"metres, frame {figures.frame!r}{_datum(figures.datum)}"),
     ]
     for what, text in lines:
-        click.echo(f"  {what:<14} {text}")
+        echo(f"  {what:<14} {text}")
     _say(figures)
 
 
@@ -393,7 +395,7 @@ def _in_short(figures: Survey) -> str:
 
 def _say(figures: Survey | GridSurvey, more: tuple[str, ...] = ()) -> None:
     for note in (*figures.notes, *more):
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")
     for warning in figures.warnings:
         click.secho(f"warning: {warning}", fg="yellow")
 

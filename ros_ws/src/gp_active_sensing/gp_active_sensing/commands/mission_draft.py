@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gp_active_sensing.errors import ActiveSensingError, MapError
+from gp_active_sensing.commands import echo
+from gp_active_sensing.errors import ActiveSensingError, MapError, one_line
 from gp_active_sensing.messages.occupancy import MAP_TYPE
 from gp_active_sensing.messages.occupancy import read_map as read_grid
-from gp_active_sensing.util.yaml_text import one_line
 
 if TYPE_CHECKING:
     from gp_active_sensing.mission.config import PoseConfig
@@ -111,7 +111,7 @@ class MissionDraft:
             found = read_map(text, **self._of_map())
         self.map_text = text
         if self.asking and found.places is not None:
-            click.echo(f"  {one_line(in_words(found.places))}")
+            echo(f"  {one_line(in_words(found.places))}")
         return found
 
     def _of_map(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class MissionDraft:
     def _show_grids(self) -> None:
         if self.asking and not self.given["map"]:
             for name in self._grids()[:12]:
-                click.echo(f"  {name} ({MAP_TYPE})")
+                echo(f"  {name} ({MAP_TYPE})")
 
     def _grid_topic(self, text: str) -> str:
         """Return the topic that an answer names, "" where it is a file or a rectangle."""
@@ -187,7 +187,7 @@ class MissionDraft:
     def _misfit(self, text: str) -> None:
         """Say what does not fit: at once to who is asked, and at the end."""
         if self.asking:
-            click.echo(f"  {one_line(text)}")
+            echo(f"  {one_line(text)}")
         self.misfits.append(text)
 
     # -- readings and poses --------------------------------------------------------------------
@@ -201,7 +201,7 @@ class MissionDraft:
         topic, type = self._stream("reading", "Topic of the readings", others, _TEMPERATURE)
         numbers, likely = self._numbers(type)
         if self.asking and not self.given["field"] and numbers:
-            click.echo(f"  numbers in {type}: {', '.join(numbers[:20])}")
+            echo(f"  numbers in {type}: {', '.join(numbers[:20])}")
         usual = ReadingConfig().field if type == _TEMPERATURE else likely
         path = self._ask("field", "Field of the value", str, usual or None)
         self.reading = _checked(ReadingConfig, topic=topic, type=type, field=path or "")
@@ -213,7 +213,7 @@ class MissionDraft:
         """Return topic and type of a stream; a type that is not given is the running system's."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
-                click.echo(f"  {name} ({', '.join(self.topics[name])})")
+                echo(f"  {name} ({', '.join(self.topics[name])})")
         one = likely[0] if len(likely) == 1 else None
         words = self._ask(what, question, str.split, one)
         if not 1 <= len(words) <= 2:
@@ -291,7 +291,7 @@ class MissionDraft:
         """Say why it takes longer than usual."""
         from gp_active_sensing.ros.heard import LISTEN_SECONDS
 
-        click.echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
+        echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
     def _find_needs(self, what: str, heard: list[Heard]) -> None:
         """Take what the rates ask for.

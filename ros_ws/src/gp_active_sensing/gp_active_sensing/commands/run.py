@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gp_active_sensing.commands import echo
 from gp_active_sensing.errors import RunError
 
 __all__ = ["replay", "report", "run", "watch"]
@@ -97,9 +98,9 @@ def _conclude(
         click.echo(json.dumps(summary, indent=2, allow_nan=False))
         return
     for line in (*lines, f"  records           {directory}"):
-        click.echo(line)
+        echo(line)
     if page is not None:
-        click.echo(f"  report            {page}")
+        echo(f"  report            {page}")
 
 
 @click.command()
@@ -112,7 +113,7 @@ def report(directory: Path) -> None:
     from gp_active_sensing.report import write_report
 
     if not (directory / "experiment.yaml").is_file():
-        click.echo(str(write_report(directory)))
+        echo(str(write_report(directory)))
         return
     writers = [entry.load() for entry in metadata.entry_points(group="gp_active_sensing.reports")]
     pages = filter(None, (write(directory) for write in writers))
@@ -120,7 +121,7 @@ def report(directory: Path) -> None:
     if page is None:
         msg = f"{directory} holds an experiment: install gp_active_sensing_bench for its report"
         raise RunError(msg)
-    click.echo(str(page))
+    echo(str(page))
 
 
 @click.command()
@@ -159,23 +160,10 @@ def replay(
     bag: Path,
     salvage: bool,
     belief_only: bool,
-    scenario: str,
-    params: Path | None,
-    map_file: str,
-    policy: str,
-    budget: int | None,
-    expansions: int | None,
-    seed: int | None,
-    reading_topic: str,
-    reading_type: str,
-    reading_field: str,
-    reading_variance_field: str | None,
-    pose_topic: str,
-    pose_type: str,
-    overrides: tuple[str, ...],
     out: Path | None,
     as_json: bool,
     no_report: bool,
+    **given: Any,
 ) -> None:
     """Replay the rosbag2 recording BAG (a folder, .mcap or .db3), without ROS.
 
@@ -193,22 +181,6 @@ def replay(
     from gp_active_sensing.replay.run import replay_bag
     from gp_active_sensing.util.files import unused
 
-    given = ReplayOptions(
-        scenario=scenario,
-        params=params,
-        map_file=map_file,
-        policy=policy,
-        budget=budget,
-        expansions=expansions,
-        seed=seed,
-        reading_topic=reading_topic,
-        reading_type=reading_type,
-        reading_field=reading_field,
-        reading_variance_field=reading_variance_field,
-        pose_topic=pose_topic,
-        pose_type=pose_type,
-        overrides=overrides,
-    )
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}")
     showing = ReplayDisplay(Console(quiet=as_json, soft_wrap=True))
@@ -217,7 +189,7 @@ def replay(
             done = replay_bag(
                 bag,
                 directory,
-                given,
+                ReplayOptions(**given),
                 salvage=salvage,
                 belief_only=belief_only,
                 show=showing.record,
@@ -256,4 +228,4 @@ def watch(
     from gp_active_sensing.web.serve import serve
 
     options = WatchOptions(host=host, port=port, private=private, viewers=viewers, names=names)
-    serve(run_dir.absolute(), options, click.echo)
+    serve(run_dir.absolute(), options, echo)

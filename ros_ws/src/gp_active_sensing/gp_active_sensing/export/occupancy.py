@@ -99,28 +99,18 @@ def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArr
 
 
 def square_lattice(topology: Topology) -> Lattice:
-    """Return the cells of a map, which have to be squares.
-
-    Raises:
-        RunError: it is no grid, or its cells are no squares.
-    """
-    lattice = lattice_of(topology)
-    _check_squares(topology, lattice)
-    return lattice
+    """Return the cells of a map that is one grid of squares. Raises RunError: it is none."""
+    return _of_squares(topology, lattice_of(topology))
 
 
 def square_layers(topology: Topology) -> tuple[Layer, ...]:
-    """Return the layers of a map, whose cells have to be squares; see `layers_of`.
-
-    Raises:
-        RunError: it is no grid, or its cells are no squares.
-    """
+    """Return the layers of a map, which are grids of squares. Raises RunError: they are none."""
     layers = layers_of(topology)
-    _check_squares(topology, layers[0].lattice)
+    _of_squares(topology, layers[0].lattice)
     return layers
 
 
-def _check_squares(topology: Topology, lattice: Lattice) -> None:
+def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
     width, height = lattice.cell
     if abs(width - height) > _SKEW * width:
         msg = (
@@ -128,6 +118,7 @@ def _check_squares(topology: Topology, lattice: Lattice) -> None:
             "has squares only. Use asc, geotiff, csv or geojson"
         )
         raise RunError(msg)
+    return lattice
 
 
 def _grids(field: FieldMap) -> Iterator[_OccupancyGrid]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import logging
@@ -18,6 +17,7 @@ from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.tables import write_rows
 
 __all__ = ["as_csv", "as_geojson", "check_geojson"]
 
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 _METRES = 3
 """Decimals of metres: a millimetre."""
+_AXES = ("longitude", "latitude")
 _DEGREES = 8
 """Decimals of degrees: about a millimetre."""
 
@@ -35,29 +36,15 @@ def as_csv(field: FieldMap) -> str:
     The columns ``longitude`` and ``latitude`` are there where the map has a datum and pyproj is
     installed. ``value``, the average of the readings, is empty where there is none.
     """
-    columns: list[tuple[str, list[Any]]] = [("place", list(field.topology.names))]
-    x, y = field.topology.positions.T
-    columns += [("x", _rounded(x, _METRES)), ("y", _rounded(y, _METRES))]
-    columns += [("z", _rounded(heights, _METRES)) for heights in _heights(field)]
+    lonlat = None
     if field.topology.datum is not None:
         try:
             lonlat = field.geographic(field.topology.positions)
         except MissingDependencyError as error:
             logger.warning("no longitude and latitude in the table: %s", error)
-        else:
-            columns.append(("longitude", _rounded(lonlat[:, 0], _DEGREES)))
-            columns.append(("latitude", _rounded(lonlat[:, 1], _DEGREES)))
-    columns += [
-        ("mean", field.mean.tolist()),
-        ("std", field.std.tolist()),
-        ("readings", field.readings.tolist()),
-        ("value", ["" if math.isnan(value) else value for value in field.values.tolist()]),
-        ("weight", field.topology.weights.tolist()),
-    ]
+    rows = list(_properties(field, lonlat))
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([title for title, _ in columns])
-    writer.writerows(zip(*(cells for _, cells in columns), strict=True))
+    write_rows(text, [rows[0], *(["" if v is None else v for v in r.values()] for r in rows)])
     return text.getvalue()
 
 
@@ -71,8 +58,8 @@ def as_geojson(field: FieldMap) -> str:
     """Return a FeatureCollection [RFC 7946]: a line a road, a square a cell, otherwise a point.
 
     Coordinates are longitude and latitude where the map has a datum; otherwise metres, which the
-    header says as that of a road map does. Points of a map with heights have z, as the map
-    counts it.
+    header says as that of a road map does. A road or cell across the meridian of 180 degrees is
+    cut there. Points of a map with heights have z, as the map counts it.
 
     Raises:
         MissingDependencyError: the map has a datum, and pyproj is not installed.
@@ -91,10 +78,7 @@ def as_geojson(field: FieldMap) -> str:
                 "type": "Feature",
                 "id": found["place"],
                 "properties": found,
-                "geometry": {
-                    "type": kind,
-                    "coordinates": _coordinates(shape, kind, decimals, above),
-                },
+                "geometry": _geometry(shape, kind, decimals, above),
             },
             ensure_ascii=False,
             allow_nan=False,
@@ -119,10 +103,12 @@ def _header(field: FieldMap) -> dict[str, Any]:
     return header | {"quantity": field.quantity, "unit": field.unit}
 
 
-def _properties(field: FieldMap) -> Iterator[dict[str, Any]]:
+def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[dict[str, Any]]:
+    """Yield what is known of each place, with its (n, 2) longitude and latitude if given."""
     topology = field.topology
     where = topology.positions.round(_METRES).tolist()
     heights = [values.round(_METRES).tolist() for values in _heights(field)]
+    degrees = None if lonlat is None else lonlat.round(_DEGREES).tolist()
     values = field.values.tolist()
     for i, name in enumerate(topology.names):
         yield {
@@ -130,6 +116,7 @@ def _properties(field: FieldMap) -> Iterator[dict[str, Any]]:
             "x": where[i][0],
             "y": where[i][1],
             **({"z": heights[0][i]} if heights else {}),
+            **({} if degrees is None else dict(zip(_AXES, degrees[i], strict=True))),
             "mean": float(field.mean[i]),
             "std": float(field.std[i]),
             "readings": int(field.readings[i]),
@@ -157,19 +144,43 @@ def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
     return np.asarray(centre + half * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]))
 
 
-def _coordinates(shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()) -> Any:
-    """Return coordinates as GeoJSON has them; a point has its height after them [m]."""
-    points = shape.round(decimals).tolist()
+def _geometry(
+    shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()
+) -> dict[str, Any]:
+    """Return a geometry of GeoJSON; a point has its height after its coordinates [m]."""
+    points = shape.round(decimals)
     if kind == "Point":
-        return [*points[0], *above]
-    return [points] if kind == "Polygon" else points
+        return {"type": kind, "coordinates": [*points[0].tolist(), *above]}
+    across = decimals == _DEGREES and float(np.ptp(points[:, 0])) > 180.0
+    parts = _cut(points, kind) if across else [points]
+    nested = [[part.tolist()] if kind == "Polygon" else part.tolist() for part in parts]
+    if len(nested) == 1:
+        return {"type": kind, "coordinates": nested[0]}
+    return {"type": f"Multi{kind}", "coordinates": nested}
+
+
+def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
+    """Return the parts of a line or ring on either side of the meridian of 180 degrees.
+
+    Args:
+        points: (m, 2) longitude and latitude [degree], with a jump of 360 at the meridian.
+        kind: LineString or Polygon.
+    """
+    import shapely
+
+    east = np.where(points[:, :1] < 0.0, points + np.array([360.0, 0.0]), points)
+    whole = shapely.Polygon(east) if kind == "Polygon" else shapely.LineString(east)
+    found = []
+    for west, shift in ((0.0, 0.0), (180.0, 360.0)):
+        piece = shapely.clip_by_rect(whole, west, -90.0, west + 180.0, 90.0)
+        for part in shapely.get_parts(piece):
+            if part.geom_type == kind:  # nor a corner that touches the meridian
+                line = shapely.geometry.polygon.orient(part).exterior if kind == "Polygon" else part
+                found.append(np.asarray(line.coords) - np.array([shift, 0.0]))
+    return found
 
 
 def _heights(field: FieldMap) -> list[FloatArray]:
     """Return the heights of the places, in a list; [] where the map has none."""
     found = getattr(field.topology, "heights", None)
     return [] if found is None else [np.asarray(found, dtype=np.float64)]
-
-
-def _rounded(values: FloatArray, decimals: int) -> list[float]:
-    return [float(value) for value in values.round(decimals).tolist()]

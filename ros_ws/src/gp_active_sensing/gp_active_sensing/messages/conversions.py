@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError, suggest
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError, suggest
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stream_config import ReadingConfig
 from gp_active_sensing.topology.projection import local_metres
 from gp_active_sensing.types import Clock
+from gp_active_sensing.util.tables import is_fill
 
 __all__ = [
     "NUMBERS",
@@ -29,6 +31,7 @@ __all__ = [
     "position_variance",
     "split_type_name",
     "stamp_ns",
+    "unit_quaternion",
     "value_path",
 ]
 
@@ -37,6 +40,7 @@ _STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
 _ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")
 NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
 """Types of fields that are numbers, in the words of rosidl."""
+_HEADERS = ("std_msgs/Header", "std_msgs/msg/Header")
 
 
 class MessageTypes(Protocol):
@@ -188,6 +192,7 @@ class ValueReader:
         variance_field: path of the variance, "" = none.
         noise_variance: for messages without one.
         scale, offset: ``value = scale * field + offset``; the variance is scaled by scale².
+        valid: lowest and highest value of a reading; None = all but the usual fill values.
 
     Raises:
         ConfigError: unknown type or field.
@@ -203,6 +208,7 @@ class ValueReader:
         noise_variance: float | None = None,
         scale: float = 1.0,
         offset: float = 0.0,
+        valid: Sequence[float] | None = None,
     ) -> None:
         self._field = FieldPath.parse(field, type, types, "reading.field")
         self._variance = (
@@ -213,12 +219,34 @@ class ValueReader:
         self._constant = noise_variance
         self._scale, self._offset = scale, offset
         self._squared = scale * scale  # not **: that raises where this is infinite
-        self.has_stamp = "header" in types.fields(type)
+        self._valid = valid
+        self.has_stamp = types.fields(type).get("header", "") in _HEADERS
+
+    @classmethod
+    def of(cls, types: MessageTypes, config: ReadingConfig) -> ValueReader:
+        """Return the reader of a mission. Raises ConfigError: unknown type or field."""
+        return cls(
+            types,
+            config.type,
+            config.field,
+            config.variance_field,
+            noise_variance=config.noise_variance,
+            scale=config.scale,
+            offset=config.offset,
+            valid=config.valid,
+        )
 
     def read(self, message: Any) -> Value:
-        """Return what a message says; bad numbers are passed on, to be rejected and counted."""
+        """Return what a message says; NaN and infinity are passed on, to be rejected and counted.
+
+        Raises:
+            ReadingError: a fill value, or a value outside the valid range.
+        """
         stamp = stamp_ns(message.header.stamp) if self.has_stamp else None
-        value = self._scale * self._field.read(message) + self._offset
+        raw = self._field.read(message)
+        value = self._scale * raw + self._offset
+        if math.isfinite(value) and (self._valid or is_fill(raw)):
+            self._check(raw, value)
         variance = self._constant
         if self._variance is not None:
             own = self._variance.read(message)
@@ -226,11 +254,31 @@ class ValueReader:
                 variance = own * self._squared
         return Value(stamp, value, variance)
 
+    def _check(self, raw: float, value: float) -> None:
+        """Refuse a value that is no reading. Raises ReadingError."""
+        if self._valid is not None and self._valid[0] <= value <= self._valid[1]:
+            return
+        if is_fill(raw):
+            msg = f"has the fill value {raw:.9g}; a real value is allowed by reading.valid"
+            raise ReadingError("fill_value", msg)
+        assert self._valid is not None, "otherwise only fill values are looked at"
+        msg = f"has the value {value:.9g}, outside reading.valid, {list(self._valid)}"
+        raise ReadingError("not_valid", msg)
+
+
+def unit_quaternion(x: float, y: float, z: float, w: float) -> tuple[float, float, float, float]:
+    """Return a quaternion of length 1; NaN for one of length 0 or that is not finite."""
+    largest = max(abs(x), abs(y), abs(z), abs(w))
+    if not 0.0 < largest < math.inf:  # NaN is caught by the length
+        return (math.nan,) * 4
+    x, y, z, w = x / largest, y / largest, z / largest, w / largest  # squares cannot underflow
+    length = math.hypot(x, y, z, w)
+    return x / length, y / length, z / length, w / length
+
 
 def heading_of(x: float, y: float, z: float, w: float) -> float:
-    """Return the yaw of a quaternion [rad]; NaN for one that is all zero."""
-    if x == y == z == w == 0.0:
-        return math.nan
+    """Return the yaw of a quaternion of any length [rad]; NaN where it has no direction."""
+    x, y, z, w = unit_quaternion(x, y, z, w)
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
@@ -357,14 +405,15 @@ def pose_reader(
             variance = position_variance(xx, xy, yy)
             z_variance = height_variance(zz, xx) if heights else 0.0
             turn_variance = _turn_variance(float(rows[35]))
+        heading = heading_of(q.x, q.y, q.z, q.w)
         return Pose(
             stamp_ns(message.header.stamp),
             message.header.frame_id,
             pose.position.x,
             pose.position.y,
-            heading_of(q.x, q.y, q.z, q.w),
+            heading,
             variance,
-            turn_variance,
+            turn_variance if math.isfinite(heading) else -1.0,
             pose.position.z,
             z_variance,
         )
@@ -457,7 +506,7 @@ def _paths(type: str, types: MessageTypes, prefix: str, depth: int) -> Iterator[
     except ActiveSensingError:  # a part of another package, which is not installed
         return
     for name, kind in fields.items():
-        if kind == "std_msgs/Header":
+        if kind in _HEADERS:
             continue
         element = element_of(kind)
         path, inner = (f"{prefix}{name}[0]", element) if element else (f"{prefix}{name}", kind)

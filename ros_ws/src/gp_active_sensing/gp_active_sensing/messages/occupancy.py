@@ -7,15 +7,29 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.messages.conversions import heading_of, stamp_ns
+from gp_active_sensing.messages.conversions import heading_of, stamp_ns, unit_quaternion
 from gp_active_sensing.topology.kept_maps import GridMap
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 
-__all__ = ["MAP_TYPE", "read_map"]
+__all__ = ["MAP_TYPE", "check_size", "read_map"]
 
 MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
+MOST_CELLS = 25_000_000
+"""Largest number of cells of a map: 5000 by 5000, for which distances take 0.9 GB."""
+_HEAD = 65_536
+"""Largest size of the other fields of a message [bytes]."""
 _LEVEL = 1e-3
 """Sine of half the angle by which a map may be tilted out of the plane."""
+
+
+def check_size(data: bytes) -> None:
+    """Refuse a serialised message that is larger than the largest map. Raises MapError."""
+    if len(data) > MOST_CELLS + _HEAD:
+        msg = (
+            f"occupancy grid: the message has {len(data)} bytes, expected a map of at most "
+            f"{MOST_CELLS} cells; publish a coarser map, or a part of it"
+        )
+        raise MapError(msg)
 
 
 def read_map(message: Any) -> GridMap:
@@ -35,6 +49,12 @@ def read_map(message: Any) -> GridMap:
         )
         raise MapError(msg)
     rows, columns = int(info.height), int(info.width)
+    if rows * columns > MOST_CELLS:
+        msg = (
+            f"occupancy grid: {columns} × {rows} cells are more than {MOST_CELLS}; publish a "
+            "coarser map, or a part of it"
+        )
+        raise MapError(msg)
     values = np.asarray(message.data, dtype=np.int8)
     if rows * columns != values.size or not values.size:
         msg = (
@@ -43,19 +63,19 @@ def read_map(message: Any) -> GridMap:
         )
         raise MapError(msg)
     where, turn = info.origin.position, info.origin.orientation
-    finite = np.isfinite([turn.x, turn.y, turn.z, turn.w]).all()
-    if not finite or abs(float(turn.x)) > _LEVEL or abs(float(turn.y)) > _LEVEL:
+    given = np.array([turn.x, turn.y, turn.z, turn.w], dtype=np.float64)
+    x, y, z, w = unit_quaternion(*given.tolist()) if given.any() else (0.0, 0.0, 0.0, 1.0)
+    if not max(abs(x), abs(y)) <= _LEVEL or not np.isfinite(given).all():
         msg = (
             "occupancy grid: expected an origin that is turned about z only, got the quaternion "
             f"({turn.x:g}, {turn.y:g}, {turn.z:g}, {turn.w:g})"
         )
         raise MapError(msg)
-    yaw = heading_of(turn.x, turn.y, turn.z, turn.w)
     grid = OccupancyGrid(
         values.reshape(rows, columns),
         # A float32 in the message: 0.05, not 0.05000000074505806.
         float(str(np.float32(info.resolution))),
         (float(where.x), float(where.y)),
-        yaw if np.isfinite(yaw) else 0.0,
+        heading_of(x, y, z, w),
     )
     return GridMap(grid, frame, stamp_ns(message.header.stamp))

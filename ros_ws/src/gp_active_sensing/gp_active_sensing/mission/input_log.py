@@ -11,11 +11,8 @@ n        number of the frame; one that is missing was lost on the way
 now      the node's clock at a step [ns]; none for what happened between steps (commands, answers)
 clock    monotonic clock then [s]
 took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
-         [ns], how long before `clock` it had come [µs]; then frame, x, y [m], heading [rad] of a
-         pose, and where they are known the variances of position [m²] and heading [rad²], z [m]
-         and its variance [m²]; value, noise variance and source of a reading, and where tf says it
-         x, y (and z) of the sensor on the probe [m]; frame, x, y, value and noise variance of an
-         answer
+         [ns], how long before `clock` it had come [µs], then the other fields of its class (`Pose`,
+         `RawReading`, `RawAnswer`) in their order; defaults at the end are left out
 quiet    first and last of the steps since the frame before that used and brought about nothing
 events   those of the journal
 config   the configuration from there on, when it was changed
@@ -25,10 +22,9 @@ setup    instead of all these, in a mission's first frame: configuration and top
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +37,16 @@ from gp_active_sensing.types import Clock
 __all__ = ["InputLog", "taken_of"]
 
 Frame = dict[str, Any]
+Message = Pose | RawReading | RawAnswer
+
+_CLASSES: Mapping[str, type[Message]] = {"p": Pose, "r": RawReading, "a": RawAnswer}
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    "str": str,
+    "float": float,
+    "float | None": lambda value: None if value is None else float(value),
+    "tuple[float, ...] | None": lambda value: None if value is None else tuple(map(float, value)),
+}
+"""By the type of a field: how its value is read."""
 
 
 class InputLog:
@@ -117,7 +123,7 @@ class InputLog:
         self._sink(frame)
 
 
-def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, float]:
+def taken_of(entry: Sequence[Any]) -> tuple[str, Message, float]:
     """Return probe and content of a message that was used, and how long it had been there [s].
 
     Raises:
@@ -125,46 +131,20 @@ def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, 
     """
     try:
         kind, probe, stamp_ns, before, *content = entry
-        age = 1e-6 * float(before)
-        if kind == "p":
-            frame, x, y, heading, *known = content
-            pose = Pose(
-                int(stamp_ns), str(frame), float(x), float(y), float(heading), *map(float, known)
-            )
-            return str(probe), pose, age
-        if kind == "a":
-            frame, *numbers = content
-            x, y, value, variance, *up = map(float, numbers)
-            answer = RawAnswer(int(stamp_ns), str(frame), x, y, value, variance, *up)
-            return str(probe), answer, age
-        value, own, source, *sits = content
-        noise = None if own is None else float(own)
-        raw = RawReading(int(stamp_ns), float(value), noise, str(source))
-        if sits:
-            if len(sits) not in (2, 3):
-                msg = f"expected x, y and perhaps z of the sensor, got {sits!r}"
-                raise ValueError(msg)
-            raw = replace(raw, mount=tuple(map(float, sits)))
-        return str(probe), raw, age
-    except (TypeError, ValueError) as error:
-        msg = f"trace: not a message that was used ({error}): {entry!r}"
+        fields = dataclasses.fields(_CLASSES[kind])[1 : 1 + len(content)]
+        read = (_CONVERSIONS[str(field.type)] for field in fields)
+        values = [convert(value) for convert, value in zip(read, content, strict=True)]
+        return str(probe), _CLASSES[kind](int(stamp_ns), *values), 1e-6 * float(before)
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"trace: not a message that was used ({error!r}): {entry!r}"
         raise ValueError(msg) from error
 
 
 def _noted(message: Envelope, now: float) -> list[Any]:
     what = message.what
+    kind = next(kind for kind, cls in _CLASSES.items() if isinstance(what, cls))
+    content = [(getattr(what, f.name), f.default) for f in dataclasses.fields(what)[1:]]
+    while content and repr(content[-1][0]) == repr(content[-1][1]):  # NaN too
+        content.pop()
     before = round(1e6 * (now - message.received))
-    if isinstance(what, Pose):
-        content: list[Any] = ["p", message.probe, what.stamp_ns, before]
-        content += [what.frame, what.x, what.y, what.heading]
-        known = [what.variance, what.turn_variance]
-        if math.isfinite(what.z):
-            above = [what.z, what.z_variance] if what.z_variance else [what.z]
-            return [*content, *known, *above]
-        return [*content, *known] if any(known) else content
-    if isinstance(what, RawAnswer):
-        content = ["a", message.probe, what.stamp_ns, before]
-        up = [what.z] if what.z else []
-        return [*content, what.frame, what.x, what.y, what.value, what.noise_variance, *up]
-    content = ["r", message.probe, what.stamp_ns, before]
-    return [*content, what.value, what.noise_variance, what.source, *(what.mount or ())]
+    return [kind, message.probe, what.stamp_ns, before, *(value for value, _ in content)]

@@ -23,7 +23,7 @@ class Pose:
     Args:
         variance: expected square of the distance from where it really was [m²]: the variances of x
             and y added; 0 = the localisation says nothing of it, below 0 = nothing usable.
-        turn_variance: of the heading [rad²]; 0 = likewise.
+        turn_variance: of the heading [rad²]; 0 = likewise, below 0 = its quaternion was none.
         z: height [m]; NaN = not known.
         z_variance: of the height, where that counts [m²]; 0 and below 0 as of `variance`.
     """

@@ -73,6 +73,12 @@ class ReadingConfig:
     )
     scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
     offset: float = param(0.0, help="added after scaling", unit="unit of the readings")
+    valid: tuple[float, ...] | None = param(
+        None,
+        help="lowest and highest value, after scaling; what lies outside is no reading. Unset = "
+        "every value but the usual fill values, such as -9999, -32768 and 1e20",
+        unit="unit of the readings",
+    )
     delay: float = param(
         0.0,
         help="how much older a reading is than its stamp: it belongs where the probe was then",
@@ -132,6 +138,9 @@ class ReadingConfig:
     def __post_init__(self) -> None:
         if self.scale == 0.0:
             msg = "scale: must not be 0, every reading would be the same"
+            raise ConfigError(msg)
+        if self.valid is not None and (len(self.valid) != 2 or self.valid[0] >= self.valid[1]):
+            msg = f"valid: expected [lowest, highest], got {list(self.valid)}"
             raise ConfigError(msg)
         if self.mount is not None and len(self.mount) not in (2, 3):
             msg = (

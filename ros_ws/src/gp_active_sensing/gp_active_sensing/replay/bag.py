@@ -100,7 +100,7 @@ class Bag:
         """When it was opened to be salvaged."""
         self._stack = ExitStack()
         self._readers: list[Any] = []
-        self._typestore: Any = None
+        self._typestores: dict[str, Any] = {}
         self._topics: tuple[BagTopic, ...] = ()
 
     def __enter__(self) -> Bag:
@@ -224,44 +224,65 @@ class Bag:
             ReplayError: the type is unknown, or the payload is not of that type.
         """
         where = f"cannot decode {message.type} of {message.topic} at {moment(message.stamp_ns)}"
+        store = self.typestore(message.topic)
         with _explained(self.path, where):
-            return self.typestore.deserialize_cdr(message.data, message.type)
+            return store.deserialize_cdr(message.data, message.type)
 
-    @property
-    def typestore(self) -> Any:
-        """The message types that it knows, as rosbags has them.
+    def typestore(self, topic: str) -> Any:
+        """Return the message types of a topic, as rosbags has them.
+
+        A definition in the bag takes precedence over the standard one of the same name.
 
         Raises:
-            ReplayError: the bag defines a type in a way that cannot be read.
+            ReplayError: the bag defines the topic's type in a way that cannot be read.
         """
-        if self._typestore is None:
-            self._typestore = self._make_typestore()
-        return self._typestore
+        if topic not in self._typestores:
+            self._typestores[topic] = self._made_typestore(topic)
+        return self._typestores[topic]
 
-    def _make_typestore(self) -> Any:
-        """Know the standard messages, and the bag's own where it carries their definitions."""
+    def _made_typestore(self, topic: str) -> Any:
         from rosbags.interfaces import MessageDefinitionFormat
-        from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+        from rosbags.typesys import Stores, get_typestore
 
-        store = get_typestore(Stores.ROS2_JAZZY)
-        texts = {
-            connection.msgtype: connection.msgdef.data
-            for reader in self._readers
-            for connection in reader.connections
-            if connection.msgdef.format == MessageDefinitionFormat.MSG
-        }
-        for kind, text in texts.items():
-            if kind in store.fielddefs:
+        usual = get_typestore(Stores.ROS2_JAZZY)
+        standard, own = usual.fielddefs, dict[str, Any]()
+        connections = [c for reader in self._readers for c in reader.connections]
+        for connection in connections:
+            given, kind = connection.msgdef, connection.msgtype
+            if connection.topic != topic or given.format == MessageDefinitionFormat.NONE:
                 continue
             try:
                 with _explained(self.path, f"has a bad definition of {kind}"):
-                    found = get_types_from_msg(text, kind)
-                    store.register({k: v for k, v in found.items() if k not in store.fielddefs})
+                    own |= _defined(kind, given.data, is_idl=given.format.name == "IDL")
             except ReplayError as error:
                 if not self.salvage:
                     raise
-                logger.warning("%s; its messages are left out", error)
+                logger.warning("%s; the standard one is used, if there is one", error)
+        new = {name: found for name, found in own.items() if name not in standard}
+        # A message without fields has a hidden one in the standard definition.
+        other = {
+            n: own[n] for n in own.keys() - new.keys() if own[n][1] not in ([], standard[n][1])
+        }
+        with _explained(self.path, f"has a bad definition on topic {topic}"):
+            if not other:
+                usual.register(new)
+                return usual
+            store = get_typestore(Stores.EMPTY)
+            store.register({**standard, **new, **other})
+        names = ", ".join(sorted(other))
+        logger.warning("topic %s: %s differs here, and is read as the bag says", topic, names)
         return store
+
+
+def _defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
+    """Return the definitions of a type and of those inside it, by name."""
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    if not is_idl:
+        return dict(get_types_from_msg(text, kind))
+    rule = "=" * 80 + "\n"  # before each part, then a line with its name
+    parts = [part.partition("\n")[2] for part in text.split(rule)[1:]] or [text]
+    return {name: found for part in parts for name, found in get_types_from_idl(part).items()}
 
 
 def _reader_class() -> Any:

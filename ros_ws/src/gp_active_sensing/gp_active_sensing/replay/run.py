@@ -8,7 +8,6 @@ have sent it.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import io
@@ -39,6 +38,7 @@ from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.stored import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.tables import write_rows
 
 __all__ = ["MAP", "Replayed", "replay_bag"]
 
@@ -120,12 +120,37 @@ def replay_bag(
         parts = _build(config, scenario, clock, None if maps is None else maps.first())
         topology = parts.mission.loop.topology
         heights = topology.heights is not None
-        feed = TopicReader(bag, config, topics, topology.frame, topology.datum, heights=heights)
+        feed = TopicReader(
+            bag,
+            config,
+            topics,
+            topology.frame,
+            topology.datum,
+            heights=heights,
+            refuse=parts.mission.inbox.refuse,
+        )
         player = _Player(parts, feed, clock, decide=not belief_only, maps=maps, show=show)
         player.run(bag, begin("belief" if belief_only else "decisions", count))
         details = {"unreadable": dict(feed.unreadable), **player.outcome()}
         driven = player.driven if belief_only else None
-        return _written(parts, bag, "finished", player.read, details, driven)
+        used = parts.mission.loop.counts["accepted"]
+        status = "finished" if used else "failed"
+        done = _written(parts, bag, status, player.read, details, driven)
+    if not used:
+        raise _nothing_used(done, feed)
+    return done
+
+
+def _nothing_used(done: Replayed, feed: TopicReader) -> ReplayError:
+    """Return why a bag gave no reading."""
+    why = [f"{count} {word}" for word, count in done.summary["rejected_by_reason"].items()]
+    why += [f"{count} of {topic} undecodable" for topic, count in feed.unreadable.items()]
+    msg = (
+        f"bag {done.summary['replay']['bag']}: none of its {done.summary['replay']['messages']} "
+        f"messages gave a reading ({', '.join(why) or 'no message on the reading topics'}); "
+        f"{feed.why or 'docs/reasons.md explains these words'}. Records: {done.run_dir}"
+    )
+    return ReplayError(msg)
 
 
 def _repeated(
@@ -238,9 +263,14 @@ class _Player:
 
     def outcome(self) -> dict[str, Any]:
         """Return the result for the summary."""
-        if not self._decide:
-            return {"mode": "belief"}
-        return {"mode": "decisions", "information": dataclasses.asdict(self._stages.gained)}
+        checks = [probe.ingestion.checks for probe in self.parts.mission.probes.values()]
+        found: dict[str, Any] = {
+            "mode": "decisions" if self._decide else "belief",
+            "orientations_ignored": sum(each.bad_orientations for each in checks),
+        }
+        if self._decide:
+            found["information"] = dataclasses.asdict(self._stages.gained)
+        return found
 
     def _go_on(self) -> None:
         """Let the mission use what is in its inbox, and answer its requests."""
@@ -307,12 +337,10 @@ def _map_text(parts: MissionComponents) -> str:
     loop = parts.mission.loop
     mean, variance = loop.belief.predict()
     std = np.sqrt(np.maximum(variance, 0.0))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    columns = [loop.topology.names, *loop.topology.points.T.tolist()]
+    columns += [mean.tolist(), std.tolist(), loop.belief.observed.astype(int).tolist()]
     axes = ("x", "y", "z")[: loop.topology.points.shape[1]]
-    writer.writerow(("place", *axes, "mean", "std", "observed"))
-    for place, name in enumerate(loop.topology.names):
-        where = loop.topology.points[place].tolist()
-        observed = int(loop.belief.observed[place])
-        writer.writerow((name, *where, float(mean[place]), float(std[place]), observed))
+    text = io.StringIO()
+    head = ("place", *axes, "mean", "std", "observed")
+    write_rows(text, [head, *zip(*columns, strict=True)])
     return text.getvalue()

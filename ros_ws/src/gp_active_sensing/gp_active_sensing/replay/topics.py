@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,15 +13,17 @@ from gp_active_sensing.errors import (
     ConfigError,
     MapError,
     MissingDependencyError,
+    ReadingError,
     ReplayError,
     suggest,
 )
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader, split_type_name
-from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
+from gp_active_sensing.messages.occupancy import MAP_TYPE, check_size, read_map
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.kept_maps import GridMap
@@ -86,6 +88,8 @@ def _written(kind: Any) -> str:
 
 logger = logging.getLogger(__name__)
 
+Refuse = Callable[[str, str, str], int]
+
 
 @dataclass(frozen=True)
 class Topics:
@@ -141,9 +145,12 @@ class TopicReader:
         topics: of each probe.
         frame: of the map.
         datum: longitude and latitude of its origin [degree]; None where that is not known.
+        heights: the map has heights.
+        refuse: counts a reading that is none, by kind, reason and probe; returns their number.
 
     Raises:
         ConfigError: a message type or field that the bag does not have.
+        ReplayError: a definition of a type that cannot be read.
     """
 
     def __init__(
@@ -155,9 +162,11 @@ class TopicReader:
         datum: tuple[float, float] | None = None,
         *,
         heights: bool = False,
+        refuse: Refuse | None = None,
     ) -> None:
         reading, pose = config.reading, config.pose
         self._bag = bag
+        self._refuse = self._counted if refuse is None else refuse
         self._streams: dict[str, list[tuple[str, bool]]] = {}
         held = {topic.name for topic in bag.topics}
         self.kinds: set[tuple[str, str]] = set()
@@ -168,15 +177,11 @@ class TopicReader:
                     self._streams.setdefault(topic, []).append((name, is_pose))
                     self.kinds.add(("pose" if is_pose else "reading", name))
         self._check_types(reading.type, pose.type)
-        self._read_value = ValueReader(
-            BagTypes(bag.typestore),
-            reading.type,
-            reading.field,
-            reading.variance_field,
-            noise_variance=reading.noise_variance,
-            scale=reading.scale,
-            offset=reading.offset,
-        )
+        self._read_value = {
+            topic: ValueReader.of(BagTypes(bag.typestore(topic)), reading)
+            for topic, uses in self._streams.items()
+            if any(not is_pose for _, is_pose in uses)
+        }
         if any(kind == "pose" for kind, _ in self.kinds):
             self._read_pose = pose_reader(
                 pose.type,
@@ -188,6 +193,14 @@ class TopicReader:
             )
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""
+        self.why = ""
+        """Why the newest topic with such a message has one."""
+        self.refused: Counter[str] = Counter()
+        """Readings that are none, by reason, where nobody else counts them."""
+
+    def _counted(self, kind: str, reason: str, probe: str) -> int:
+        self.refused[reason] += 1
+        return self.refused[reason]
 
     def _check_types(self, reading: str, pose: str) -> None:
         held = {topic.name: topic.type for topic in self._bag.topics}
@@ -216,28 +229,39 @@ class TopicReader:
             now_ns: time of the node's clock, for a message without a stamp.
         """
         try:
+            streams = self._streams[message.topic]
+            most = MOST_BYTES["pose" if any(is_pose for _, is_pose in streams) else "reading"]
+            if len(message.data) > most:
+                msg = f"a message of {message.topic} has {len(message.data)} bytes, at most {most}"
+                raise ReplayError(msg)
             content = self._bag.decode(message)
-            return [
-                self._heard(name, is_pose, content, now_ns)
-                for name, is_pose in self._streams[message.topic]
-            ]
+            found = [self._heard(message.topic, *stream, content, now_ns) for stream in streams]
         except (ReplayError, AttributeError, TypeError, ValueError, OverflowError) as error:
             self.unreadable[message.topic] += 1
             if self.unreadable[message.topic] == 1:
+                self.why = str(error)
                 logger.warning("%s; such messages are left out and counted", error)
             return []
+        return [heard for heard in found if heard is not None]
 
-    def _heard(self, probe: str, is_pose: bool, content: object, now_ns: int) -> TopicCounts:
+    def _heard(
+        self, topic: str, probe: str, is_pose: bool, content: object, now_ns: int
+    ) -> TopicCounts | None:
         if is_pose:
             pose = self._read_pose(content)
             if pose.stamp_ns:
                 return TopicCounts(probe, pose, stamped=True)
             return TopicCounts(probe, dataclasses.replace(pose, stamp_ns=now_ns), stamped=False)
-        value = self._read_value.read(content)
-        stamped = bool(value.stamp_ns)
-        stamp_ns = value.stamp_ns if stamped and value.stamp_ns is not None else now_ns
-        raw = RawReading(stamp_ns, value.value, value.noise_variance)
-        return TopicCounts(probe, raw, stamped=stamped)
+        try:
+            value = self._read_value[topic].read(content)
+        except ReadingError as error:
+            count = self._refuse("readings", error.reason, probe)
+            if count in (1, 10, 100) or count % 1000 == 0:
+                what = f"a message of topic {topic}"
+                logger.warning("%s %s: not used (%s, %d so far)", what, error, error.reason, count)
+            return None
+        raw = RawReading(value.stamp_ns or now_ns, value.value, value.noise_variance)
+        return TopicCounts(probe, raw, stamped=bool(value.stamp_ns))
 
 
 class BagMaps:
@@ -276,6 +300,7 @@ class BagMaps:
     def read(self, message: BagMessage) -> GridMap | None:
         """Return the map of a message; None where it cannot be read (counted, and said)."""
         try:
+            check_size(message.data)
             return read_map(self._bag.decode(message))
         except (MapError, ReplayError, AttributeError, TypeError, ValueError) as error:
             self.unreadable[self.topic] += 1

@@ -293,12 +293,8 @@ class ReproducibilityCheck:
         match event:
             case ExpertAsked():
                 self._on_query(event)
-            case DecisionTaken():
-                self._on_decision(event)
-            case ReturnBegun():
-                self._on_return(event)
-            case AnswerUnused():
-                self._on_unused(event)
+            case DecisionTaken() | ReturnBegun() | AnswerUnused():
+                self._on_answer(event)
             case StateChanged(state="paused"):
                 self._job = None
                 mission.pause(event.reason)
@@ -382,53 +378,42 @@ class ReproducibilityCheck:
             self.comparison.differs(f"the question to the expert: {list(places)} in the replay")
         self.parts.mission.queried(job, event.places)
 
-    def _on_decision(self, event: DecisionTaken) -> None:
+    def _on_answer(self, event: DecisionTaken | ReturnBegun | AnswerUnused) -> None:
+        """Compute an answer of the policy again, and continue with the recorded one."""
         job, self._job = self._job, None
         if job is None:
-            self.comparison.no_decision(event.stage, "it was not asked for in the replay")
+            why = "it was not asked for in the replay"
+            if isinstance(event, DecisionTaken):
+                self.comparison.no_decision(event.stage, why)
+            elif isinstance(event, ReturnBegun):
+                self.comparison.differs(f"the way to the end place: {why}")
             return
-        trial, plan = self._computed(job, event.plan.expanded)
-        loop = self._compared(event, plan, trial, job, job.at)
+        loop = job.loop.snapshot(self._clock)
+        if isinstance(event, AnswerUnused):
+            loop.limit = PlanLimit(expansions=event.expanded)
+        elif isinstance(event, DecisionTaken):
+            loop.limit = PlanLimit(expansions=event.plan.expanded)
+        plan = replace(job, loop=loop).ask()
+        loop.clock = job.loop.clock
+        match event:
+            case DecisionTaken(plan=recorded):
+                loop = self._compared(event, plan, loop, job, job.at)
+            case ReturnBegun(plan=recorded):
+                if plan.waypoints or (plan.path, plan.reason) != (recorded.path, recorded.reason):
+                    self.comparison.differs(f"the way to the end place: {plan.reason!r} here")
+                    loop = job.loop
+                    loop.replay_way_home(job.probe)
+            case AnswerUnused():
+                recorded = plan
+                if plan.waypoint != event.waypoint:
+                    self.comparison.differs(f"an answer that was not used: {plan.waypoint} here")
+                    recorded = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=event.reason)
         job = replace(job, loop=loop)
-        if self.parts.mission.decided(job, event.plan):
+        used = self.parts.mission.decided(job, recorded)
+        if used and isinstance(event, DecisionTaken):
             self.stages.decided(loop, job.pending)
-        self.stages.show(job)
-
-    def _on_return(self, event: ReturnBegun) -> None:
-        job, self._job = self._job, None
-        if job is None:
-            self.comparison.differs("the way to the end place was not asked for in the replay")
-            return
-        recorded = event.plan
-        loop, plan = self._computed(job, None)
-        if plan.waypoints or plan.path != recorded.path or plan.reason != recorded.reason:
-            self.comparison.differs(f"the way to the end place: {plan.reason!r} in the replay")
-            loop = job.loop
-            loop.replay_way_home(job.probe)
-        job = replace(job, loop=loop)
-        self.parts.mission.decided(job, recorded)
-        self.stages.show(job)
-
-    def _on_unused(self, event: AnswerUnused) -> None:
-        job, self._job = self._job, None
-        if job is None:
-            return
-        trial, plan = self._computed(job, event.expanded)
-        if plan.waypoint != event.waypoint:
-            self.comparison.differs(f"an answer that was not used: {plan.waypoint} in the replay")
-            plan = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=event.reason)
-        job = replace(job, loop=trial)
-        if self.parts.mission.decided(job, plan):
+        if used or not isinstance(event, AnswerUnused):
             self.stages.show(job)
-
-    def _computed(self, job: DecisionRequest, expansions: int | None) -> tuple[SensingLoop, Plan]:
-        """Return the engine after a decision taken again, and the decision."""
-        trial = job.loop.snapshot(self._clock)
-        if expansions is not None:
-            trial.limit = PlanLimit(expansions=expansions)
-        plan = replace(job, loop=trial).ask()
-        trial.clock = job.loop.clock
-        return trial, plan
 
     def _compared(
         self,

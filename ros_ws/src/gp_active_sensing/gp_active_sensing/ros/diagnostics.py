@@ -379,6 +379,7 @@ class Diagnostics:
             "poses_used": sum(ingestion.poses for ingestion in ingestions),
             "pose_jumps": jumps,
             "pose_covariances_ignored": sum(each.checks.bad_covariances for each in ingestions),
+            "pose_orientations_ignored": sum(each.checks.bad_orientations for each in ingestions),
             "reading_delay_seconds": None,
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(ingestion.waiting for ingestion in ingestions),

@@ -21,7 +21,6 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.input_log import InputLog
-from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
@@ -38,14 +37,6 @@ PERIOD = 0.1
 """Longest time that frames wait for others to share a message with [s]."""
 _SOON = ("reading", "status", "moved")
 """Events that may wait so long; others go out at once."""
-
-
-def _map_of(node: GuardedNode, config: ActiveSensingConfig, mission: Mission) -> dict[str, Any]:
-    """Return which map the mission has, where maps come by a topic; nothing else."""
-    if mission.map is None:
-        return {}
-    topic = node.resolve_topic_name(config.map.topic)
-    return {"map": {"topic": topic, "mark": mission.map.places.mark}}
 
 
 class JournalTopic:
@@ -83,6 +74,8 @@ class JournalTopic:
             }
             for name in mission.probes
         }
+        live = mission.map
+        topic = "" if live is None else node.resolve_topic_name(config.map.topic)
         self._setup = trace.setup(
             config=to_mapping(config),
             scenario=scenario,
@@ -92,7 +85,7 @@ class JournalTopic:
             earlier=parts.recorder.earlier,
             tail=parts.recorder.tail,
             places=parts.places,
-            **_map_of(node, config, mission),
+            **({} if live is None else {"map": {"topic": topic, "mark": live.places.mark}}),
         )
         self._trace = mission.trace = trace
         parts.recorder.listener = trace.event

@@ -19,7 +19,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.serialization import deserialize_message
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.messages.occupancy import MAP_TYPE, read_map
+from gp_active_sensing.messages.occupancy import MAP_TYPE, check_size, read_map
 from gp_active_sensing.mission.live_map import FirstMap, MapFeed
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.ros import qos
@@ -33,8 +33,6 @@ __all__ = ["MapTopic"]
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 1 << 28
-"""Of a message; a larger one is not read."""
 LOOK_SECONDS = 0.05
 """How often the node looks whether the first map is there [s, real time]."""
 JOIN_SECONDS = 1.0
@@ -131,9 +129,7 @@ class MapTopic:
             self._refuse(str(error))
 
     def _read(self, data: bytes) -> GridMap:
-        if len(data) > MOST_BYTES:
-            msg = f"a message has {len(data)} bytes, more than {MOST_BYTES}"
-            raise MapError(msg)
+        check_size(data)
         try:
             message = deserialize_message(data, OccupancyGrid)
         except Exception as error:

@@ -32,7 +32,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, printable
 from gp_active_sensing.mission.plan_ahead import DeferredLogs
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
@@ -412,7 +412,7 @@ class _RosHandler(logging.Handler):
         self._unsaid: Counter[str] = Counter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
+        text = printable(self.format(record))
         if record.levelno >= logging.WARNING:
             place = f"{record.name}:{record.lineno}"
             if not self._throttle.ready(place):

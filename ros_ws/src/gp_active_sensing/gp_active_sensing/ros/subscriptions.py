@@ -58,15 +58,7 @@ class Subscriptions:
         self._health = health
         self._reading, self._pose = config.reading, config.pose
         reading, pose = config.reading, config.pose
-        self._read_value = ValueReader(
-            RosTypes(),
-            reading.type,
-            reading.field,
-            reading.variance_field,
-            noise_variance=reading.noise_variance,
-            scale=reading.scale,
-            offset=reading.offset,
-        )
+        self._read_value = ValueReader.of(RosTypes(), reading)
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
         self._has_heights = topology.heights is not None
@@ -149,7 +141,11 @@ class Subscriptions:
             )
 
     def _on_reading(self, probe: str, message: Any, received: float) -> None:
-        value = self._read_value.read(message)
+        try:
+            value = self._read_value.read(message)
+        except ReadingError as error:
+            self._refuse("reading", probe, error.reason, str(error))
+            return
         stamp = value.stamp_ns
         if stamp is None:  # a type without a header
             stamp = int(self._node.get_clock().now().nanoseconds)

@@ -85,17 +85,18 @@ def neighbouring(cells: IntArray, standing: BoolArray, neighbours: int) -> IntAr
     if not standing.any():
         return np.zeros((0, 2), dtype=np.int64)
     low = cells.min(axis=0) - 1
-    width, height = (cells.max(axis=0) - low + 2).tolist()
-    code = (cells[:, 1] - low[1]) * width + cells[:, 0] - low[0]
-    table = np.full(width * height, -1, dtype=np.int64)
+    width = int(np.ptp(cells[:, 0])) + 3
     index = np.flatnonzero(standing)
-    table[code[index]] = index
+    code = ((cells[:, 1] - low[1]) * width + cells[:, 0] - low[0])[index]
+    order = np.argsort(
+        code
+    )  # looked up in order: a table of all cells is as wide as they lie apart
     ahead = (1, width) if neighbours == 4 else (1, width, width + 1, width - 1)
     found = []
     for offset in ahead:
-        other = table[code[index] + offset]
-        joined = other >= 0
-        found.append(np.column_stack([index[joined], other[joined]]))
+        at = order[np.searchsorted(code, code + offset, sorter=order).clip(max=len(order) - 1)]
+        joined = code[at] == code + offset
+        found.append(np.column_stack([index[joined], index[at[joined]]]))
     return np.concatenate(found)
 
 

@@ -19,6 +19,7 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_map
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
+from gp_active_sensing.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.config import MapConfig
@@ -84,10 +85,12 @@ class LivePlaces:
         if (mark := mark_of(grid)) == self.mark:
             return None
         before = self.topology
-        found = _places(self.config, grid, before.names)
-        closed = _closed(self.config, grid, found, before.n)
+        free = _free(self.config, grid, before.positions)
+        if not free.any() and grid.blocked(**_how(self.config)).all():
+            _places(self.config, grid, ())  # says why nothing at all is free
+        found = _places(self.config, grid, before.names) if free.any() else before
+        closed = _closed(found, free)
         if len(closed) == before.n:
-            _places(self.config, grid, ())  # which says it where nothing at all is free
             msg = (
                 f"map {found.name!r}: none of its {before.n} places is free any more; the map is "
                 "another one, or has moved in its frame: go on with it in a new mission"
@@ -146,17 +149,18 @@ def _areas(config: MapConfig) -> tuple[Outline | None, list[Outline]]:
     return outline, [area for area in config.obstacles if not isinstance(area, str)]
 
 
-def _closed(
-    config: MapConfig, grid: OccupancyGrid, places: FreeTopology | GraphTopology, count: int
-) -> frozenset[int]:
-    """Return which of the first `count` places a probe cannot be at, or cannot come to."""
-    before = places.positions[:count]
-    free = free_points(grid, grid.blocked(**_how(config)), before)
-    free &= FreeGround(*_areas(config)).free(before)
+def _free(config: MapConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
+    """Return at which positions (m, 2) a probe can be [m]."""
+    free = free_points(grid, grid.blocked(**_how(config)), positions)
+    return np.asarray(free & FreeGround(*_areas(config)).free(positions))
+
+
+def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[int]:
+    """Return which of the first places a probe cannot be at (`free`), or cannot come to."""
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
     if moves and places.n - len(closed) > 1:
-        closed |= {place for place in range(count) if not moves[place]}
+        closed |= {place for place in range(len(free)) if not moves[place]}
     return frozenset(closed)
 
 

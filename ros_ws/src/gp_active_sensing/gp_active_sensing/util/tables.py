@@ -1,37 +1,59 @@
-"""Read CSV tables: a header, columns by name, numbers in chunks; errors name the file and line."""
+"""Read CSV tables by columns, in chunks, and write them; know the usual fill values.
+
+Errors name the file and the line.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gp_active_sensing.errors import ActiveSensingError, listed, suggest
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import open_file
 
-__all__ = ["EPOCH", "HOUR", "MISSING", "Chunk", "Table", "are_fills", "stamp"]
+__all__ = [
+    "EPOCH",
+    "HOUR",
+    "MISSING",
+    "Chunk",
+    "Table",
+    "are_fills",
+    "is_fill",
+    "safe_cell",
+    "stamp",
+    "write_rows",
+]
+
+logger = logging.getLogger(__name__)
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Words, in any case, for a value that is not there."""
-_FILLS = (-999.0, -9999.0, -99999.0, -32768.0, 1e20, -1e20)
-"""Values that stand for none in data of the sea and the ground."""
-_BEYOND = 1e30
-"""So do all that are larger: 3.4e38 of ESRI, 9.97e36 of netCDF."""
 HOUR = 3600.0
 """[s]"""
 EPOCH = "1970-01-01T00:00:00Z"
+
+_FILLS = (
+    *(-999.0, -999.25, -999.9, -9999.0, -9999.9, -99999.0, -999999.0),
+    *(-32767.0, -32768.0, -2147483647.0, -2147483648.0),
+)
+_FILL_VALUES = frozenset(form for value in _FILLS for form in (value, float(np.float32(value))))
+"""Numbers that instruments and files write where they have no value, in both precisions."""
+_FORMULA = frozenset("=+-@＝＋－＠")
+_LEAST_FILL = 0.999999e20
+"""Larger numbers stand for no value, such as 1e20, 9.96921e36 and the largest floats."""
 
 _CELLS = 50_000
 """Cells of a chunk, of all columns of the file."""
@@ -43,6 +65,18 @@ _DELIMITERS = ",;\t"
 _STAMP = "such as 2024-03-01T06:30:00Z"
 _FRACTION = re.compile(r"\.(\d+)")
 _OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
+
+
+def is_fill(value: float) -> bool:
+    """Return whether a number is one that usually stands for a missing value; not of NaN."""
+    return value in _FILL_VALUES or abs(value) >= _LEAST_FILL
+
+
+def are_fills(values: FloatArray) -> BoolArray:
+    """Return which numbers usually stand for a missing value, in the shape of `values`."""
+    with np.errstate(invalid="ignore"):
+        large = np.abs(values) >= _LEAST_FILL
+    return np.asarray(np.isin(values, tuple(_FILL_VALUES)) | large)
 
 
 class Chunk(NamedTuple):
@@ -87,6 +121,8 @@ class Table:
         """Columns of times -> the moment from which they are counted."""
         self.rows = 0
         """Read so far, in chunks."""
+        self.fill_values = 0
+        """Cells of measured columns that were read as missing, see `chunks`."""
         self._error, self._ragged, self._missing = error, ragged, missing
         self._stamped: dict[str, bool] = {}
         self._places: dict[str, list[int]] = {}
@@ -110,6 +146,12 @@ class Table:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+        if self.fill_values:
+            logger.warning(
+                "%s: %d values are fill values, such as -9999: they count as missing",
+                self.path,
+                self.fill_values,
+            )
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that follow, each with the line in which it begins.
@@ -162,6 +204,8 @@ class Table:
         times: Collection[str] = (),
         origins: Mapping[str, str] | None = None,
         unit: float = HOUR,
+        *,
+        measured: Collection[str] = (),
     ) -> Iterator[Chunk]:
         """Yield the rows that follow, with the numbers of some columns.
 
@@ -171,6 +215,7 @@ class Table:
                 column whose first value is one is counted from that, see `origins`.
             origins: stamps from which such columns are counted, where it is not the first one.
             unit: in which they are counted [s].
+            measured: those of them in which a usual fill value is a missing one.
 
         Raises:
             ActiveSensingError: of the class given: no such column, a cell that is no finite number,
@@ -193,6 +238,10 @@ class Table:
                 else:
                     what = f"a finite number, or a time {_STAMP}"
                     values[:, k] = self._numbers(name, cells, lines, what)
+                if name in measured:
+                    filled = are_fills(values[:, k])
+                    values[filled, k] = math.nan
+                    self.fill_values += int(np.count_nonzero(filled))
             yield Chunk(values, rows, lines)
 
     def check_rows(self) -> None:
@@ -262,11 +311,26 @@ class Table:
             raise self._error(msg) from error
 
 
-def are_fills(values: FloatArray) -> npt.NDArray[np.bool_]:
-    """Return where values are usual fill values, such as -9999 and 1e20, which are no data."""
-    with np.errstate(invalid="ignore"):
-        large = np.abs(values) >= _BEYOND
-        return np.asarray(np.isin(values, _FILLS) | large)
+def safe_cell(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text like one begins with ``'``.
+
+    Carriage returns become line feeds, for which the cell is quoted.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    if (begin := text.lstrip())[:1] in _FORMULA and len(begin) > 1:
+        try:
+            float(text)
+        except ValueError:
+            return f"'{text}"
+    return text
+
+
+def write_rows(stream: IO[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write rows of a CSV table, with cells as of `safe_cell`."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerows(map(safe_cell, row) for row in rows)
 
 
 def stamp(text: str) -> datetime:

@@ -10,22 +10,14 @@ import json
 import re
 from typing import Any
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, one_line
 from gp_active_sensing.util.yaml_files import parse_yaml
 
-__all__ = ["check_meaning", "comment", "one_line", "scalar"]
+__all__ = ["check_meaning", "comment", "scalar"]
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _NO_STRINGS = frozenset("y yes n no on off true false null nan inf infinity".split())
 """Words that YAML or rcl reads as a truth value or a number."""
-
-
-def one_line(text: str) -> str:
-    r"""Return text with every character escaped that is no printable one, such as ``\n``.
-
-    Line breaks (also U+0085, U+2028, U+2029), control and format characters are escaped.
-    """
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def comment(text: str) -> str:
@@ -87,14 +79,6 @@ def _same(found: Any, meant: Any) -> bool:
             isinstance(found, list) and len(found) == len(meant) and all(map(_same, found, meant))
         )
     return type(found) is type(meant) and bool(found == meant)
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    for width, letter in ((2, "x"), (4, "u"), (8, "U")):
-        if code < 16**width:
-            return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char, f"\\{letter}{code:0{width}x}")
-    raise AssertionError(char)  # a code point has at most six digits
 
 
 def _quoted(text: str) -> str:

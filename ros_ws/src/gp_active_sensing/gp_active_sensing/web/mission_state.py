@@ -39,6 +39,8 @@ REASONS = {
     "settling": "the sensor was settling",
     "partial_visit": "the road was not driven far enough",
     "not_finite": "not a finite number",
+    "fill_value": "fill values",
+    "not_valid": "outside the valid range",
     "too_fast": "more than are taken in",
     "budget_spent": "the budget was spent",
     "mission_over": "the mission was over",

@@ -52,6 +52,7 @@ def write_bag(
     latched: tuple[str, ...] = (),
     extra_types: dict[str, Any] | None = None,
     chunk: int = 0,
+    store: Any = None,
 ) -> Path:
     """Write (topic, stamp in ns, message) to a new bag, in the order given.
 
@@ -62,8 +63,9 @@ def write_bag(
         latched: topics whose publisher keeps messages for late subscribers.
         extra_types: definitions of types that are not standard.
         chunk: messages in a chunk of MCAP, which are packed with zstd; 0 = large ones, not packed.
+        store: message types that the recorder knew; None = those of Jazzy.
     """
-    store = get_typestore(Stores.ROS2_JAZZY)
+    store = get_typestore(Stores.ROS2_JAZZY) if store is None else store
     if extra_types:
         store.register(extra_types)
     writer = Writer(path, version=9, storage_plugin=STORAGES[storage])

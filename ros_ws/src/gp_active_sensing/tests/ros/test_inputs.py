@@ -90,6 +90,22 @@ def test_bytes_that_are_no_message_are_counted(ros: Ros) -> None:
     assert not node.callback_errors
 
 
+def test_what_is_no_value_and_no_quaternion_is_counted(ros: Ros) -> None:
+    node = sensing(ros, "reading.valid:=[-5.0, 60.0]")
+    probe = Probe(ros).connect()
+    now = probe.now_ns()
+    pose = Odometry()
+    pose.header.frame_id, pose.header.stamp = "map", outputs.time_of(now)
+    pose.pose.pose.orientation.w = 0.0
+    probe.poses.publish(pose)
+    for value in (-9999.0, 1e20, 99.0, 20.0):
+        probe.reading(value, t=now)
+    wait_until(lambda: node.mission.loop.counts["accepted"] == 1, "the reading")
+    assert rejected(node) == {"fill_value": 2, "not_valid": 1}
+    probe.wait_value("rejected_fill_value", "2")
+    probe.wait_value("pose_orientations_ignored", "1")
+
+
 # -- what was missed ---------------------------------------------------------------------------
 
 

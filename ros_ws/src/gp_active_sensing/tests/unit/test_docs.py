@@ -196,7 +196,15 @@ def parts_of_parameters() -> list[str]:
     return page_tables.parts(page_tables.PARAMETERS.read_text("utf-8"))
 
 
-_REFUSING = ("loop.py", "engine", "topology/lookup.py", "belief", "mission", "ros")
+_REFUSING = (
+    "messages/conversions.py",
+    "loop.py",
+    "engine",
+    "topology/lookup.py",
+    "belief",
+    "mission",
+    "ros",
+)
 """Where readings are refused."""
 
 

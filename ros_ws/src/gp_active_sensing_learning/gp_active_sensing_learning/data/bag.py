@@ -75,6 +75,7 @@ def read_bag(
             _read(bag, feed, topics, tracks, round(1e9 * config.pose.max_age), found)
             X, y = store.arrays()
     notes = [f"{n} left out: readings {why}" for why, n in found.lost.items() if n]
+    notes += [f"{n} left out: readings counted as {why}" for why, n in feed.refused.items()]
     unreadable = sum(feed.unreadable.values())
     if unreadable:
         notes.append(f"{unreadable} left out: messages that cannot be read")

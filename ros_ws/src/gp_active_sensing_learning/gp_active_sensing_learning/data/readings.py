@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.base import SAME_DISTANCE
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Chunk, Table
 from gp_active_sensing_learning.data.table import (
@@ -39,6 +40,8 @@ LEAST_PLACES = 8
 SNAP = 50.0
 """Farthest that a position may be from its place, unless it is said [m]."""
 _SHOWN = 5
+_TIES = 6
+"""Largest number of points at the same distance that are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +128,7 @@ def read_csv(
     """
     names = {name: i for i, name in enumerate(topology.names)}
     reach = usual_snap if snap is None else snap
-    places: list[int] = []
-    values: list[float] = []
+    places, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     unknown: dict[str, int] = {}
     nowhere = 0
     with open_table(path) as table:
@@ -140,17 +142,17 @@ def read_csv(
         column = value_column(table, value, {by_place, "x", "y"})
         columns = (column,) if by_place else ("x", "y", column)
         whole = WholeRows(table, columns)
-        for chunk in table.chunks(columns):
+        snap_all = None if by_place else _snapping(topology, reach)
+        for chunk in table.chunks(columns, measured={column}):
             rows = whole.of(chunk)
-            if by_place:
+            if snap_all is None:
                 at = _named(chunk, rows, table.column(by_place), names, unknown)
             else:
-                at = [topology.snap(x, y, reach) for x, y in chunk.values[rows, :2].tolist()]
-            nowhere += at.count(None)
-            found = zip(at, chunk.values[rows, -1].tolist(), strict=True)
-            there = [(where, reading) for where, reading in found if where is not None]
-            places += [where for where, _ in there]
-            values += [scale * reading for _, reading in there]
+                at = snap_all(chunk.values[rows, :2])
+            there = at >= 0
+            nowhere += int(np.count_nonzero(~there))
+            places.append(at[there])
+            values.append(scale * chunk.values[rows, -1][there])
     if unknown:
         raise _unknown_places(path, by_place, unknown, topology)
     notes = whole.notes()
@@ -158,8 +160,8 @@ def read_csv(
         why = f"have no {by_place}" if by_place else f"are more than {reach:g} m from any place"
         notes.append(f"{nowhere} of {table.rows} rows {why} and are left out")
     return PriorReadings(
-        np.array(places, dtype=np.int64),
-        np.array(values),
+        np.concatenate(places),
+        np.concatenate(values),
         str(path),
         held_out,
         tuple(notes),
@@ -204,6 +206,24 @@ def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> Prior
     return PriorReadings(places, values, str(path), held_out, (note,) if lost else ())
 
 
+def _snapping(topology: Topology, reach: float) -> Callable[[FloatArray], IntArray]:
+    """Return a function that finds the places (m,) of positions (m, 2), as `Topology.snap` does.
+
+    It returns -1 for a position without a place.
+    """
+    from scipy.spatial import cKDTree
+
+    where, first = np.unique(topology.positions, axis=0, return_index=True)
+    tree, several = cKDTree(where), list(range(1, min(_TIES, len(where)) + 1))
+
+    def snap(points: FloatArray) -> IntArray:
+        apart, at = map(np.asarray, tree.query(points, k=several))
+        found = np.where(apart <= apart[:, :1] + SAME_DISTANCE, first[at], topology.n).min(axis=1)
+        return np.where(apart[:, 0] <= reach, found, -1)
+
+    return snap
+
+
 def _place_column(table: Table, given: str) -> str:
     """Return the column with the names of places, "" where there are positions."""
     name = given or next((name for name in PLACE_COLUMNS if name in table.header), "")
@@ -221,8 +241,8 @@ def _place_column(table: Table, given: str) -> str:
 
 def _named(
     chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
-) -> list[int | None]:
-    """Return the places that rows name, None where they name none or one that is not there.
+) -> IntArray:
+    """Return the places that rows name, -1 where they name none or one that is not there.
 
     Args:
         chunk: of the table.
@@ -231,13 +251,13 @@ def _named(
         places: number of each place.
         unknown: gets names that are no places, each with its first line.
     """
-    found: list[int | None] = []
+    found: list[int] = []
     for k in rows.tolist():
         name = chunk.rows[k][at].strip()
-        found.append(places.get(name))
+        found.append(places.get(name, -1))
         if name not in places and name.lower() not in MISSING:
             unknown.setdefault(name, chunk.lines[k])
-    return found
+    return np.array(found, dtype=np.int64)
 
 
 def _unknown_places(

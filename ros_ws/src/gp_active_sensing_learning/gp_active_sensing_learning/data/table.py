@@ -135,7 +135,7 @@ def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) 
         value = value_column(table, value, set(inputs))
         columns = (*inputs, value)
         whole = WholeRows(table, columns)
-        for chunk in table.chunks(columns, inputs, how.origins):
+        for chunk in table.chunks(columns, inputs, how.origins, measured={value}):
             found = chunk.values[whole.of(chunk)]
             found[:, -1] = how.output(found[:, -1], f"{path}: {value}")
             store.add(found)
@@ -201,7 +201,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
         features = topology.features[[places[name] for name in columns]]
         begin = (how.origins or {}).get(HOURS)
         origins = dict.fromkeys(clock, begin) if begin is not None else {}
-        for chunk in table.chunks((*columns, *clock), clock, origins):
+        for chunk in table.chunks((*columns, *clock), clock, origins, measured=places):
             values = chunk.values[~np.isnan(chunk.values[:, -1])] if clock else chunk.values
             timeless += len(chunk.values) - len(values)
             read = values[:, : len(columns)]

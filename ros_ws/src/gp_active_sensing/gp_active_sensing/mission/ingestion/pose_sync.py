@@ -45,6 +45,8 @@ class PoseFilter:
         """Poses that a probe cannot have driven to from where the pose before them was."""
         self.bad_covariances = 0
         """Poses with a covariance that is none; they are used without."""
+        self.bad_orientations = 0
+        """Poses whose quaternion has length 0 or is not finite; they are used without a heading."""
         self._lost_said = False
 
     def unusable(
@@ -116,7 +118,7 @@ class PoseFilter:
             )
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
-        """Return a pose without a covariance that is none, and say when one says next to nothing.
+        """Return a pose without a covariance that is none, and warn of one that is very large.
 
         Args:
             pose: that is used.
@@ -134,6 +136,15 @@ class PoseFilter:
                 )
             sure = max(pose.variance, 0.0), max(pose.z_variance, 0.0)
             pose = replace(pose, variance=sure[0], z_variance=sure[1])
+        if pose.turn_variance < 0.0:
+            self.bad_orientations += 1
+            if self.bad_orientations in (1, 10, 100) or self.bad_orientations % 1000 == 0:
+                logger.warning(
+                    "the quaternion of a pose has length 0 or is not finite: its heading is not "
+                    "known, the course over ground is used (%d so far)",
+                    self.bad_orientations,
+                )
+            pose = replace(pose, turn_variance=0.0)
         wide, high = pose.variance > extent**2, pose.z_variance > rise**2
         if (wide or high) and not self._lost_said:
             logger.warning(

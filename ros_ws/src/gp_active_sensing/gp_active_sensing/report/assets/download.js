@@ -52,7 +52,8 @@
 
   function cell(value) {
     if (value === null) return '';
-    const text = String(value);
+    const formula = typeof value === 'string' && /^\s*[=+\-@]./.test(value) && Number.isNaN(Number(value));
+    const text = formula ? `'${value}` : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }
 

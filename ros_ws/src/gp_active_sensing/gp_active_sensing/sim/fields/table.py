@@ -131,7 +131,8 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
         known = set(table.header) - {clock}
         names = [name for name in topology.names if name in known]
         parts, lines = [np.empty((0, len(names) + 1))], list[int]()
-        for chunk in table.chunks((*names, clock), (clock,), {clock: EPOCH}, unit=1.0):
+        every = {clock: EPOCH}
+        for chunk in table.chunks((*names, clock), (clock,), every, unit=1.0, measured=names):
             parts.append(chunk.values)
             lines += chunk.lines
         table.check_rows()
@@ -164,7 +165,7 @@ def _columns(path: Path, config: FieldConfig) -> _Cells:
     with Table(path, MapError, ragged=True, missing=_EMPTY) as table:
         at = table.column(config.id_column)
         columns, slots = _chosen(table, config)
-        for values, cells, lines in table.chunks(columns):
+        for values, cells, lines in table.chunks(columns, measured=columns):
             for row, line, found in zip(cells, lines, values, strict=True):
                 name = row[at].strip()
                 if name in rows:

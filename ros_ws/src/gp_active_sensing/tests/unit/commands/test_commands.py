@@ -262,3 +262,44 @@ def test_starts_at_once(option: str) -> None:
     assert "gp_active_sensing.cli" in loaded
     assert not {"numpy", "scipy", "yaml", "rich.console"} & set(loaded)
     assert len(loaded) < 150
+
+
+def test_a_name_that_is_too_long_is_one_line(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 300)
+    for words in (
+        ("run", long),
+        ("run", "line", "--out", long),
+        ("report", long),
+        ("replay", long),
+        ("maps", "inspect", long),
+    ):
+        result = cli(*words)
+        assert result.exit_code in (1, 2), words
+        assert "Traceback" not in result.output
+        assert "This is a defect" not in result.output, words
+        *_, line = result.stderr.strip().splitlines()
+        assert "too long" in line, words
+
+
+def test_escape_sequences_in_names_are_printed_escaped(tmp_path: Path) -> None:
+    """A name could clear the terminal, change its title, or write lines that look like ours."""
+    table = tmp_path / "sites.csv"
+    names = ("\x1b[2Ja", "b\x07\x9b31m", "c\u202ed", "e\x1b]0;title\x07")
+    rows = "".join(f'"{name}",{10 * i},0\n' for i, name in enumerate(names))
+    table.write_text(f"name,x,y\n{rows}")
+    scenario = mapping()
+    scenario["map"] = {"kind": "points", "file": str(table)}
+    scenario["budget"] = {"readings": 4}
+    path = tmp_path / "\x1b[31mred.yaml"
+    path.write_text(yaml.safe_dump(scenario, allow_unicode=False))
+    out = tmp_path / "run\x1b[0m"
+    for words in (
+        ("run", path, "--out", out, "--no-report"),
+        ("maps", "inspect", table),
+        ("run", tmp_path / "no\x1b[2J.yaml"),
+        ("export", out, "--to", "csv", "--out", tmp_path / "m\x1b.csv"),
+    ):
+        result = cli(*words)
+        for text in (result.stdout, result.stderr):
+            assert all(char.isprintable() or char == "\n" for char in text), (words, text)
+    assert "\\x1b[2Ja" in cli("run", path, "--out", tmp_path / "again", "--no-report").stdout

@@ -148,6 +148,56 @@ def test_roads_are_lines(tmp_path: Path) -> None:
     assert features[3]["properties"]["value"] == pytest.approx(25.0)
 
 
+def test_what_lies_across_the_meridian_of_180_degrees_is_cut(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    grid = make_grid(spacing=100.0, columns=6, rows=3, name="lagoon")
+    roads = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    points = FreeTopology("s", "map", ["a", "b"], [(-300.0, 0.0), (300.0, 0.0)])
+    for datum in ((179.9977, -17.0), (179.995, 65.0), (179.9978, 0.0), (179.9974, 30.0)):
+        for plain in (grid, roads, points):
+            topology = copy.copy(plain)
+            object.__setattr__(topology, "datum", datum)
+            [path] = export_map(
+                field_on(topology, (0, 20.0)), tmp_path / "m.geojson", "geojson", overwrite=True
+            )
+            features = json.loads(path.read_text(encoding="utf-8"))["features"]
+            found = [shape(feature["geometry"]) for feature in features]
+            widest = 0.5
+            for each in found:
+                assert each.is_valid
+                for part in getattr(each, "geoms", [each]):
+                    west, _, east, _ = part.bounds
+                    assert -180.0 <= west <= east <= 180.0
+                    assert east - west < widest
+                    if part.geom_type == "Polygon":
+                        assert part.exterior.is_ccw
+            if topology.n == grid.n:  # nothing is lost where cells are cut
+                areas = np.array([each.area for each in found])
+                np.testing.assert_allclose(areas, np.median(areas), rtol=1e-3)
+            sides = {each.bounds[0] > 0.0 for each in found}
+            assert sides == {True, False}
+
+
+def test_no_spreadsheet_takes_a_name_for_a_formula(tmp_path: Path) -> None:
+    names = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "a\rb", "a\r\n=b", "＝1+A2", "-7", "+1e3"]
+    points = [(float(i), 0.0) for i in range(len(names))]
+    field = field_on(FreeTopology("s", "map", names, points), (0, 20.0))
+    [path] = export_map(field, tmp_path / "s.csv", "csv")
+    assert b"\r" not in path.read_bytes()
+    rows = rows_of(path)
+    assert len(rows) == len(names)
+    for row, name in zip(rows, names, strict=True):
+        cell = row["place"]
+        if name in ("-7", "+1e3"):  # numbers
+            assert cell == name
+        elif name.startswith("a"):
+            assert cell == name.replace("\r\n", "\n").replace("\r", "\n")
+        else:
+            assert cell == f"'{name}"
+        assert not cell.lstrip().startswith(("=", "@"))
+    assert rows[0]["mean"] == str(field.mean[0])
+
+
 def test_rasters_are_read_by_a_gis_library(lake: FieldMap, tmp_path: Path) -> None:
     rasterio = pytest.importorskip("rasterio", reason="the extra [maps] is not installed")
     warp = pytest.importorskip("rasterio.warp")
@@ -321,5 +371,7 @@ def test_refusals(tmp_path: Path) -> None:
     said = refused(node, "--to", "geojsn")
     assert "Did you mean 'geojson'?" in said
     assert "format ros was removed: export pgm" in refused(node, "--to", "ros")
+    said = refused(node, "--to", "csv", "--out", tmp_path / ("x" * 300))
+    assert "File name too long" in said
     said = refused(node, "--to", "csv", "--out", tmp_path / "no" / "where.csv")
     assert "where.csv: cannot write: No such file or directory" in said

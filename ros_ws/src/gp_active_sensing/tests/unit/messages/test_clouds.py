@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.messages.occupancy import read_map
+from gp_active_sensing.messages.occupancy import check_size, read_map
 from gp_active_sensing.messages.point_cloud import (
     FIELDS,
     Points,
@@ -182,3 +182,34 @@ def test_an_origin_that_is_no_number_is_refused() -> None:
             bad.info.origin.orientation = SimpleNamespace(**dict(zip("xyzw", turn, strict=True)))
             with pytest.raises(MapError, match="turned about z only"):
                 read_map(bad)
+
+
+def test_an_origin_of_any_length_is_normalised() -> None:
+    for by in (1.0, 0.3, -5.0):
+        turned = message("map")
+        values = (0.0, 0.0, by * math.sin(0.2), by * math.cos(0.2))
+        turned.info.origin.orientation = SimpleNamespace(**dict(zip("xyzw", values, strict=True)))
+        assert read_map(turned).grid.yaw == pytest.approx(0.4)
+    tilted = message("map")
+    tilted.info.origin.orientation = SimpleNamespace(x=5e-4, y=0.0, z=0.0, w=0.1)
+    with pytest.raises(MapError, match="turned about z only"):
+        read_map(tilted)
+
+
+def test_a_map_is_refused_by_its_declared_size_before_its_cells_are_looked_at() -> None:
+    class Huge:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        def __len__(self) -> int:
+            return self.size
+
+    for columns, rows in ((10_000, 10_000), (2**31, 1), (25_000_001, 1)):
+        large = message("map")
+        large.info.width, large.info.height = columns, rows
+        del large.data
+        with pytest.raises(MapError, match="more than 25000000"):
+            read_map(large)
+    check_size(Huge(25_000_000))  # type: ignore[arg-type]
+    with pytest.raises(MapError, match="25000000 cells"):
+        check_size(Huge(100_000_000))  # type: ignore[arg-type]

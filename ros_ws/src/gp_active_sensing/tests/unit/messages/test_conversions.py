@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.messages.conversions import (
     RateLimit,
     ValueReader,
     geodetic_to_local,
+    heading_of,
     pose_reader,
 )
 from tests.cases import case
@@ -50,6 +52,45 @@ def test_an_octet_is_a_number_and_none_is_not() -> None:
         with case(flag, expected):
             value, _ = read("flag", SimpleNamespace(flag=flag))
             assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_values_that_are_no_readings_are_refused_before_scaling() -> None:
+    kelvin = {"scale": 2.0, "offset": -273.15}
+    for raw, options, reason in [
+        (-9999.0, kelvin, "fill_value"),
+        (-9999.0, {"valid": (-50.0, 60.0)}, "fill_value"),
+        (1.00000002004e20, {}, "fill_value"),
+        (-3.4028234663852886e38, {}, "fill_value"),
+        (60.5, {"valid": (-50.0, 60.0)}, "not_valid"),
+        (-999.0, {"valid": (-1000.0, 0.0)}, ""),
+        (150.0, {"valid": (0.0, 60.0), **kelvin}, ""),
+        (-9998.0, {}, ""),
+    ]:
+        with case(raw, options):
+            if not reason:
+                assert math.isfinite(read("value", SimpleNamespace(value=raw), **options)[0])
+                continue
+            with pytest.raises(ReadingError) as caught:
+                read("value", SimpleNamespace(value=raw), **options)
+            assert caught.value.reason == reason
+
+
+def test_quaternions_of_any_length() -> None:
+    for by in (1.0, 0.5, -7.0, 1e-200, 1e200, 1e308):
+        turned = [by * v for v in (0.0, 0.0, math.sin(0.35), math.cos(0.35))]
+        with case(by):
+            expected = heading_of(0.0, 0.0, math.sin(0.35), math.cos(0.35))
+            assert heading_of(*turned) == pytest.approx(
+                expected, abs=0.5 if by == 5e-324 else 1e-12
+            )
+    for bad in [(0.0,) * 4, (math.nan, 0.0, 0.0, 1.0), (0.0, 0.0, math.inf, 1.0), (-0.0,) * 4]:
+        with case(bad):
+            assert math.isnan(heading_of(*bad))
+            message = odometry(0.0, 0.0, 0.0)
+            q = message.pose.pose.orientation
+            q.x, q.y, q.z, q.w = bad
+            pose = pose_reader("nav_msgs/msg/Odometry")(message)
+            assert (math.isnan(pose.heading), pose.turn_variance) == (True, -1.0)
 
 
 def test_an_impossible_fix_is_no_position() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology.cells import neighbouring
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
@@ -218,3 +219,32 @@ def test_walls_count_when_a_spacing_is_chosen() -> None:
     values[:, ::5] = 100  # corridors of 0.2 m, which a lattice of 0.5 m mostly misses
     found = LivePlaces.of(MapConfig("grid", topic="map"), OccupancyGrid(values, 0.05), "map")
     assert found.topology.n > 1
+
+
+def test_neighbours_are_found_however_far_apart_places_lie() -> None:
+    """A table of the cells between them would have 10^12 entries."""
+    for far in (0, 10, 80_000, 1_000_000):
+        block = [(c, r) for r in range(3) for c in range(4)]
+        cells = np.array([*block, *((c + far + 4, -r - far) for c, r in block)], dtype=np.int64)
+        standing = np.ones(len(cells), dtype=np.bool_)
+        standing[5] = False
+        for neighbours, reach in ((4, 1.0), (8, 1.5)):
+            found = neighbouring(cells, standing, neighbours)
+            apart = np.hypot(*(cells[:, None] - cells[None]).T.astype(float))
+            near = (apart > 0.0) & (apart <= reach) & standing & standing[:, None]
+            expected = {(int(i), int(j)) for i, j in np.argwhere(np.triu(near))}
+            pairs = {(min(pair), max(pair)) for pair in found.tolist()}
+            assert pairs == expected
+            assert len(found) == len(pairs)
+
+
+def test_another_map_is_refused_and_the_first_one_stays() -> None:
+    values = np.zeros((40, 40), dtype=np.int8)
+    config = MapConfig("grid", topic="map", spacing=2.0)
+    places = LivePlaces.of(config, OccupancyGrid(values, 0.5), "map")
+    for shift in ((15e3, 0.0), (-40e3, 40e3), (0.0, 1e6)):
+        with pytest.raises(MapError):
+            places.on(OccupancyGrid(values, 0.5, shift))
+    grown = places.on(OccupancyGrid(values, 0.5, (10.0, 0.0)))
+    assert grown is not None
+    assert grown.topology.names[: places.topology.n] == places.topology.names

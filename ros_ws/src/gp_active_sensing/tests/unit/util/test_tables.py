@@ -39,6 +39,18 @@ def test_numbers_of_columns(tmp_path: Path) -> None:
     assert table.rows == 3
 
 
+def test_fill_values_of_measured_columns_are_missing(tmp_path: Path) -> None:
+    cells = ("-9999", "1e20", "-32768", "9.96921e+36", "-999.0", "NaN", "-3.4028235e38")
+    lines = [f"{cell},{cell}" for cell in cells]
+    path = written(tmp_path, "\n".join(["x,value", "1,2", *lines]))
+    with Table(path, MapError) as table:
+        ((values, _, _),) = table.chunks(("x", "value"), measured=("value",))
+        assert table.fill_values == len(cells) - 1
+    assert np.isnan(values[1:, 1]).all()
+    assert values[1, 0] == -9999.0  # a coordinate may be anything
+    assert values[0].tolist() == [1.0, 2.0]
+
+
 def test_cells_that_are_no_numbers(tmp_path: Path) -> None:
     for cell in ("high", "inf", "-1e999", "nan", "1,5"):
         path = written(tmp_path, f"a;b\n1;2\n3;{cell}\n")
