@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
-from gp_active_sensing.replay.storage import Salvage, bound_rosbags, check_chunks
+from gp_active_sensing.replay.storage import Salvage, bound_rosbags, check_chunks, defined
 from gp_active_sensing.util.resources import resource_folders
 from gp_active_sensing.util.wording import moment
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -101,6 +101,11 @@ class Bag:
         self._stack = ExitStack()
         self._readers: list[Any] = []
         self._typestores: dict[str, Any] = {}
+        """By topic; an error where there is none."""
+        self._foreign: dict[str, Any] = {}
+        """Standard types, by topic with another definition of one."""
+        self._cache: dict[str, object] = {}
+        """What rosbags needs to convert messages."""
         self._topics: tuple[BagTopic, ...] = ()
 
     def __enter__(self) -> Bag:
@@ -237,8 +242,13 @@ class Bag:
             ReplayError: the bag defines the topic's type in a way that cannot be read.
         """
         if topic not in self._typestores:
-            self._typestores[topic] = self._made_typestore(topic)
-        return self._typestores[topic]
+            try:
+                self._typestores[topic] = self._made_typestore(topic)
+            except ReplayError as error:
+                self._typestores[topic] = error
+        if isinstance(found := self._typestores[topic], ReplayError):
+            raise found
+        return found
 
     def _made_typestore(self, topic: str) -> Any:
         from rosbags.interfaces import MessageDefinitionFormat
@@ -246,23 +256,21 @@ class Bag:
 
         usual = get_typestore(Stores.ROS2_JAZZY)
         standard, own = usual.fielddefs, dict[str, Any]()
-        connections = [c for reader in self._readers for c in reader.connections]
-        for connection in connections:
-            given, kind = connection.msgdef, connection.msgtype
-            if connection.topic != topic or given.format == MessageDefinitionFormat.NONE:
+        connections = (c for reader in self._readers for c in reader.connections)
+        for kind, given in {(c.msgtype, c.msgdef) for c in connections if c.topic == topic}:
+            if given.format == MessageDefinitionFormat.NONE:
                 continue
             try:
                 with _explained(self.path, f"has a bad definition of {kind}"):
-                    own |= _defined(kind, given.data, is_idl=given.format.name == "IDL")
+                    own |= defined(kind, given.data, is_idl=given.format.name == "IDL")
             except ReplayError as error:
                 if not self.salvage:
                     raise
                 logger.warning("%s; the standard one is used, if there is one", error)
         new = {name: found for name, found in own.items() if name not in standard}
         # A message without fields has a hidden one in the standard definition.
-        other = {
-            n: own[n] for n in own.keys() - new.keys() if own[n][1] not in ([], standard[n][1])
-        }
+        same = {name for name in own.keys() - new.keys() if own[name][1] in ([], standard[name][1])}
+        other = {name: own[name] for name in own.keys() - new.keys() - same}
         with _explained(self.path, f"has a bad definition on topic {topic}"):
             if not other:
                 usual.register(new)
@@ -271,18 +279,26 @@ class Bag:
             store.register({**standard, **new, **other})
         names = ", ".join(sorted(other))
         logger.warning("topic %s: %s differs here, and is read as the bag says", topic, names)
+        self._foreign[topic] = usual
         return store
 
+    def standard(self, message: BagMessage) -> bytes:
+        """Return a message as CDR of the standard definition of its type.
 
-def _defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
-    """Return the definitions of a type and of those inside it, by name."""
-    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+        Fields that the bag's definition lacks have their defaults, and others are left out.
 
-    if not is_idl:
-        return dict(get_types_from_msg(text, kind))
-    rule = "=" * 80 + "\n"  # before each part, then a line with its name
-    parts = [part.partition("\n")[2] for part in text.split(rule)[1:]] or [text]
-    return {name: found for part in parts for name, found in get_types_from_idl(part).items()}
+        Raises:
+            ReplayError: the type is unknown, or the payload is not of that type.
+        """
+        content = self.decode(message)
+        if (usual := self._foreign.get(message.topic)) is None:
+            return message.data
+        from rosbags.convert.converter import migrate_message
+
+        with _explained(self.path, f"cannot convert {message.type} of {message.topic}"):
+            own, kind = self._typestores[message.topic], message.type
+            moved = migrate_message(own, usual, kind, kind, self._cache, content)
+            return bytes(usual.serialize_cdr(moved, kind))
 
 
 def _reader_class() -> Any:

@@ -29,12 +29,15 @@ from gp_active_sensing.errors import ReplayError
 __all__ = [
     "FLOOR",
     "MOST_BYTES",
+    "MOST_DEFINITION",
+    "MOST_FIELDS",
     "RATIO",
     "Salvage",
     "TooMuchError",
     "UnpackingLimit",
     "bound_rosbags",
     "check_chunks",
+    "defined",
     "unlz4",
     "unzstd",
 ]
@@ -47,6 +50,10 @@ FLOOR = 64 * 2**20
 """Bytes that a file may unpack to however small it is."""
 RATIO = 500
 """Bytes that a file may unpack to, for each of its own."""
+MOST_DEFINITION = 256 * 2**10
+"""Characters of a message definition, with those of the types inside it."""
+MOST_FIELDS = 2000
+"""Fields of a type, of its arrays of messages and texts those of every entry."""
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
@@ -167,6 +174,45 @@ def _message(data: bytes) -> bytes:
     if len(found) > MOST_BYTES:
         msg = f"a message unpacks to more than {MOST_BYTES} bytes"
         raise TooMuchError(msg)
+    return found
+
+
+def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
+    """Return the definitions of a type and of those inside it, by name.
+
+    rosbags makes code of them, a line for each field and for each entry of an array of messages.
+
+    Args:
+        kind: the type.
+        text: in the format of .msg files or IDL, with the types inside it.
+        is_idl: it is IDL.
+
+    Raises:
+        TooMuchError: a text or a type that is too large.
+        TypesysError: no definition.
+    """
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    if len(text) > MOST_DEFINITION:
+        msg = f"it has {len(text)} characters, expected at most {MOST_DEFINITION}"
+        raise TooMuchError(msg)
+    if is_idl:
+        rule = "=" * 80 + "\n"  # before each part, then a line with its name
+        parts = [part.partition("\n")[2] for part in text.split(rule)[1:]] or [text]
+        found = {name: known for part in parts for name, known in get_types_from_idl(part).items()}
+    else:
+        found = dict(get_types_from_msg(text, kind))
+    for name, (_, fields) in found.items():
+        entries = len(fields)
+        for inner, length in (detail for _, (sort, detail) in fields if sort.name == "ARRAY"):
+            if inner[0].name == "BASE" and inner[1][0] != "string":
+                continue  # an array of numbers is one line
+            # Entries without fields take no bytes, so that nothing would limit them.
+            empty = inner[0].name == "NAME" and found.get(inner[1], (0, [0]))[1] == []
+            entries += MOST_FIELDS if empty else length
+        if entries > MOST_FIELDS:
+            msg = f"{name} has {entries} fields, with those of its arrays; at most {MOST_FIELDS}"
+            raise TooMuchError(msg)
     return found
 
 

@@ -225,12 +225,12 @@ class BagPlayer(GuardedNode):
 
     def _publish(self, message: BagMessage) -> None:
         try:
-            self._bag.decode(message)  # a subscriber may die of bytes that are no message
+            data = self._bag.standard(message)  # a subscriber may die of bytes that are no message
         except ReplayError as error:
             self.left_out[message.topic] += 1
             self.get_logger().warning(str(error))
             return
-        self._publishers_of[message.topic].publish(message.data)
+        self._publishers_of[message.topic].publish(data)
         self.played[message.topic] += 1
 
     def _tell_time(self, stamp_ns: int) -> None:

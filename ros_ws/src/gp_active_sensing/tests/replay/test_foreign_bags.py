@@ -94,6 +94,10 @@ def test_messages_are_read_by_the_definition_in_the_bag(tmp_path: Path) -> None:
             out = tmp_path / f"out{number}{storage}"
             assert replayed(bag, out, field)["observed"] == 4
             assert means(out) == pytest.approx([5.2, 6.0, 7.0, 7.8], abs=0.3)
+            with Bag(bag) as found:  # a subscriber has the standard definition
+                sent = found.standard(next(m for m in found.messages() if m.topic == "/value"))
+            content = STORE.deserialize_cdr(sent, f"sensor_msgs/msg/{field.title()}")
+            assert getattr(content, field) == 5.0
     messages = [("/point", START, point(START, 2.5)), ("/value", START, temperature(START, 1.0))]
     with Bag(write_bag(tmp_path / "nested", messages, store=nested)) as found:
         first, second = found.messages()
@@ -137,6 +141,27 @@ def test_a_faulty_definition_concerns_its_own_topic_only(tmp_path: Path) -> None
         path = by_hand(tmp_path / f"idl{number}.mcap", ("/good", "ros2idl", text, FLOAT))
         with Bag(path) as bag:
             assert bag.decode(next(bag.messages())).value == 2.5
+
+
+def test_a_definition_that_makes_much_of_little_is_refused(tmp_path: Path) -> None:
+    rule = "=" * 80
+    for number, text in enumerate(
+        (
+            f"Z[100000] x\n{rule}\nMSG: probe_msgs/Z\nfloat64 a\n",
+            "string[100000] x\n",
+            f"Z[1000] x\n{rule}\nMSG: probe_msgs/Z\n\n",
+            "".join(f"float64 a{i}\n" for i in range(3000)),
+            "float64 a\n# " + 300_000 * "x",
+            f"Thing x\n{rule}\nMSG: probe_msgs/Thing\nThing y\n",
+        )
+    ):
+        path = by_hand(tmp_path / f"{number}.mcap", ("/bad", "ros2msg", text, FLOAT))
+        with Bag(path) as bag, pytest.raises(ReplayError):
+            bag.decode(next(bag.messages()))
+    text = "float64[1000000] a\n"  # one line of code, and bounded by the bytes
+    with Bag(by_hand(tmp_path / "x.mcap", ("/bad", "ros2msg", text, FLOAT))) as bag:
+        with pytest.raises(ReplayError, match="cannot decode"):
+            bag.decode(next(bag.messages()))
 
 
 def test_a_field_called_header_is_one_only_by_its_type(tmp_path: Path) -> None:
