@@ -59,6 +59,7 @@ OPTIONAL = {
     "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
     "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
     "pillow": ("PIL", "maps", "PNG maps of map_server"),
+    "pyogrio": ("pyogrio", "maps", "KML, shapefile, GeoPackage"),
     "rasterio": ("rasterio", "maps", "GeoTIFF"),
     "tornado": ("tornado", "web", "the live page"),
     "rosbags": ("rosbags", "bag", "replay of bags"),

@@ -240,12 +240,9 @@ def _config_of(
     from gp_active_sensing.util.resources import find_resource
     from gp_active_sensing.util.yaml_files import apply_overrides
 
-    if crs:
-        what = {"grid": "a grid", "points": "a table of places"}[kind]
-        msg = f"--crs is for road maps, and {file} is {what}"
-        raise click.UsageError(msg)
     path = find_resource("maps", file)
-    data = apply_overrides({"map": {"kind": kind, "file": str(path)}}, _below("map", overrides))
+    own = {"kind": kind, "file": str(path), "crs": crs}
+    data = apply_overrides({"map": own}, _below("map", overrides))
     return path, from_mapping(MapConfig, data["map"])
 
 
@@ -308,7 +305,11 @@ def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Si
     path, config = _config_of("points", file, crs, overrides)
     places = _build(config, path)
     ways = sum(map(len, places.moves)) if isinstance(places, GraphTopology) else 0
-    return path, read_stations(path, name=config.name, columns_of=config.columns_of), ways
+    return (
+        path,
+        read_stations(path, name=config.name, columns_of=config.columns_of, crs=config.crs),
+        ways,
+    )
 
 
 def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> None:
@@ -374,7 +375,8 @@ def _apart(figures: GridSurvey) -> str:
 
 def _grid_parts(figures: GridSurvey) -> str:
     if figures.parts == 1:
-        return "one, with a way from each place to each"
+        lost = f"; {figures.lost} places of free ground were left out" if figures.lost else ""
+        return f"one, with a way from each place to each{lost}"
     return f"{figures.parts}, not joined to each other; the largest has {figures.largest} places"
 
 

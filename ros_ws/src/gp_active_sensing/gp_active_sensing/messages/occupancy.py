@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns, unit_quaternion
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 
 __all__ = ["MAP_TYPE", "check_size", "read_map"]

@@ -43,8 +43,7 @@ from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import MapConfig, Topology, place_index
 from gp_active_sensing.topology.config import build_settled
-from gp_active_sensing.topology.kept_maps import keep_map, kept_map
-from gp_active_sensing.topology.live import LivePlaces
+from gp_active_sensing.topology.live import LivePlaces, keep_map, kept_map
 from gp_active_sensing.topology.stored import (
     as_begun_with,
     check_places,

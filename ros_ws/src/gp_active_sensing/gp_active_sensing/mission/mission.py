@@ -56,8 +56,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.types import Clock, Cost, Plan
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.kept_maps import GridMap
-    from gp_active_sensing.topology.live import LivePlaces
+    from gp_active_sensing.topology.live import GridMap, LivePlaces
 
 __all__ = ["GrowingMap", "Mission"]
 

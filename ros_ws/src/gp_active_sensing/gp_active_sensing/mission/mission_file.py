@@ -18,7 +18,7 @@ from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.kept_maps import GridMap
+    from gp_active_sensing.topology.live import GridMap
 
 __all__ = [
     "MissionMap",

@@ -26,8 +26,7 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.topology.kept_maps import GridMap
-from gp_active_sensing.topology.live import mark_of
+from gp_active_sensing.topology.live import GridMap, mark_of
 
 __all__ = ["BagMaps", "BagTypes", "TopicCounts", "TopicReader", "Topics", "find_topics"]
 

@@ -51,7 +51,7 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.replay.recorded import Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.types import Clock, Plan, PlanLimit
 from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.ties import RELATIVE

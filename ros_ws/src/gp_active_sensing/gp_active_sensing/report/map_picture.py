@@ -225,6 +225,10 @@ def place_picture(places: FreeTopology | GraphTopology, ground: DrawnGround, tit
         moves = [points[list(pair)] for pair in sorted(pairs)]
         axes.add_collection(LineCollection(moves, colors=_MOVE, linewidths=0.8, gid="moves"))
         entries.append(("move", _MOVE, ""))
+    if len(places.lost):
+        x, y = places.lost.T
+        axes.scatter(x, y, s=20.0, c=_OUTSIDE, marker="x", gid="lost")
+        entries.append((f"left out ({len(places.lost)})", _OUTSIDE, "x"))
     size = float(np.clip(200.0 / math.sqrt(places.n), 1.0, 8.0))
     inside = np.setdiff1d(np.arange(places.n), outside)
     for colour, those in ((_PLACE, inside), (_OUTSIDE, np.array(outside, dtype=np.int64))):

@@ -27,7 +27,7 @@ from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 
 __all__ = ["MapTopic"]
 

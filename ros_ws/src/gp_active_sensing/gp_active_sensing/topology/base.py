@@ -239,6 +239,8 @@ class Places:
     free = False
     roads = False
     datum: tuple[float, float] | None = None
+    lost: FloatArray = np.zeros((0, 2))
+    """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
 
     def __init__(
         self,

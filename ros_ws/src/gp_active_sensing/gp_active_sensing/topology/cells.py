@@ -6,15 +6,18 @@ a spacing of the user's.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.generated import MOST_CELLS, in_metres
+from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology, in_metres
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["HAIR", "Cells", "free_lines", "free_points", "lattice_over", "neighbouring"]
+__all__ = ["HAIR", "Cells", "free_lines", "free_points", "lattice_over", "map_of", "neighbouring"]
 
 HAIR = 1e-6
 """What lies so near to the edge of a cell touches the cell beyond it as well [cells]."""
@@ -98,6 +101,48 @@ def neighbouring(cells: IntArray, standing: BoolArray, neighbours: int) -> IntAr
         joined = code[at] == code + offset
         found.append(np.column_stack([index[joined], index[at[joined]]]))
     return np.concatenate(found)
+
+
+def map_of(
+    name: str,
+    frame: str,
+    lattice: IntArray,
+    points: FloatArray,
+    pairs: IntArray,
+    *,
+    moves: str,
+    speeds: Speeds,
+    reach: float = 0.0,
+    heights: FloatArray | None = None,
+    numbers: Mapping[str, FloatArray] | None = None,
+) -> FreeTopology | GraphTopology:
+    """Return the map of places on a lattice; the one in column c and row r is called "c{c}r{r}".
+
+    Args:
+        name: of the map.
+        frame: metric frame of the positions.
+        lattice: (n, 2) columns and rows.
+        points: (n, 2) positions [m].
+        pairs: (m, 2) places that a move joins, each pair once.
+        moves: "free" (any place next, straight distance) or "adjacent".
+        speeds: of the probe.
+        reach: places within so many metres may be next, too.
+        heights: (n,) z [m]; None = in the plane.
+        numbers: (n,) further numbers by name.
+    """
+    names = [f"c{c}r{r}" for c, r in lattice.tolist()]
+    more: dict[str, Any] = {"heights": heights, "numbers": numbers}
+    if moves == "free":
+        return FreeTopology(name, frame, names, points, speed=speeds, **more)
+    ends = points if heights is None else np.column_stack([points, heights])
+    steps: list[list[Move]] = [[] for _ in names]
+    for way in (pairs, pairs[:, ::-1]):
+        offsets = ends[way[:, 1]] - ends[way[:, 0]]
+        metres = speeds.metres(offsets)
+        costs = zip(metres.tolist(), speeds.seconds(offsets, metres).tolist(), strict=True)
+        for (i, j), cost in zip(way.tolist(), costs, strict=True):
+            steps[i].append(Move(j, *cost))
+    return GraphTopology(name, frame, names, points, steps, reach=reach, **more)
 
 
 def free_lines(

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.ndimage import label
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_grid
 from gp_active_sensing.topology.geometry import Outline, bounds_of, common, inside_of, polygon
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
-from gp_active_sensing.topology.loaders import ends_of, find_map
+from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
+from gp_active_sensing.topology.map_config import (
+    USUAL_PLACES,
+    GridConfig,
+    file_kind,
+    unused_keys,
+)
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from gp_active_sensing.topology.raster_map import (
     RasterCells,
     load_raster_cells,
     make_raster_map,
     usual_step,
-    value_problems,
 )
 
-if TYPE_CHECKING:
-    from gp_active_sensing.topology.config import MapConfig
-
 __all__ = [
-    "USUAL_PLACES",
     "build_grid",
-    "file_kind",
-    "unused_keys",
     "usual_map",
     "usual_spacing",
 ]
@@ -46,58 +48,9 @@ _Lattice: TypeAlias = tuple[Places, float | tuple[float, float], tuple[float, fl
 """Places, their spacing and a point of their lattice [m]."""
 
 
-USUAL_PLACES = 400
-"""Places of a grid whose spacing is not given, about."""
 _TRIED = 3
 """Round spacings whose places are counted."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-
-
-_NOT_FOR: dict[str, tuple[str, tuple[str, ...]]] = {
-    "map_server": (
-        "a map of map_server, whose cells say where places are",
-        ("columns", "rows", "value"),
-    ),
-    "raster": (
-        "a raster, whose data say where places are",
-        ("columns", "rows", "inflation", "unknown", "occupied"),
-    ),
-    "topic": (
-        "a topic, whose map says where places are",
-        ("columns", "rows", "value"),
-    ),
-    "": (
-        "a grid that is not made of an occupancy map or a raster",
-        ("inflation", "unknown", "occupied", "value"),
-    ),
-}
-"""What a grid is made of -> how that is said, and the keys that have no effect then."""
-
-
-def file_kind(name: str) -> str:
-    """Return what a file of a grid is by the end of its name: map_server, raster, "" = areas."""
-    if name.lower().endswith(ends_of("cells")):
-        return "map_server"
-    return "raster" if name.lower().endswith(ends_of("raster")) else ""
-
-
-def unused_keys(config: MapConfig, kind: str) -> list[str]:
-    """Return a problem for each key that is given and has no effect.
-
-    Args:
-        config: of kind "grid".
-        kind: what the grid is made of: map_server, raster, topic, "" = areas or nothing.
-    """
-    made_of, keys = _NOT_FOR[kind]
-    usual = {field.name: field.default for field in dataclasses.fields(config)}
-    found = [
-        f"{key}: has no effect with {made_of}; remove it"
-        for key in keys
-        if getattr(config, key) != usual[key]
-    ]
-    if config.value and kind == "raster":
-        found += value_problems(config.value)
-    return found
 
 
 class BuiltGrid(NamedTuple):
@@ -130,7 +83,7 @@ def _near(area: float) -> list[float]:
 
 
 def usual_map(
-    grid: OccupancyGrid, config: MapConfig, build: Callable[[float], Places]
+    grid: OccupancyGrid, config: GridConfig, build: Callable[[float], Places]
 ) -> tuple[float, Places]:
     """Return the spacing of a map on an occupancy grid that states none [m], and that map.
 
@@ -166,7 +119,7 @@ def usual_map(
     return spacing, tried[spacing] or build(spacing)  # which says why there is no place
 
 
-def build_grid(config: MapConfig, path: Path | None, base_dir: Path | None = None) -> BuiltGrid:
+def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = None) -> BuiltGrid:
     """Build the grid that a configuration describes.
 
     Args:
@@ -184,7 +137,7 @@ def build_grid(config: MapConfig, path: Path | None, base_dir: Path | None = Non
     raster = None
     if path is not None and kind == "raster":
         raster = load_raster_cells(
-            path, config.datum and (config.datum[1], config.datum[0]), config.value
+            path, config.datum and (config.datum[1], config.datum[0]), config.value, config.crs
         )
     ground = _AreaLayout(config, path, base_dir, raster)
     shared: dict[str, Any] = {
@@ -220,7 +173,7 @@ class _AreaLayout:
 
     def __init__(
         self,
-        config: MapConfig,
+        config: GridConfig,
         path: Path | None,
         base_dir: Path | None,
         raster: RasterCells | None,
@@ -233,7 +186,7 @@ class _AreaLayout:
         self.datum: tuple[float, float] | None = None
         if config.datum is not None:
             self.datum = config.datum[1], config.datum[0]
-        self._base_dir = base_dir
+        self._base_dir, self._crs = base_dir, config.crs
         self._metres = ""
         if raster is not None:
             self.notes += raster.notes
@@ -257,7 +210,7 @@ class _AreaLayout:
                 self.obstacles.append(obstacle)
 
     def _read(self, key: str, path: Path) -> Areas:
-        areas = read_areas(path, datum=self.datum)
+        areas = read_areas(path, datum=self.datum, crs=self._crs if key == "file" else "")
         if self.datum is None and areas.datum is not None and self._metres:
             msg = (
                 f"{key}: {path} is in degrees, and {self._metres} in metres: say where the origin "
@@ -308,7 +261,7 @@ class _AreaLayout:
         return float(shape.difference(shapely.union_all(others)).area)
 
 
-def _on_areas(config: MapConfig, shared: dict[str, Any], ground: _AreaLayout) -> _Lattice:
+def _on_areas(config: GridConfig, shared: dict[str, Any], ground: _AreaLayout) -> _Lattice:
     sized = bool(config.columns and config.rows)
     spacing = config.spacing or (1.0 if sized else _for_area(ground.area(), ground.notes))
     origin = config.origin
@@ -329,7 +282,7 @@ def _on_areas(config: MapConfig, shared: dict[str, Any], ground: _AreaLayout) ->
     return places, spacing, origin
 
 
-def _in_parts(config: MapConfig, places: Places, ground: _AreaLayout) -> Places:
+def _in_parts(config: GridConfig, places: Places, ground: _AreaLayout) -> Places:
     """Return a map with all its parts, or with the largest one, as the configuration says."""
     if not isinstance(places, GraphTopology) or places.components.weak == 1:
         return places
@@ -380,7 +333,7 @@ def _for_area(area: float, notes: list[str]) -> float:
 
 
 def _on_raster(
-    config: MapConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
+    config: GridConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
 ) -> _Lattice:
     known = int(np.count_nonzero(~cells.empty))
     rows, columns = cells.shape
@@ -412,7 +365,7 @@ def _say_spacing(spacing: float, places: int, notes: list[str]) -> None:
 
 
 def _on_occupancy(
-    config: MapConfig, path: Path, shared: dict[str, Any], notes: list[str]
+    config: GridConfig, path: Path, shared: dict[str, Any], notes: list[str]
 ) -> _Lattice:
     from gp_active_sensing.topology.loaders import map_server
 
@@ -432,7 +385,103 @@ def _on_occupancy(
         return make_occupancy_map(grid, step, anchor=origin, **how, **shared)
 
     if spacing:
-        return build(spacing), spacing, origin
-    spacing, places = usual_map(grid, config, build)
-    _say_spacing(spacing, places.n, notes)
+        places = build(spacing)
+    else:
+        spacing, places = usual_map(grid, config, build)
+        _say_spacing(spacing, places.n, notes)
+    for note in _lost_places(places, spacing, grid.resolution, build):
+        logger.warning("map %r: %s", places.name, note)
+        notes.append(note)
+    notes += _lost_ground(grid, how, places)
     return places, spacing, origin
+
+
+_LEAST = 0.01
+"""Part of a map whose loss is worth a word, or a search for a spacing that keeps it."""
+_FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
+
+
+def _lost_places(
+    places: Places,
+    spacing: float | tuple[float, float],
+    finest: float,
+    build: Callable[[float | tuple[float, float]], Places],
+) -> Iterator[str]:
+    """Yield which places of free ground were left out, and the spacing that would keep them.
+
+    Args:
+        places: the map.
+        spacing: of its places [m].
+        finest: spacing [m].
+        build: makes the map with another spacing.
+    """
+    step = np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,))
+    lost, each = places.lost, float(step.prod())
+    if len(lost) <= _LEAST * places.n:
+        return
+    near = cKDTree(lost).query_pairs(1.01 * float(np.hypot(*step)), output_type="ndarray")
+    joined = coo_array((np.ones(len(near)), near.T), shape=(len(lost),) * 2)
+    _, part = connected_components(joined, directed=False)
+    sizes = np.bincount(part)
+    rooms = ", ".join(
+        f"{sizes[k] * each:.3g} m² around ({x:.1f}, {y:.1f})"
+        for k in np.argsort(-sizes, kind="stable")[:3]
+        for x, y in [lost[part == k].mean(axis=0)]
+    )
+    more = f" and {len(sizes) - 3} smaller parts" if len(sizes) > 3 else ""
+    advice = "no smaller spacing keeps them"
+    for share in _FINER:
+        finer = tuple(float(f"{share * side:.2g}") for side in step.tolist())
+        if min(finer) < finest:
+            break
+        made = build((finer[0], finer[1]))
+        if len(made.lost) * math.prod(finer) <= 0.1 * len(lost) * each:
+            shown = f"{finer[0]:g}" if finer[0] == finer[1] else f"[{finer[0]:g}, {finer[1]:g}]"
+            advice = f"map.spacing: {shown} keeps them"
+            break
+    yield (
+        f"left out: {len(lost)} places ({len(lost) * each:.3g} m²) of free ground that no move "
+        f"joins to the others: {rooms}{more}; {advice}"
+    )
+
+
+def _lost_ground(grid: OccupancyGrid, how: Mapping[str, Any], places: Places) -> Iterator[str]:
+    """Yield which free ground has no place: what inflation takes, and rooms between places."""
+    free = ~grid.blocked(**{**how, "inflation": 0.0})
+    wide = ~grid.blocked(**how)
+    cell = grid.resolution**2
+    least = max(_LEAST * float(wide.sum()), 1.0)
+    rooms, count = label(wide)
+    at = np.concatenate([places.positions, places.lost])
+    columns, rows = np.floor(grid.cells_of(at)).astype(np.int64).T
+    inside = (columns >= 0) & (rows >= 0) & (columns < wide.shape[1]) & (rows < wide.shape[0])
+    held = np.unique(rooms[rows[inside], columns[inside]])
+    sizes = np.bincount(rooms.ravel(), minlength=count + 1)
+    sizes[[0, *held]] = 0
+    empty = np.flatnonzero(sizes >= least)
+    if len(empty):
+        yield f"{_where(grid, rooms, empty, sizes, cell)} hold no place: a smaller spacing may"
+    if how["inflation"]:
+        yield (
+            f"inflation {how['inflation']:g} m takes {(free.sum() - wide.sum()) * cell:.3g} of "
+            f"{free.sum() * cell:.3g} m² of free ground"
+        )
+        rooms, count = label(free)
+        sizes = np.bincount(rooms.ravel(), minlength=count + 1)
+        sizes[np.unique(rooms[wide])] = 0
+        sizes[0] = 0
+        if len(empty := np.flatnonzero(sizes >= least)):
+            yield f"{_where(grid, rooms, empty, sizes, cell)} are wholly within that inflation"
+
+
+def _where(
+    grid: OccupancyGrid, rooms: np.ndarray, parts: np.ndarray, sizes: np.ndarray, cell: float
+) -> str:
+    """Return the sizes of parts of the ground, and where the largest ones are."""
+    shown = []
+    for k in parts[np.argsort(-sizes[parts], kind="stable")][:3]:
+        rows, columns = np.nonzero(rooms == k)
+        middle = np.array([(columns.mean() + 0.5, rows.mean() + 0.5)])
+        x, y = grid.position_of(middle)[0].tolist()
+        shown.append(f"{sizes[k] * cell:.3g} m² around ({x:.1f}, {y:.1f})")
+    return ", ".join(shown) + (f" and {len(parts) - 3} smaller parts" if len(parts) > 3 else "")

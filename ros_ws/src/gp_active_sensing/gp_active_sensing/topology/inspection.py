@@ -36,6 +36,7 @@ class GridSurvey:
         joined: pairs of places that a move joins.
         parts: parts that no move joins.
         largest: places of the largest part.
+        lost: places of free ground that were left out.
         notes: on the file, a sentence each.
     """
 
@@ -51,6 +52,7 @@ class GridSurvey:
     joined: int
     parts: int
     largest: int
+    lost: int
     notes: tuple[str, ...]
 
     @property
@@ -95,6 +97,7 @@ def survey_grid(places: FreeTopology | GraphTopology, notes: tuple[str, ...]) ->
         joined=joined,
         parts=parts,
         largest=largest,
+        lost=len(places.lost),
         notes=notes,
     )
 

@@ -24,7 +24,7 @@ from gp_active_sensing.types import FloatArray
 if TYPE_CHECKING:
     import networkx as nx
 
-    from gp_active_sensing.topology.distance_table import Ways
+    from gp_active_sensing.topology.stations import Ways
 
 __all__ = ["from_networkx"]
 
@@ -87,7 +87,7 @@ def from_networkx(
             frame=frame,
             reach=reach,
         )
-    from gp_active_sensing.topology.distance_table import moves_along
+    from gp_active_sensing.topology.stations import moves_along
 
     title = name or str(graph.graph.get("name") or "graph")
     places = _Nodes(graph, title, crs)
@@ -176,7 +176,7 @@ class _Nodes:
 
     def ways(self) -> Ways:
         """Return the direct ways along the edges; of parallel ones the shortest."""
-        from gp_active_sensing.topology.distance_table import DirectWay
+        from gp_active_sensing.topology.stations import DirectWay
 
         place = {node: k for k, node in enumerate(self._nodes)}
         found: Ways = {}

@@ -20,17 +20,21 @@ from gp_active_sensing.topology.cells import (
     free_lines,
     free_points,
     lattice_over,
+    map_of,
     neighbouring,
 )
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
 from gp_active_sensing.topology.geometry import FreeGround, Outline
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
+__all__ = ["MOST_GROUND", "OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
 """What unknown cells may count as."""
+MOST_GROUND = 25_000_000
+"""Cells of an occupancy grid: distances from walls take 16 bytes a cell (250 m at 0.05 m)."""
 OCCUPIED = 65
 """Cells of this value and more are occupied, unless told otherwise: the 0.65 of map_server [%]."""
 
@@ -48,7 +52,8 @@ class OccupancyGrid:
         yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
 
     Raises:
-        MapError: values that are no grid of -1 … 100, a resolution of 0 or less.
+        MapError: values that are no grid of -1 … 100, more than `MOST_GROUND` of them, a resolution
+            of 0 or less.
     """
 
     values: np.ndarray
@@ -65,6 +70,12 @@ class OccupancyGrid:
         given = np.asarray(self.values)
         if given.ndim != 2 or not given.size:
             msg = f"occupancy grid: expected rows and columns of cells, got shape {given.shape}"
+            raise MapError(msg)
+        if given.size > MOST_GROUND:
+            msg = (
+                f"occupancy grid: {given.shape[1]} × {given.shape[0]} cells are more than "
+                f"{MOST_GROUND}; cut it down, or make its cells larger"
+            )
             raise MapError(msg)
         if given.dtype.kind not in "iu" or given.min() < -1 or given.max() > 100:
             what = f"{given.min()} … {given.max()}" if given.dtype.kind in "iuf" else given.dtype
@@ -234,17 +245,19 @@ def make_occupancy_map(
     kept = _kept(positions, pairs, standing, len(earlier), at)
     number = np.full(len(cells), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
-    names = [f"c{c}r{r}" for c, r in cells[kept].tolist()]
-    if moves == "free":
-        return FreeTopology(name, frame, names, positions[kept], speed=speed)
-    steps: list[list[Move]] = [[] for _ in names]
     ends = number[pairs[(number[pairs] >= 0).all(axis=1)]]
-    apart = np.hypot(*(positions[kept][ends[:, 0]] - positions[kept][ends[:, 1]]).T)
-    for (i, j), metres in zip(ends.tolist(), apart.tolist(), strict=True):
-        seconds = metres / speed
-        steps[i].append(Move(j, metres, seconds))
-        steps[j].append(Move(i, metres, seconds))
-    return GraphTopology(name, frame, names, positions[kept], steps, reach=reach)
+    made = map_of(
+        name,
+        frame,
+        cells[kept],
+        positions[kept],
+        ends,
+        moves=moves,
+        speeds=Speeds(speed),
+        reach=reach,
+    )
+    made.lost = positions[standing & (number < 0)]
+    return made
 
 
 def _nothing_free(

@@ -7,7 +7,6 @@ national grid and one that is turned need no resampling.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,28 +17,27 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.cells import free_lines, free_points, lattice_over, neighbouring
+from gp_active_sensing.topology.cells import (
+    free_lines,
+    free_points,
+    lattice_over,
+    map_of,
+    neighbouring,
+)
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
 from gp_active_sensing.topology.geometry import FreeGround, Outline
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
 from gp_active_sensing.topology.loaders.tables import HEIGHTS
-from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, own_origin, place
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, locate, own_origin
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["RasterCells", "load_raster_cells", "make_raster_map", "usual_step", "value_problems"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["RasterCells", "load_raster_cells", "make_raster_map", "usual_step"]
 
 _ALONG = 16
 """Points of an edge of a raster: its edges are bent in the map's frame."""
-_BENCH = 1.0
-"""A raster that nothing is said of is in degrees where it has less extent, unless all of it lies so
-near to its origin: there is only sea there."""
-_FINE = 0.01
-"""So are cells that are finer: no sensor is placed to a centimetre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +79,9 @@ class RasterCells:
         if self.datum is not None:
             points = in_system(points, self.datum, self.crs, where=self.where)
         a, b, c, d, e, f = self.raster.transform
+        if self.crs.startswith((LONLAT, "GEOG")) and c + a * self.shape[1] > 180.0:  # 0 … 360
+            east = np.where(points[:, 0] < 0.0, points[:, 0] + 360.0, points[:, 0])
+            points = np.column_stack([east, points[:, 1]])
         x, y = points[:, 0] - c, points[:, 1] - f
         area = a * e - b * d
         return np.column_stack([e * x - b * y, a * y - d * x]) / area
@@ -147,52 +148,24 @@ def load_raster_cells(
     box = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
     edge = [_outer(raster, column, row) for column, row in _around(*map(int, box))]
     first = _outer(raster, 0.5, len(raster.values) - 0.5)
-    crs, said = _system(path, raster, np.array(edge))
-    if datum is None and crs not in (LOCAL, LONLAT):
-        datum = own_origin(crs, where=str(path))
-    pieces = [*pairwise([*edge, edge[0]]), (first,)]
-    # Without a declaration it was decided above; a bench of less than a metre lies at its origin.
-    small = not raster.crs or crs == LOCAL or float(np.abs(edge).max()) <= _BENCH
-    made = place(pieces, crs, where=str(path), datum=datum, allow_small=small)
-    corners = np.array([line[0] for line in made.lines[:-1]])
-    notes = (*raster.notes, *said, *made.notes)
-    return RasterCells(str(path), raster, made.crs, made.datum, corners, made.lines[-1][0], notes)
-
-
-def _system(path: Path, raster: RasterFile, edge: FloatArray) -> tuple[str, tuple[str, ...]]:
-    """Return the system of a raster's coordinates, and notes; what is only a guess is warned of.
-
-    Args:
-        path: of the file.
-        raster: as it is stored.
-        edge: (m, 2) points of the edge of its data, in its coordinates.
-    """
-    if raster.crs:
-        return raster.crs, ()
-    low, high = edge.min(axis=0), edge.max(axis=0)
-    on_earth = bool((np.abs(edge) <= (180.0, 90.0)).all())
-    a, b, _, d, e, _ = raster.transform
-    fine = math.sqrt(abs(a * e - b * d)) < _FINE or float((high - low).max()) < _BENCH
-    bench = float(np.abs(edge).max()) <= _BENCH
-    degrees = on_earth and fine and not bench
-    beside = path.with_suffix(".prj").name
-    if not degrees:
-        note = (
-            f"neither it nor a file {beside} beside it says a coordinate system, so its "
-            "coordinates count as metres of the map's frame"
-        )
-        around = bool((low <= 0.0).all() and (high >= 0.0).all())
-        if not on_earth or bench or (around and high[0] - low[0] <= 180.0):
-            return LOCAL, (note,)
-    taken, other = ("degrees", "metres") if degrees else ("metres of the map's frame", "degrees")
-    logger.warning(
-        "%s: x %g … %g, y %g … %g are taken as %s, and nothing says what they are; if they are %s, "
-        "the map is wrong. Say it in a file %s beside it: EPSG:4326 for degrees, %s for metres",
-        path,
-        *(low[0], high[0], low[1], high[1]),
-        *(taken, other, beside, LOCAL),
+    if datum is None and raster.crs not in ("", LOCAL, LONLAT):
+        datum = own_origin(raster.crs, where=str(path))
+    made = locate(
+        np.array([*edge, first]),
+        raster.crs,
+        where=str(path),
+        datum=datum,
+        degrees=False if raster.crs == LOCAL else None,
+        chosen=bool(crs),
     )
-    return (LONLAT, ()) if degrees else (LOCAL, (note,))
+    notes = (*raster.notes, *made.notes)
+    if not raster.crs:
+        beside = path.with_suffix(".prj").name
+        notes += (
+            f"neither it nor a file {beside} beside it says a coordinate system; map.crs does, too",
+        )
+    x, y = made.points[-1].tolist()
+    return RasterCells(str(path), raster, made.crs, made.datum, made.points[:-1], (x, y), notes)
 
 
 def _outer(raster: RasterFile, column: float, row: float) -> Point:
@@ -264,36 +237,26 @@ def make_raster_map(
             f"has data{within}; give a smaller spacing, or shift the lattice with origin"
         )
         raise MapError(msg)
-    names = [f"c{c}r{r}" for c, r in lattice.tolist()]
-    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     heights: FloatArray | None = None
     numbers: dict[str, FloatArray] = {}
     if value.lower() in HEIGHTS:
         heights = cells.values_at(points)
     elif value:
         numbers[value] = cells.values_at(points)
-    if moves == "free":
-        return FreeTopology(
-            name, frame, names, points, speed=speeds, heights=heights, numbers=numbers
-        )
     pairs = neighbouring(lattice, np.ones(len(lattice), dtype=np.bool_), neighbours)
     pairs = pairs[free_lines(cells, cells.empty, points, pairs)]
-    pairs = pairs[ground.passable(points, pairs)]
-    steps: list[list[Move]] = [[] for _ in names]
-    ends = points if heights is None else np.column_stack([points, heights])
-    for i, j in pairs.tolist():
-        steps[i].append(Move(j, *speeds.leg(ends[i], ends[j])))
-        steps[j].append(Move(i, *speeds.leg(ends[j], ends[i])))
-    return GraphTopology(
-        name, frame, names, points, steps, reach=reach, heights=heights, numbers=numbers
+    return map_of(
+        name,
+        frame,
+        lattice,
+        points,
+        pairs[ground.passable(points, pairs)],
+        moves=moves,
+        speeds=speed if isinstance(speed, Speeds) else Speeds(speed),
+        reach=reach,
+        heights=heights,
+        numbers=numbers,
     )
-
-
-def value_problems(value: str) -> list[str]:
-    """Return what is wrong with the name of a raster's value."""
-    if value in ("x", "y") or value != value.strip():
-        return [f"value: expected the name of a height or of a number of its own, got {value!r}"]
-    return []
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:

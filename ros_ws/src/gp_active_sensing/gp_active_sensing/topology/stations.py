@@ -1,18 +1,38 @@
-"""Places from a table: stations and sampling sites with names, heights and further numbers."""
+"""Maps of stations and sampling sites, and of the ways between them from a table."""
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.base import Places
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
+from gp_active_sensing.topology.loaders.drafts import fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, read_stations
+from gp_active_sensing.topology.search import components_of
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.tables import MISSING, Table
 
-__all__ = ["load_stations", "topology_of"]
+__all__ = [
+    "DirectWay",
+    "Ways",
+    "both_ways",
+    "load_stations",
+    "moves_along",
+    "read_distances",
+    "topology_of",
+]
+
+logger = logging.getLogger(__name__)
 
 
 def load_stations(
@@ -35,7 +55,7 @@ def load_stations(
         path: a row for each place, see `read_stations`.
         columns_of: what its columns are called, see `read_stations`.
         crs: of its coordinates, see `read_stations`.
-        distances: ways between them, see `distance_table`; None = straight.
+        distances: ways between them, see `read_distances`; None = straight.
         features: what the covariance is a function of; None = x, y, and z where there are heights.
         speed: of the probe [m/s], or its speeds along a way and up and down.
         reach: places within so many metres may be next, too; 0 = adjacent ones only.
@@ -51,8 +71,6 @@ def load_stations(
     moves: list[list[Move]] | None = None
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     if distances is not None:
-        from gp_active_sensing.topology.distance_table import moves_along, read_distances
-
         ways = read_distances(distances, sites.names)
         moves = moves_along(ways, sites.points, speeds, names=sites.names, where=str(distances))
     return topology_of(sites, moves, features=features, speed=speeds, reach=reach, frame=frame)
@@ -96,3 +114,266 @@ def topology_of(
         made = GraphTopology(*where, moves, reach=reach, **more)
     made.datum = sites.datum
     return made
+
+
+# -- ways between places: a matrix with names, or a list of pairs ---------------------------------
+
+_LIST: Mapping[str, tuple[str, ...]] = {
+    "from": ("from", "from_name", "source"),
+    "to": ("to", "to_name", "target"),
+    "metres": ("metres", "meters", "distance", "distance_m", "length", "length_m"),
+    "seconds": ("seconds", "duration", "duration_s"),
+    "oneway": ("oneway",),
+}
+"""What a column of a list means -> its names, in any case."""
+_YES = {"1", "true", "yes"}
+_NO = {"0", "false", "no", ""}
+_ROUNDING = 1e-9
+"""Part of a way by which another one has to be shorter."""
+_SHORT = 0.99
+"""A way of a smaller share of the straight line is shorter than can be."""
+
+
+class DirectWay(NamedTuple):
+    """What a direct way costs; seconds None = as the speed of the probe says."""
+
+    metres: float
+    seconds: float | None = None
+
+
+Ways = dict[tuple[int, int], DirectWay]
+"""By the places where they begin and end."""
+
+
+def read_distances(path: Path, names: Sequence[str]) -> Ways:
+    """Read a table of the ways between places.
+
+    A list has columns `from`, `to` and `metres`, perhaps `seconds` and `oneway`. A pair that is
+    listed in one direction only holds for both, unless its `oneway` says 1, true or yes.
+
+    A matrix has the names of the places in its first line and its first column, and metres from the
+    place of the row to that of the column. An empty cell is no way; where one half of the matrix is
+    empty the other half holds for both directions.
+
+    Args:
+        path: of a CSV file with a header.
+        names: (n,) of the places.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its line.
+    """
+    check_file(path, MOST_TEXT)
+    with Table(path, MapError) as table:
+        titles = [title.lower() for title in table.header]
+        found = {
+            key: next((titles.index(name) for name in known if name in titles), None)
+            for key, known in _LIST.items()
+        }
+        reader = _WaysReader(path, names)
+        if found["from"] is not None and found["to"] is not None:
+            if found["metres"] is None:
+                msg = (
+                    f"{path}, line 1: expected a column metres beside from and to, got "
+                    f"{listed(table.header)}.{suggest('metres', table.header)}"
+                )
+                raise MapError(msg)
+            for line, row in table:
+                reader.pair(line, {k: row[at].strip() for k, at in found.items() if at is not None})
+            return reader.ways()
+        to = [reader.place(title, "line 1") for title in table.header[1:]]
+        reader.check_header(table.header[1:])
+        for line, row in table:
+            reader.row(line, row, to)
+        return reader.matrix()
+
+
+class _WaysReader:
+    """Collects the ways of a table, and what is wrong with it."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self._path = path
+        self._names = names
+        self._places = {name: place for place, name in enumerate(names)}
+        self._found: Ways = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self._rows: dict[int, int] = {}
+        self._one_way = set[tuple[int, int]]()
+        self._problems: list[str] = []
+
+    def place(self, name: str, where: str) -> int | None:
+        """Return the place of a name, None where there is none."""
+        name = name.strip()
+        place = self._places.get(name)
+        if place is None:
+            hint = suggest(name, self._names)
+            self._problems.append(f"{where}: no place {name!r} on the map.{hint}")
+        return place
+
+    def check_header(self, titles: Sequence[str]) -> None:
+        """Refuse a name that heads two columns."""
+        twice = sorted({title for title in titles if titles.count(title) > 1})
+        self._problems += [f"line 1: {name!r} heads more than one column" for name in twice]
+
+    def pair(self, line: int, cells: Mapping[str, str]) -> None:
+        """Take a row of a list."""
+        where = f"line {line}"
+        a, b = self.place(cells["from"], where), self.place(cells["to"], where)
+        metres = self._number(cells["metres"], f"{where}, metres")
+        seconds = None
+        if cells.get("seconds", "").lower() not in MISSING:
+            seconds = self._number(cells["seconds"], f"{where}, seconds")
+        word = cells.get("oneway", "").lower()
+        if word not in _YES | _NO:
+            self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
+        if a is None or b is None or metres is None or a == b:
+            return
+        if (a, b) in self._lines:
+            self._problems.append(
+                f"lines {self._lines[a, b]} and {line}: both are from {self._names[a]!r} to "
+                f"{self._names[b]!r}; keep one"
+            )
+        self._lines[a, b] = line
+        self._found[a, b] = DirectWay(metres, seconds)
+        if word in _YES:
+            self._one_way.add((a, b))
+
+    def row(self, line: int, row: Sequence[str], to: Sequence[int | None]) -> None:
+        """Take a row of a matrix."""
+        a = self.place(row[0], f"line {line}")
+        if a is None:
+            return
+        if a in self._rows:
+            self._problems.append(
+                f"lines {self._rows[a]} and {line}: both are of {self._names[a]!r}; keep one"
+            )
+        self._rows[a] = line
+        for b, cell in zip(to, row[1:], strict=True):
+            if b is None or b == a or cell.strip().lower() in MISSING:
+                continue
+            metres = self._number(cell.strip(), f"line {line}, to {self._names[b]!r}")
+            if metres is not None:
+                self._found[a, b] = DirectWay(metres)
+
+    def ways(self) -> Ways:
+        """Return the ways of a list."""
+        self._refuse()
+        return both_ways(self._found, self._one_way)
+
+    def matrix(self) -> Ways:
+        """Return the ways of a matrix."""
+        self._refuse()
+        order = {place: k for k, place in enumerate(self._rows)}
+        sides = {order[a] < order.get(b, -1) for a, b in self._found}
+        return both_ways(self._found) if len(sides) == 1 else self._found
+
+    def _refuse(self) -> None:
+        if self._problems:
+            fail(self._path, self._problems)
+        if not self._found:
+            msg = f"{self._path}: expected ways between places, found none"
+            raise MapError(msg)
+
+    def _number(self, cell: str, where: str) -> float | None:
+        value = number_of(cell)
+        if value is None or not (math.isfinite(value) and value > 0.0):
+            self._problems.append(f"{where}: expected a number above 0, got {cell!r}")
+            return None
+        return value
+
+
+def both_ways(ways: Ways, one_way: set[tuple[int, int]] | None = None) -> Ways:
+    """Return ways with the way back, where it has none of its own and is not one-way."""
+    back = {(b, a): way for (a, b), way in ways.items() if (a, b) not in (one_way or ())}
+    return back | ways
+
+
+def moves_along(
+    ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
+) -> list[list[Move]]:
+    """Return the moves of direct ways between places.
+
+    A way that is longer than one over other places costs as much as that: a probe takes it.
+
+    Args:
+        ways: at least one.
+        points: (n, 2 or 3) of the places [m].
+        speeds: of the probe, for the seconds of a way that says none.
+        names: (n,) of the places.
+        where: of the table, for messages.
+
+    Raises:
+        MapError: places that no ways join.
+    """
+    n = len(points)
+    pairs = np.array(sorted(ways), dtype=np.int64)
+    offsets = points[pairs[:, 1]] - points[pairs[:, 0]]
+    metres = np.array([ways[a, b].metres for a, b in pairs.tolist()])
+    given = [ways[a, b].seconds for a, b in pairs.tolist()]
+    own = speeds.seconds(offsets, metres)
+    seconds = np.array([o if g is None else g for o, g in zip(own.tolist(), given, strict=True)])
+    _check_parts(pairs, n, names, where)
+    short = metres < _SHORT * speeds.metres(offsets)
+    if short.any():
+        a, b = pairs[int(np.argmax(short))]
+        logger.warning(
+            "%s: %d of %d ways are shorter than the straight line, such as from %r to %r; are they "
+            "and the positions in metres?",
+            where,
+            int(short.sum()),
+            len(pairs),
+            names[a],
+            names[b],
+        )
+    least = _shortest(pairs, metres, n), _shortest(pairs, seconds, n)
+    longer = (least[0] < metres * (1.0 - _ROUNDING)) | (least[1] < seconds * (1.0 - _ROUNDING))
+    if longer.any():
+        logger.info(
+            "%s: %d of %d ways are longer than by way of other places, and cost as much as that",
+            where,
+            int(longer.sum()),
+            len(pairs),
+        )
+    moves: list[list[Move]] = [[] for _ in range(n)]
+    for (a, b), *cost in zip(pairs.tolist(), *(each.tolist() for each in least), strict=True):
+        moves[a].append(Move(b, *cost))
+    traps = components_of([[move.to for move in out] for out in moves]).traps
+    if traps:
+        logger.warning("%s: no way leads on from %s", where, listed([names[t] for t in traps]))
+    return moves
+
+
+def _shortest(pairs: Any, costs: FloatArray, n: int) -> FloatArray:
+    """Return what the cheapest way costs between the places of each pair (m, 2), sorted."""
+    from scipy.sparse import csgraph, csr_array
+
+    search: Any = csgraph.dijkstra  # typed for arrays of sources only
+    starts = np.searchsorted(pairs[:, 0], np.arange(n + 1)).astype(np.intc)
+    graph = csr_array((costs, pairs[:, 1].astype(np.intc), starts), shape=(n, n))
+    least = costs.copy()
+    for a in range(n):
+        out = slice(int(starts[a]), int(starts[a + 1]))
+        if out.stop > out.start:
+            found = search(graph, indices=a, limit=float(costs[out].max()))
+            least[out] = np.minimum(least[out], found[pairs[out, 1]])
+    return np.asarray(least)
+
+
+def _check_parts(pairs: Any, n: int, names: Sequence[str], where: str) -> None:
+    """Refuse ways that leave places on their own."""
+    from scipy.sparse import coo_array, csgraph
+
+    ones = np.ones(len(pairs))
+    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    count, labels = csgraph.connected_components(graph, directed=False)
+    if count == 1:
+        return
+    sizes = np.bincount(labels)
+    smallest = int(np.argmin(sizes))
+    held = [names[place] for place in np.flatnonzero(labels == smallest).tolist()]
+    shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))
+    msg = (
+        f"{where}: no way joins the {count} parts into which it divides the {n} places "
+        f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(held)}. Add a "
+        "way between them, or leave places out"
+    )
+    raise MapError(msg)

@@ -22,7 +22,7 @@ from visualization_msgs.msg import MarkerArray
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from tests.ros.conftest import Ros, wait_until
 
 GRID = (

@@ -32,7 +32,7 @@ from gp_active_sensing.ros.running_system import (
     waypoint_note,
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from tests.ros.conftest import Ros, domain_id
 from tests.ros.probe import grid_message
 from tests.unit.mission.grids import house

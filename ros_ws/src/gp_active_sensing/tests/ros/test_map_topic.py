@@ -15,7 +15,7 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, grid_message, sensing
 from tests.unit.mission.grids import NOTHING_FREE, house

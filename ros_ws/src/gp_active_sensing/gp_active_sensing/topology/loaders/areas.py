@@ -34,7 +34,7 @@ _FAR = 500e3
 """Areas farther from the origin of the map are those of another place [m]."""
 _CIRCLE = 16
 """Sides of a quarter of a circle, and of the bend of a corridor."""
-_MOST_BENDS = 5_000
+_MOST_BENDS = 10_000
 """Of all corridors of a plan."""
 _SAME = 1e-3
 """Part of its area by which a polygon may differ from another one and is the same."""
@@ -139,9 +139,9 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
 
 _LABEL = r"( ?(zones?|areas?|polygons?|regions?|rings?|boundary|line|(geo ?)?fences?))*"
 _WORDS = {
-    "obstacle": r"(obstacles?|exclu(de|ded|sions?)|keep ?outs?|no ?go|no ?fly|avoid|islands?"
+    "obstacle": r"(obstacles?|exclu[a-z]*|keep ?outs?|no ?go|no ?fly|avoid|islands?"
     r"|islets?|rocks?|holes?|restricted|forbidden)",
-    "fence": r"((geo ?)?fences?|geofence|inclu(de|ded|sions?))",
+    "fence": r"((geo ?)?fences?|geofence|inclu[a-z]*)",
     "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
 }
 """Role -> what a property says of it, with blanks between words."""
@@ -293,8 +293,16 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
         return geometry.buffer(shape.radius, quad_segs=_CIRCLE)
     if not shape.width:
         return geometry
-    band = geometry.buffer(shape.width / 2.0, quad_segs=_CIRCLE, cap_style="flat")
-    if band.is_empty:
+    import shapely
+
+    # Leg by leg, and a disc at each bend: the whole line at once takes minutes where it crosses
+    # itself.
+    points = shapely.get_coordinates(geometry)
+    legs = shapely.linestrings(np.stack([points[:-1], points[1:]], axis=1))
+    bands = shapely.buffer(legs, shape.width / 2.0, cap_style="flat")
+    discs = shapely.buffer(shapely.points(points[1:-1]), shape.width / 2.0, quad_segs=_CIRCLE)
+    band = shapely.union_all(np.concatenate([bands, discs]))
+    if not shapely.length(geometry) > 0.0:
         msg = f"{path}: {shape.where}: expected a line of some metres, got one of 0 m"
         raise MapError(msg)
     return band

@@ -10,7 +10,7 @@ from typing import Any
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders import nav2
 from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, fail, is_number, shown
-from gp_active_sensing.topology.loaders.files import read_text
+from gp_active_sensing.topology.loaders.vector import declared_crs, read_json
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 
@@ -32,7 +32,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         MapError: with every problem found (the first ten in words), each with its feature.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    data = _read(path)
+    data = read_json(path)
     features = _features(data, path)
     if nav2.is_graph(features):
         return nav2.read(path, features, crs=crs)
@@ -43,7 +43,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         reader.read(feature, index)
     reader.drafts.check_junctions(reader.junctions)
     return reader.drafts.finish(
-        crs or str(header.get("crs") or _declared(data)),
+        crs or declared_crs(data),
         name=str(header.get("name") or ""),
         frame=str(header.get("frame", "map")),
         datum=header.get("datum"),
@@ -98,18 +98,6 @@ def _feature(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> Any:
-    text = read_text(path)
-    if not text.strip():
-        msg = f"{path}: is empty; expected a GeoJSON FeatureCollection"
-        raise MapError(msg)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
-        msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
-        raise MapError(msg) from error
-
-
 def _features(data: Any, path: Path) -> list[Any]:
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__
     features = data.get("features") if isinstance(data, dict) else None
@@ -141,14 +129,6 @@ def _check_named(features: Sequence[Any], path: Path) -> None:
             "properties id, its name, and from and to, the junctions that it leaves and leads to"
         )
         raise MapError(msg)
-
-
-def _declared(data: Mapping[str, Any]) -> str:
-    """Return the coordinate system as GeoJSON declared it before 2016, "" where it does not."""
-    member = data.get("crs")
-    properties = member.get("properties") if isinstance(member, dict) else None
-    name = properties.get("name") if isinstance(properties, dict) else None
-    return name if isinstance(name, str) else ""
 
 
 def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:

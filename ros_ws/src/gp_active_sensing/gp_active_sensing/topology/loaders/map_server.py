@@ -24,17 +24,19 @@ from gp_active_sensing.config import from_mapping, param
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import fail
 from gp_active_sensing.topology.loaders.files import check_file
-from gp_active_sensing.topology.occupancy import OccupancyGrid
+from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.yaml_files import load_yaml
 
 __all__ = ["MOST_PIXELS", "GreyImage", "load", "read_image"]
 
-MOST_PIXELS = 100_000_000
-"""Of the largest image that is read (10,000 × 10,000; a kilometre with cells of 0.1 m)."""
+MOST_PIXELS = MOST_GROUND
+"""Of the largest image that is read."""
 _FORMATS = ("PNG", "JPEG", "BMP")
 """Formats that Pillow may open; others start programs (EPS: Ghostscript) or are no picture."""
 _MOST_BYTES = 4 * MOST_PIXELS
+_MOST_HEADER = 1 << 16
+"""Bytes of a PGM before its pixels."""
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 
@@ -77,9 +79,9 @@ def read_image(path: Path) -> GreyImage:
 
 
 def _pgm(data: bytes, path: Path) -> FloatArray:
-    at, header = 2, []
+    at, header, head = 2, [], data[:_MOST_HEADER]
     for what in ("width", "height", "largest value"):
-        found = _TOKEN.match(data, at)
+        found = _TOKEN.match(head, at)
         if found is None or len(found[1]) > 9:
             msg = f"{path}: is no whole PGM: its {what} is missing"
             raise MapError(msg)
@@ -145,6 +147,8 @@ def _with_pillow(path: Path) -> GreyImage:
         msg = f"{path}: is no image in the formats PGM, {', '.join(_FORMATS)}"
         raise MapError(msg) from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, MapError):
+            raise
         msg = f"{path}: cannot be read as an image, perhaps cut short: {error}"
         raise MapError(msg) from error
     return GreyImage(pixels[:, :, :3].mean(axis=2), pixels[:, :, 3] < 255)

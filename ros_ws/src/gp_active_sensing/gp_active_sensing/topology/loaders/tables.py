@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -378,8 +378,9 @@ class SitesReader:
         pair = ("lon", "lat") if "lon" in of else ("x", "y")
         points = np.column_stack([of[key] for key in pair])
         kept, notes = self._somewhere(points, names, degrees=pair[0] == "lon" or crs == LONLAT)
-        self._words = {k: [w for w, keep in zip(ws, kept, strict=True) if keep]
-                       for k, ws in self._words.items()}  # fmt: skip
+        if notes:
+            names = tuple(compress(names, kept))
+            self._words = {key: list(compress(words, kept)) for key, words in self._words.items()}
         of = {key: column[kept] for key, column in of.items()}
         located, said = self._placed(points[kept], of, crs)
         found = located.points
@@ -395,7 +396,6 @@ class SitesReader:
         numbers, more = self._others(values, used, kept)
         for note in (*notes, *said, *more):
             logger.info("%s: %s", path, note)
-        names = tuple(word for word, keep in zip(names, kept, strict=True) if keep)
         return Sites(title, names, found, located.datum, numbers, (*notes, *said, *more))
 
     def _checked(
@@ -420,6 +420,8 @@ class SitesReader:
         names = self._words.get("name")
         if names is None:
             return tuple(map(str, range(1, len(self._lines) + 1)))
+        if "" not in names and len(set(names)) == len(names):
+            return tuple(names)
         seen: dict[str, int | str] = {}
         for line, name in zip(self._lines, names, strict=True):
             if not name:

@@ -30,9 +30,9 @@ from gp_active_sensing.topology.loaders.files import (
 )
 from gp_active_sensing.topology.projection import LOCAL
 
-__all__ = ["Feature", "VectorFile", "read_features", "read_json", "simple"]
+__all__ = ["Feature", "VectorFile", "declared_crs", "read_features", "read_json", "simple"]
 
-MOST_FEATURES = 20_000
+MOST_FEATURES = 10_000
 """Of a file; more are no map of a robot."""
 _MOST_LAYERS = 200
 """Folders of a KML file; each is read by itself."""
@@ -111,6 +111,9 @@ def read_features(path: Path) -> VectorFile:
 def read_json(path: Path) -> Any:
     """Return the data of a JSON file. Raises MapError where it is none."""
     text = read_text(path)
+    if not text.strip():
+        msg = f"{path}: is empty"
+        raise MapError(msg)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
@@ -118,15 +121,20 @@ def read_json(path: Path) -> Any:
         raise MapError(msg) from error
 
 
+def declared_crs(whole: Mapping[str, Any]) -> str:
+    """Return the system that our header says, or GeoJSON as it was before 2016, "" for none."""
+    header, crs = whole.get("gp_active_sensing"), whole.get("crs")
+    old = crs.get("properties") if isinstance(crs, dict) else None
+    own = header.get("crs") if isinstance(header, dict) else None
+    return str(own or (old.get("name") if isinstance(old, dict) else "") or "")
+
+
 def _geojson(path: Path) -> VectorFile:
     whole = read_json(path)
     if not isinstance(whole, dict):
         msg = f"{path}: expected a GeoJSON object, got {type(whole).__name__}"
         raise MapError(msg)
-    header, crs = whole.get("gp_active_sensing"), whole.get("crs")
-    own = header.get("crs") if isinstance(header, dict) else None
-    old = crs.get("properties") if isinstance(crs, dict) else None
-    found = VectorFile(str(own or (old.get("name") if isinstance(old, dict) else "") or ""))
+    found = VectorFile(declared_crs(whole))
     features = whole.get("features") if whole.get("type") == "FeatureCollection" else [whole]
     if not isinstance(features, list):
         msg = f"{path}: expected a list of features, got {shown(features)}"
@@ -233,20 +241,26 @@ def _gdal(source: Any, path: Path) -> VectorFile:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is an error, or is seen below
-            layers = [name for name, kind in pyogrio.list_layers(source) if kind is not None]
+            layers = pyogrio.list_layers(source).tolist()
             if len(layers) > _MOST_LAYERS:
                 msg = f"{path}: has {len(layers)} folders or layers; expected {_MOST_LAYERS}"
                 raise MapError(msg)
-            for layer in layers:
-                meta, _, shapes, columns = read(source, layer=layer, force_2d=True)
+            for index, (layer, kind) in enumerate(layers):
+                if kind is None:  # a table without shapes
+                    continue
+                # By its number: a folder without a name has another one whenever it is opened.
+                meta, _, shapes, columns = read(source, layer=index, force_2d=True)
+                folder = "" if layer.startswith("pyogrio_") else layer
                 _check_crs(found, str(meta["crs"] or ""), path)
                 names = list(meta["fields"])
                 rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
                 for shape, row in zip(shapes, rows, strict=True):
                     said = dict(zip(names, row, strict=True))
                     where = f"{path}: feature {len(found.features)}"
-                    found.add(layer, said, _of_bytes(shape, where), path)
+                    found.add(folder, said, _of_bytes(shape, where), path)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, ValueError) as error:
+        if isinstance(error, MapError):
+            raise
         msg = f"{path}: cannot be read as a {path.suffix} file: {error!s:.200}"
         raise MapError(msg) from error
     return found

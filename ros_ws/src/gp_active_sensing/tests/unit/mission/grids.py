@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.topology.kept_maps import GridMap
+from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 from tests.unit.mission.missions import Drive
 

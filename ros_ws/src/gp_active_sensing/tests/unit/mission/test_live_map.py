@@ -15,8 +15,7 @@ from gp_active_sensing.mission.mission import GROWS
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig, build_topology, grids
-from gp_active_sensing.topology.kept_maps import keep_map, kept_map
-from gp_active_sensing.topology.live import mark_of
+from gp_active_sensing.topology.live import keep_map, kept_map, mark_of
 from gp_active_sensing.topology.stored import mark_of_places, other_places
 from gp_active_sensing.web.follow import RunFollower
 from tests.cases import for_each

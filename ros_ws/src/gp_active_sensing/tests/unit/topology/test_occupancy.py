@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.cells import neighbouring
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.grids import build_grid
+from gp_active_sensing.topology.inspection import survey_grid
 from gp_active_sensing.topology.live import LivePlaces
+from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 
 
@@ -248,3 +255,36 @@ def test_another_map_is_refused_and_the_first_one_stays() -> None:
     grown = places.on(OccupancyGrid(values, 0.5, (10.0, 0.0)))
     assert grown is not None
     assert grown.topology.names[: places.topology.n] == places.topology.names
+    with pytest.raises(MapError, match="more than 25000000"):
+        OccupancyGrid(np.zeros((1, 1), dtype=np.int8).repeat(5001, 0).repeat(5001, 1), 0.1)
+
+
+def test_ground_that_falls_away_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Two rooms and a door that the lattice misses: what is lost, where, and what would keep it."""
+    for more, lost in (
+        ({"spacing": 0.8, "inflation": 0.25}, True),
+        ({"spacing": 0.6, "inflation": 0.25}, False),
+        ({"spacing": 1.2}, True),
+        ({}, False),
+    ):
+        caplog.clear()
+        config = from_mapping(MapConfig, {"file": "house", **more})
+        built = build_grid(config, find_map("house"))
+        assert bool(len(built.places.lost)) == lost
+        said = [note for note in built.notes if "m² around" in note]
+        assert bool(said) == bool(caplog.messages) == lost
+        if lost:
+            keeps = float(re.findall(r"map\.spacing: ([0-9.]+) keeps them", said[0])[0])
+            again = build_grid(dataclasses.replace(config, spacing=keeps), find_map("house"))
+            assert len(again.places.lost) < 0.1 * len(built.places.lost)
+            assert survey_grid(built.places, built.notes).lost == len(built.places.lost)
+    shut = np.full((60, 60), 0, dtype=np.int8)
+    shut[:, 30] = shut[20:40, 50] = 100  # a wall, so that the right-hand side is another part
+    shut[:, 31:34] = 100
+    image = b"P5\n60 60\n255\n" + np.where(shut == 100, 0, 254).astype(np.uint8).tobytes()
+    (tmp_path / "a.pgm").write_bytes(image)
+    (tmp_path / "a.yaml").write_text("image: a.pgm\nresolution: 0.1\norigin: [0, 0, 0]\n")
+    notes = build_grid(
+        MapConfig(file=str(tmp_path / "a.yaml"), spacing=0.5), tmp_path / "a.yaml"
+    ).notes
+    assert any("no smaller spacing keeps them" in note for note in notes)

@@ -177,7 +177,7 @@ def test_a_reach_in_the_configuration(tmp_path) -> None:
     assert grid.candidates(0, np.zeros(9, dtype=np.bool_)).tolist() == [0, 1, 2, 3, 4, 6]
     line = build_topology(MapConfig(kind="line", count=5, reach=2.0))
     assert line.candidates(0, np.zeros(5, dtype=np.bool_)).tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match="reach: has no meaning with moves: free"):
+    with pytest.raises(ValueError, match="reach: has no meaning where any place is next"):
         MapConfig(kind="line", count=5, moves="free", reach=2.0)
     with pytest.raises(ConfigError, match="reach: must be 0 or more"):
         from_mapping(MapConfig, {"kind": "line", "count": 5, "reach": -1.0})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from gp_active_sensing.topology import (
     build_topology,
     check_start,
     make_grid,
+)
+from gp_active_sensing.topology.map_config import (
+    GridConfig,
+    LineConfig,
+    PointsConfig,
+    RoadsConfig,
+    StationsConfig,
 )
 from tests.unit.topology.road_maps import segment, street, write
 
@@ -184,3 +192,33 @@ def test_columns_that_cannot_be_weights(tmp_path: Path) -> None:
         build("grade")
     with pytest.raises(ConfigError, match=r"'direction' is no single number"):
         build("direction")
+
+
+def test_the_system_of_coordinates_may_be_given(tmp_path: Path) -> None:
+    """It counts whatever the file says, for roads, areas, rasters and points alike."""
+    pytest.importorskip("pyproj")
+    write(tmp_path / "r.geojson", street())
+    ring = "[[600000,5200000],[600100,5200000],[600100,5200100],[600000,5200000]]"
+    (tmp_path / "a.geojson").write_text('{"type":"Polygon","coordinates":[' + ring + "]}")
+    (tmp_path / "p.csv").write_text("x,y\n600000,5200000\n600100,5200050\n")
+    head = "ncols 2\nnrows 2\nxllcorner 600000\nyllcorner 5200000\ncellsize 9\n1 2 3 4\n"
+    (tmp_path / "b.asc").write_text(head)
+    for file in ("a.geojson", "p.csv", "b.asc"):
+        plain = build_topology(MapConfig(file=file), base_dir=tmp_path)
+        located = build_topology(MapConfig(file=file, crs="EPSG:32632"), base_dir=tmp_path)
+        assert plain.datum is None
+        assert located.datum == pytest.approx((10.3, 46.9), abs=0.1)
+    assert build_topology(MapConfig(file="r.geojson", crs="local"), base_dir=tmp_path).datum is None
+    with pytest.raises(ConfigError, match="crs"):
+        MapConfig("line", count=3, crs="local")
+    with pytest.raises(ConfigError, match="crs"):
+        MapConfig(file="house.yaml", crs="local")
+
+
+def test_each_kind_has_a_configuration_of_its_own() -> None:
+    kinds = (LineConfig, PointsConfig, StationsConfig, RoadsConfig, GridConfig)
+    own = set[str]().union(*(kind.keys() for kind in kinds))
+    assert own == {field.name for field in dataclasses.fields(MapConfig)}
+    assert all(issubclass(MapConfig, kind) for kind in kinds)
+    assert "outline" not in RoadsConfig.keys()
+    assert "u_turns" not in GridConfig.keys()

@@ -228,48 +228,26 @@ def plain(west: float, south: float, cell: float, columns: int = 40, rows: int =
     return "\n".join([*head, f"cellsize {cell}", *[" ".join(["7"] * columns)] * rows]) + "\n"
 
 
-def test_a_raster_that_does_not_say_what_it_is_in_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for where, taken in (
-        ((8.2, 47.1, 0.0005), "degrees"),  # a lake
-        ((8.0, 47.0, 1.0 / 120.0, 120, 120), "degrees"),  # a tile of a whole degree
-        ((8.0, 47.0, 1.0, 10, 8), "metres"),  # whole degrees, or a yard
-        ((-180.0, -90.0, 10.0, 36, 18), "metres"),  # the whole Earth, or a hall
+def test_a_raster_that_does_not_say_what_it_is_in(tmp_path: Path) -> None:
+    """Degrees where they can be and lie within 5 of each other, else metres; a note says so."""
+    for where, degrees in (
+        ((8.2, 47.1, 0.0005), True),  # a lake
+        ((8.0, 47.0, 1.0 / 120.0, 120, 120), True),  # a tile of a whole degree
+        ((358.5, 47.0, 1.0 / 120.0, 120, 120), True),  # longitudes of 0 … 360
+        ((8.0, 47.0, 1.0, 10, 8), False),  # a yard
+        ((0.0, 0.0, 1.0, 60, 40), False),  # an arena that begins at its origin
+        ((-12.5, -8.0, 0.25, 100, 64), False),  # or has it in the middle
+        ((2600000.0, 1200000.0, 5.0), False),  # a national grid
     ):
-        caplog.clear()
-        (tmp_path / "bay.prj").unlink(missing_ok=True)
         file = write(tmp_path, plain(*where))
-        places = built(file)
-        assert (places.datum is not None) == (taken == "degrees")
-        [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-        assert f"are taken as {taken}" in said
-        for system in ("EPSG:4326", "local"):
-            caplog.clear()
-            (tmp_path / "bay.prj").write_text(f"{system}\n")
-            if system == "EPSG:4326" and where[0] == -180.0:
-                continue  # no local frame holds the whole Earth
-            again = built(file)
-            assert (again.datum is not None) == (system == "EPSG:4326")
-            assert not [r for r in caplog.records if "nothing says" in r.getMessage()]
-
-
-def test_a_raster_that_is_clearly_in_metres_is_not_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for where in (
-        (0.0, 0.0, 1.0, 60, 40),  # an arena that begins at its origin
-        (-12.5, -8.0, 0.25, 100, 64),  # or has it in the middle
-        (0.1, 0.2, 0.01, 60, 40),  # a bench: all of it is less than a metre away
-        (2600000.0, 1200000.0, 5.0),  # a national grid
-    ):
-        places = built(write(tmp_path, plain(*where)))
-        assert places.datum is None
-        assert not [record for record in caplog.records if record.levelname == "WARNING"]
-        width, height = np.ptp(places.positions, axis=0)
+        assert (built(file).datum is not None) == degrees
+        width, height = np.ptp(built(file, crs="local").positions, axis=0)
         columns, rows = where[3:] or (40, 30)
         assert width == pytest.approx(where[2] * columns, rel=0.2)
         assert height == pytest.approx(where[2] * rows, rel=0.2)
+        (tmp_path / "bay.prj").write_text("local\n")
+        assert built(file).datum is None
+        (tmp_path / "bay.prj").unlink()
 
 
 def test_degrees_that_are_declared_as_metres_are_refused(tmp_path: Path) -> None:
