@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.mixture import most_probable
@@ -218,32 +216,23 @@ def show_stages(
         scale_unit: of the length-scales.
         policy: its name.
     """
-    turns = Turns()
-    line_of = partial(stage_line, unit=unit, scale_unit=scale_unit, policy=policy)
-    if not console.is_terminal:
-
-        def print_lines(record: Mapping[str, Any]) -> None:
-            line = one_line(line_of(record, total=total))
-            console.out(line, highlight=False)
-            if turn := turns.hear(record):
-                console.out(turn, highlight=False)
-
-        yield print_lines
-        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    turns, bar = Turns(), console.is_terminal
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, disable=not bar) as progress:
         task = progress.add_task("sensing", total=total)
 
         def show(record: Mapping[str, Any]) -> None:
-            line = one_line(line_of(record))
-            progress.console.out(line, highlight=False)
+            shown = None if bar else total
+            words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
+            line = stage_line(record, total=shown, **words)
+            progress.console.out(one_line(line), highlight=False)
             if turn := turns.hear(record):
                 progress.console.out(turn, highlight=False)
             progress.update(task, completed=int(record.get("visits", record["observed"])))
@@ -274,28 +263,18 @@ class ReplayDisplay:
     """
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress: Any = None
-        self._task: Any = None
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
         self._mode = ""
 
     def __enter__(self) -> ReplayDisplay:
-        if self._console.is_terminal:
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-            self._progress = Progress(*columns, console=self._console)
-            self._progress.start()
+        self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
         """Show what is replayed; return what is told how many messages have been read."""
@@ -303,10 +282,8 @@ class ReplayDisplay:
         self._say(_HEADS[mode])
         if mode != "belief":
             self._say(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
-        if self._progress is None:
-            return lambda read: None
-        self._task = self._progress.add_task("replaying", total=total)
-        return lambda read: self._progress.update(self._task, completed=read)
+        task = self._progress.add_task("replaying", total=total)
+        return lambda read: self._progress.update(task, completed=read)
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Show a record."""
@@ -314,8 +291,7 @@ class ReplayDisplay:
         self._say(line(record))
 
     def _say(self, text: str) -> None:
-        console = self._console if self._progress is None else self._progress.console
-        console.out(one_line(text), highlight=False)
+        self._progress.console.out(one_line(text), highlight=False)
 
 
 def _place_line(record: Mapping[str, Any]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,34 +38,6 @@ class Limits(NamedTuple):
 
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class _OccupancyGrid:
-    """One of the grids that are written, two of each layer.
-
-    Args:
-        name: mean or std, and of which layer.
-        title: what it is, with its unit.
-        limits: of its levels.
-        levels: (rows, columns) from south to north.
-        lattice: its cells.
-    """
-
-    name: str
-    title: str
-    limits: Limits
-    levels: npt.NDArray[np.int8]
-    lattice: Lattice
-
-    @property
-    def scale(self) -> str:
-        """How a level becomes a value, as a sentence."""
-        low, high = self.limits
-        return (
-            f"{self.title}: value = {low:.9g} + level * {(high - low) / LEVELS:.9g}, "
-            f"level 0 ... {LEVELS}; other levels: no place"
-        )
 
 
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
@@ -121,30 +91,11 @@ def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
     return lattice
 
 
-def _grids(field: FieldMap) -> Iterator[_OccupancyGrid]:
-    """Yield the grids of a map; a level stands for the same value in all its layers."""
-    unit = f" [{field.unit}]" if field.unit else ""
-    limits = {"mean": limits_of(field.mean), "std": limits_of(field.std, 0.0)}
-    for layer in square_layers(field.topology):
-        above = "" if layer.height is None else f" at z {layer.height:g} m"
-        for name, title, values in (
-            ("mean", "estimate", field.mean),
-            ("std", "standard deviation", field.std),
-        ):
-            yield _OccupancyGrid(
-                layer.named(name),
-                f"{field.quantity}, {title}{above}{unit}",
-                limits[name],
-                levels_of(layer.lattice, values[layer.places], limits[name]),
-                layer.lattice,
-            )
-
-
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """Return the image and the YAML of Nav2's map_server for mean and deviation, by file name.
 
-    Of each layer, where the map has some. The mode is ``raw``: a pixel is the level, 255 = no
-    place.
+    Of each layer, where the map has some; a level stands for the same value in all of them. The
+    mode is ``raw``: a pixel is the level, 255 = no place.
 
     Args:
         field: the map.
@@ -154,23 +105,33 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
         RunError: the map is no grid of squares.
     """
     files: dict[str, str | bytes] = {}
-    for grid in _grids(field):
-        (rows, columns), (x, y) = grid.lattice.shape, grid.lattice.corner
-        image = f"{name}_{grid.name}.pgm"
-        pixels = grid.levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
-        files[image] = f"P5\n{columns} {rows}\n255\n".encode("ascii") + pixels.tobytes()
-        files[f"{name}_{grid.name}.yaml"] = _yaml(
-            grid.scale,
-            {
-                "image": image,
-                "mode": "raw",
-                "resolution": _metres(grid.lattice.cell[0]),
-                "origin": [_metres(x), _metres(y), 0.0],
-                "negate": 0,
-                "occupied_thresh": 1.0,
-                "free_thresh": 0.0,
-            },
-        )
+    unit = f" [{field.unit}]" if field.unit else ""
+    kinds = (
+        ("mean", "estimate", field.mean, limits_of(field.mean)),
+        ("std", "standard deviation", field.std, limits_of(field.std, 0.0)),
+    )
+    for layer in square_layers(field.topology):
+        (rows, columns), (x, y) = layer.lattice.shape, layer.lattice.corner
+        above = "" if layer.height is None else f" at z {layer.height:g} m"
+        for kind, title, values, limits in kinds:
+            image = f"{name}_{layer.named(kind)}.pgm"
+            levels = levels_of(layer.lattice, values[layer.places], limits)
+            pixels = levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
+            files[image] = f"P5\n{columns} {rows}\n255\n".encode("ascii") + pixels.tobytes()
+            step = (limits.high - limits.low) / LEVELS
+            files[f"{name}_{layer.named(kind)}.yaml"] = _yaml(
+                f"{field.quantity}, {title}{above}{unit}: value = {limits.low:.9g} + level * "
+                f"{step:.9g}, level 0 ... {LEVELS}; other levels: no place",
+                {
+                    "image": image,
+                    "mode": "raw",
+                    "resolution": _metres(layer.lattice.cell[0]),
+                    "origin": [_metres(x), _metres(y), 0.0],
+                    "negate": 0,
+                    "occupied_thresh": 1.0,
+                    "free_thresh": 0.0,
+                },
+            )
     return files
 
 

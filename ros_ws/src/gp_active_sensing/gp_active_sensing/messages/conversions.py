@@ -24,6 +24,7 @@ __all__ = [
     "ValueReader",
     "element_of",
     "geodetic_to_local",
+    "header_of",
     "heading_of",
     "height_variance",
     "number_paths",
@@ -166,6 +167,12 @@ def _element(kind: str, where: str) -> str:
         return element
     msg = f"{where} is a {kind}, not an array; leave the [i] out"
     raise ConfigError(msg)
+
+
+def header_of(message: Any) -> Any:
+    """Return the header of a message; None where it has none, or only a field of that name."""
+    header = getattr(message, "header", None)
+    return header if hasattr(header, "stamp") and hasattr(header, "frame_id") else None
 
 
 def stamp_ns(stamp: Any) -> int:

@@ -28,7 +28,7 @@ from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, mark_of
 
-__all__ = ["BagMaps", "BagTypes", "TopicCounts", "TopicReader", "Topics", "find_topics"]
+__all__ = ["BagMaps", "BagTypes", "ProbeMessage", "TopicReader", "Topics", "find_topics"]
 
 
 _WORDS = {
@@ -98,18 +98,11 @@ class Topics:
     pose: str
 
 
-class TopicCounts(NamedTuple):
-    """A message as a node would have it.
-
-    Args:
-        probe: whose it is.
-        what: pose or reading.
-        stamped: it brought its own stamp; otherwise it has the time of its arrival.
-    """
+class ProbeMessage(NamedTuple):
+    """A message as a node would have it; without a stamp it has the time of its arrival."""
 
     probe: str
     what: Pose | RawReading
-    stamped: bool
 
 
 def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
@@ -167,29 +160,22 @@ class TopicReader:
         self._bag = bag
         self._refuse = self._counted if refuse is None else refuse
         self._streams: dict[str, list[tuple[str, bool]]] = {}
-        held = {topic.name for topic in bag.topics}
-        self.kinds: set[tuple[str, str]] = set()
-        """What there is: ``reading`` or ``pose``, and the probe."""
         for name, pair in topics.items():
             for topic, is_pose in ((pair.reading, False), (pair.pose, True)):
-                if topic in held and not (is_pose and pose.type == "tf"):
-                    self._streams.setdefault(topic, []).append((name, is_pose))
-                    self.kinds.add(("pose" if is_pose else "reading", name))
+                self._streams.setdefault(topic, []).append((name, is_pose))
         self._check_types(reading.type, pose.type)
         self._read_value = {
             topic: ValueReader.of(BagTypes(bag.typestore(topic)), reading)
-            for topic, uses in self._streams.items()
-            if any(not is_pose for _, is_pose in uses)
+            for topic in {pair.reading for pair in topics.values()}
         }
-        if any(kind == "pose" for kind, _ in self.kinds):
-            self._read_pose = pose_reader(
-                pose.type,
-                datum=pose.origin(datum),
-                frame=frame,
-                covariance=pose.covariance == "use",
-                zero_altitude=pose.zero_altitude,
-                heights=heights,
-            )
+        self._read_pose = pose_reader(
+            pose.type,
+            datum=pose.origin(datum),
+            frame=frame,
+            covariance=pose.covariance == "use",
+            zero_altitude=pose.zero_altitude,
+            heights=heights,
+        )
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""
         self.why = ""
@@ -220,7 +206,7 @@ class TopicReader:
         """What is to be read of the bag."""
         return tuple(self._streams)
 
-    def read(self, message: BagMessage, now_ns: int) -> list[TopicCounts]:
+    def read(self, message: BagMessage, now_ns: int) -> list[ProbeMessage]:
         """Return what a message says; nothing when it cannot be read (counted, said once a topic).
 
         Args:
@@ -245,12 +231,10 @@ class TopicReader:
 
     def _heard(
         self, topic: str, probe: str, is_pose: bool, content: object, now_ns: int
-    ) -> TopicCounts | None:
+    ) -> ProbeMessage | None:
         if is_pose:
             pose = self._read_pose(content)
-            if pose.stamp_ns:
-                return TopicCounts(probe, pose, stamped=True)
-            return TopicCounts(probe, dataclasses.replace(pose, stamp_ns=now_ns), stamped=False)
+            return ProbeMessage(probe, dataclasses.replace(pose, stamp_ns=pose.stamp_ns or now_ns))
         try:
             value = self._read_value[topic].read(content)
         except ReadingError as error:
@@ -260,7 +244,7 @@ class TopicReader:
                 logger.warning("%s %s: not used (%s, %d so far)", what, error, error.reason, count)
             return None
         raw = RawReading(value.stamp_ns or now_ns, value.value, value.noise_variance)
-        return TopicCounts(probe, raw, stamped=bool(value.stamp_ns))
+        return ProbeMessage(probe, raw)
 
 
 class BagMaps:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gp_active_sensing.messages.conversions import header_of
 from gp_active_sensing.mission.config import MissionConfig, PoseConfig, ReadingConfig
 
 __all__ = [
@@ -95,7 +96,7 @@ class Heard:
     @property
     def frame(self) -> str:
         """Frame of the newest message, "" where it says none."""
-        header = getattr(self.messages[-1], "header", None) if self.messages else None
+        header = header_of(self.messages[-1]) if self.messages else None
         return "" if header is None else str(header.frame_id).lstrip("/")
 
     @property

@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, listed, suggest
-from gp_active_sensing.messages.conversions import FieldPath, number_paths, pose_reader
+from gp_active_sensing.messages.conversions import FieldPath, header_of, number_paths, pose_reader
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import node_environment
@@ -204,8 +204,8 @@ class RunningSystem:
         def take(message: Any, info: Mapping[str, Any]) -> None:
             heard.messages[:] = [message]
             heard.times.append(received_at(info))
-            if hasattr(message, "header"):
-                stamps.append(1e-9 * Time.from_msg(message.header.stamp).nanoseconds)
+            if (header := header_of(message)) is not None:
+                stamps.append(1e-9 * Time.from_msg(header.stamp).nanoseconds)
 
         self._node.create_subscription(kind, heard.topic, take, qos.sensor(100.0))
 
