@@ -77,9 +77,10 @@ class BlockedPlaces:
             probe.complete(now_ns)
             return
         probe.give_up(now_ns)
-        self._add(place, now_ns, why, probe.name)
+        self.add(place, now_ns, why, probe.name)
 
-    def _add(self, place: int, now_ns: int, why: str, probe: str) -> None:
+    def add(self, place: int, now_ns: int, why: str, probe: str) -> None:
+        """Block a place that a probe cannot get to."""
         seconds = self.config.block_seconds
         until_ns = now_ns + round(1e9 * seconds)
         set_aside = self._times[place] + 1 > self._loop.retries

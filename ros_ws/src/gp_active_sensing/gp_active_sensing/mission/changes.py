@@ -127,6 +127,10 @@ def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
                     places.topology.names[plan.path[-1]],
                 )
                 probe.call_back(mission.now_ns)
+            else:  # walls that came may hide a waypoint, those that went may show a nearer one
+                before_it = probe.waypoint
+                probe.lay_course()
+                probe.send_again |= probe.waypoint != before_it
         if mission.state == "running":
             mission.choose_again()
         mission.inbox.wake()

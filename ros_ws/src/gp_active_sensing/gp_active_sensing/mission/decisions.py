@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import Latency
+from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.probe import ProbeState
@@ -60,6 +61,8 @@ class Decisions:
         """Probes that are to be asked for in this round, where they are decided for together."""
         self.refusal = ""
         """Why the newest answer is not given out, and the mission has to pause."""
+        self.no_way = ""
+        """Why the newest answer cannot be carried out from where its probe is."""
         self.consulting: ExpertQueries | None = None
         """Asks an expert before a decision; None = nobody does."""
         self._clock = clock
@@ -212,7 +215,11 @@ class Decisions:
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
-        if refusal := first_leg_refusal(probe, plan):
+        self.no_way = no_way(probe, plan)
+        if self.no_way and plan.waypoints:
+            self.round.add(probe.name)
+            return False
+        if refusal := self.no_way or first_leg_refusal(probe, plan):
             self.refusal = refusal
             self.round.add(probe.name)
             return False
@@ -254,6 +261,8 @@ class Decisions:
         if found is None:
             return None
         plan, value = found
+        if no_way(probe, plan):
+            return None  # it is said once the decision is taken that was not foreseen
         report = DecisionRequest(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
         self._carry_out(probe, plan, probe.since, now_ns, foreseen_for=value)
         return report
@@ -301,6 +310,17 @@ def _spare(probe: ProbeState, now_ns: int) -> float:
         if home is not None:
             spare -= home.cost.seconds if loop.speed is None else home.cost.metres / loop.speed
     return spare
+
+
+def no_way(probe: ProbeState, plan: Plan) -> str:
+    """Return why a probe cannot drive a plan from where it is, "" when it can."""
+    topology, start = probe.loop.topology, probe.position
+    if not plan.path or start is None or places_along(topology, start, plan.path):
+        return ""
+    return (
+        f"no way over the ground of map {topology.name!r} leads {probe.name or 'the probe'}"
+        f" from ({start[0]:.1f}, {start[1]:.1f}) to {topology.names[plan.path[-1]]}"
+    )
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:

@@ -273,11 +273,19 @@ class Mission:
             probe = self.probes.get(name)
             if probe is None or probe.plan is None or self.state != "running":
                 return "no place is being driven to"
-            if place is not None and place != probe.plan.waypoints[0]:
+            if place is not None and place not in (probe.target, probe.waypoint):
                 return "another place is being driven to by now"
             self.blocked.give_up(probe, self.now_ns, why)
             self.inbox.wake()
             return ""
+
+    def arrived(self, name: str, place: int) -> bool:
+        """Record that a probe's controller has arrived; return whether the probe is sent on."""
+        with self.lock:
+            probe = self.probes[name]
+            probe.content = place == probe.waypoint and len(probe.waypoints) > 1
+            self.inbox.wake()
+            return probe.content
 
     def accept_gated(self) -> int:
         """Use the readings that were set aside by the gate; return how many those are."""
@@ -420,6 +428,10 @@ class Mission:
                     probe.call_back(self.now_ns)
         for probe in self.fleet.present:
             self.blocked.watch(probe, self.now_ns)
+            if probe.send_again and probe.target is not None:
+                probe.lay_course()
+                if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
+                    continue  # where it has got to by now decides which of them is next
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
@@ -455,6 +467,8 @@ class Mission:
                 yield MissionOutput(report, plan=probe.plan, probe=probe.name)
         if again is not None:
             yield MissionOutput(again=again, probe=probe.name)
+        elif (leg := probe.advance()) is not None:
+            yield MissionOutput(leg=leg, probe=probe.name)
         if self._decides and (job := self._next_job()):
             yield MissionOutput(job)
 
@@ -588,6 +602,8 @@ class Mission:
                         probe=job.probe,
                     )
                 )
+            if not used and self.decisions.no_way and plan.waypoints:
+                self.blocked.add(plan.waypoints[0], self.now_ns, self.decisions.no_way, job.probe)
             if self.decisions.refusal:
                 self.pause(self.decisions.refusal)
             if used and plan.waypoint is None:

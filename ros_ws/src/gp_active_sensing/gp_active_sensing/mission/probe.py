@@ -7,12 +7,16 @@ Of several, a probe takes part from its first pose on, until it leaves or is not
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
+
+import numpy as np
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.checkers import GoalChecker, ProgressChecker, SensorMonitor
 from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.course import corners, places_along
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
@@ -95,6 +99,15 @@ class ProbeState:
         """The stage that ended, until the next decision."""
         self.since = 0.0
         """When the message came that made a decision necessary (monotonic seconds)."""
+        self.waypoints: tuple[int, ...] = ()
+        """Places that it is still sent to, each in sight of the one before; the last is its target.
+        """
+        self._nearest = math.inf
+        """Least distance from the first of them so far [m]."""
+        self._looked_ns = 0
+        """Stamp of the pose by which it was last seen whether the first of them is passed."""
+        self.content = False
+        """Its controller has arrived at its waypoint."""
         self.send_again = False
         self.sent_ns = 0
         """Stamp of its waypoint: when it was decided, or when another visit was."""
@@ -118,6 +131,17 @@ class ProbeState:
     def target(self) -> int | None:
         """The place being driven to."""
         return self.stages.target
+
+    @property
+    def waypoint(self) -> int | None:
+        """The place that it is sent to now: the target, or a corner on the way there."""
+        return self.waypoints[0] if self.waypoints else self.target
+
+    @property
+    def position(self) -> tuple[float, float] | None:
+        """Where it is [m]; before the first pose where it was before a restart, None = unknown."""
+        pose = self.ingestion.track.newest or self.ingestion.counted
+        return None if pose is None else (pose.x, pose.y)
 
     @property
     def left(self) -> Budget:
@@ -210,6 +234,51 @@ class ProbeState:
         self.arrival.forget()
         self.progress.forget()
         self.ingestion.set_out(plan.path)
+        self.lay_course()
+
+    def lay_course(self) -> None:
+        """Find the waypoints of the way under way from where the probe is."""
+        plan, topology, start = self.plan or self.stages.home, self.loop.topology, self.position
+        places = () if plan is None else places_along(topology, start, plan.path)
+        self.waypoints = corners(topology, start, places)
+        self.content, self._nearest = False, math.inf
+        if len(self.waypoints) > 1 and topology.ground is not None:
+            names = [topology.names[place] for place in self.waypoints]
+            whose = f"{self.name}: " if self.name else ""
+            logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
+
+    def advance(self) -> int | None:
+        """Return the next waypoint once the one before it is passed; None = it is not.
+
+        It is passed when the next one is in sight from within its cell, or when a probe that has
+        arrived comes no nearer; on a road when enough of it is driven.
+        """
+        there, self.content = self.content, False
+        pose, here = self.ingestion.track.newest, self.ingestion.here
+        if len(self.waypoints) < 2 or pose is None or self.config.follow == "probe":
+            return None
+        if pose.stamp_ns == self._looked_ns and not there:
+            return None
+        self._looked_ns = pose.stamp_ns
+        first, second = self.waypoints[:2]
+        matcher, ground = self.ingestion.matcher, self.loop.topology.ground
+        place = None if here is None or self.ingestion.off_map else here.place
+        arrived = there or self.arrival.inside(first)
+        if ground is None or not ground.bounded:
+            driven = here is not None and here.fraction >= self.config.coverage
+            passed = arrived or place in self.waypoints[1:]
+            passed |= place == first and driven and matcher.is_line(first)
+        else:
+            metres = math.hypot(*(self.loop.topology.positions[first] - (pose.x, pose.y)))
+            passed = there or (arrived and metres >= self._nearest)
+            self._nearest = min(self._nearest, metres)
+            if not passed and (arrived or place == first):
+                end = self.loop.topology.positions[[second]]
+                passed = bool(ground.in_sight(np.array([pose.x, pose.y]), end)[0])
+        if not passed:
+            return None
+        self.waypoints, self._nearest = self.waypoints[1:], math.inf
+        return second
 
     def see(self, now_ns: int, received: float | None) -> int | None:
         """See whether its place is done; return a waypoint to send again.
@@ -256,6 +325,7 @@ class ProbeState:
         """
         plan = self.plan
         assert plan is not None
+        self.waypoints = ()
         self.finished, cost = self.stages.complete(
             plan, now_ns, self.ingestion.metres, probe=self.name, went=went, visits=self.loop.visits
         )
@@ -294,6 +364,7 @@ class ProbeState:
 
     def forget_decision(self) -> None:
         """Carry out nothing any more."""
+        self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
         self.ahead.drop()
@@ -311,6 +382,7 @@ class ProbeState:
         self.progress.forget()
         self.ahead.drop()
         self.ingestion.set_out(plan.path)
+        self.lay_course()
 
     def standing(self) -> int | None:
         """Return the place where it is; None when it is off the map or nowhere yet."""
@@ -399,7 +471,7 @@ class ReturnHome:
     def arrive(self, now_ns: int) -> None:
         """Charge the way to the end place."""
         probe = self._probe
-        probe.stages.home = None
+        probe.stages.home, probe.waypoints = None, ()
         probe.home = True
         cost = probe.stages.charge(now_ns, probe.ingestion.metres)
         probe.purse = probe.purse.minus(cost=cost)

@@ -138,13 +138,15 @@ class MissionOutput:
     Args:
         job: for the planner.
         again: a place whose waypoint is to be sent again.
+        leg: the next waypoint on the way under way; whoever knows the whole way need not be told.
         plan: a decision, foreseen and taken, to be sent.
-        probe: which one `again` and `plan` are for.
+        probe: which one `again`, `leg` and `plan` are for.
         query: places that an expert is to be asked for.
     """
 
     job: DecisionRequest | PlanAheadRequest | ExpertRequest | None = None
     again: int | None = None
+    leg: int | None = None
     plan: Plan | None = None
     probe: str = ""
     query: tuple[int, ...] = ()

@@ -270,6 +270,8 @@ class Courier:
         self._handle = None
         if response.status == GoalStatus.STATUS_SUCCEEDED:
             self.state = "there"
+            if (order := self._order) is not None and self._mission.arrived(self._name, order[1]):
+                return
             self._check_distance()
         elif response.status == GoalStatus.STATUS_CANCELED:
             self.state = "cancelled by others"

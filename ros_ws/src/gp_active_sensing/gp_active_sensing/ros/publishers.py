@@ -17,6 +17,7 @@ from visualization_msgs.msg import MarkerArray
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import ActiveSensingConfig, WaypointConfig
+from gp_active_sensing.mission.course import places_of_plan
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.mission_log import MissionLog
 from gp_active_sensing.mission.names import probe_topic
@@ -28,7 +29,7 @@ from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.expert import ExpertClient
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.topology import Topology, whole_way
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 from gp_active_sensing.util.wording import Turns, promised, tells
@@ -118,13 +119,16 @@ class Waypoints:
         loop = self._mission.loop
         with self._mission.lock:  # the map may change
             topology, observed, unread = loop.topology, loop.belief.observed, set(loop.set_aside)
-        places = whole_way(topology, plan, observed, unread)
+            start = self._mission.probes[probe].position
+        places = places_of_plan(topology, start, plan, observed, unread)
         line = self._curve(probe, topology, places)
         path = outputs.plan_path(topology, places, self._now_ns(), self._config.altitude, line)
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Send a probe to the waypoint of a place."""
+        """Send a probe to the waypoint of a place, or to the first corner on the way there."""
+        if place == (state := self._mission.probes[probe]).target:
+            place = place if state.waypoint is None else state.waypoint
         topology, topic = self._mission.loop.topology, probe_topic(probe, "next_waypoint")
         # The stamp of the decision: what a node that was started again sends is the same message.
         stamp_ns = self._mission.probes[probe].sent_ns

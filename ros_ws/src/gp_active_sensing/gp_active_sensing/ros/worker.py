@@ -144,6 +144,9 @@ class Worker:
         if step.again is not None:
             with self._noting("results"):
                 self._outputs.send_again(step.probe, step.again)
+        if step.leg is not None:
+            with self._noting("results"):
+                self._outputs.send_again(step.probe, step.leg)
         if step.query:
             with self._noting("results"):
                 self._outputs.send_query(step.query)

@@ -10,13 +10,16 @@ import logging
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
+from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.sim.world import World, way_to
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, Reading, Route
+from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.types import BoolArray, Cost, Reading, Route
 
 __all__ = ["EPOCH_NS", "Observation", "PlannedWay", "SharedWorld", "SimulatedRobot", "place_at"]
 
@@ -222,7 +225,20 @@ class SimulatedRobot:
             )
             self._goal = None
             return
+        route = self._over_ground(route)
         self._probe.drive(Route(route.path, self._probe.cost(route)))
+
+    def _over_ground(self, route: Route) -> Route:
+        """Return a route with the corners that a map without moves leaves out."""
+        topology = self._topology
+        path = places_along(topology, self._probe.pose, route.path)
+        if path == route.path or not path or not isinstance(topology, FreeTopology):
+            return route
+        legs = topology.points[[*path[:1], *path]]
+        legs[0] = [*self._probe.pose[:2], *self._probe.pose[3:]]
+        costs = [topology.speeds.leg(a, b) for a, b in pairwise(legs)]
+        metres, seconds = np.sum(costs, axis=0).tolist()
+        return Route(path, Cost(metres, seconds))
 
     def step(self, seconds: float) -> Observation:
         """Let simulated time pass.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig, build_topology
     from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
-    from gp_active_sensing.topology.geometry import route_geometry, whole_way
+    from gp_active_sensing.topology.geometry import route_geometry
     from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index
@@ -40,7 +40,6 @@ __all__ = [
     "make_occupancy_map",
     "place_index",
     "route_geometry",
-    "whole_way",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -55,10 +54,7 @@ __getattr__, __dir__ = lazy_names(
             "make_grid",
             "make_line",
         ),
-        "geometry": (
-            "route_geometry",
-            "whole_way",
-        ),
+        "geometry": ("route_geometry",),
         "graph": (
             "GraphTopology",
             "Move",

@@ -16,7 +16,34 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
 
-__all__ = ["SAME_DISTANCE", "Places", "Topology", "frozen_array"]
+__all__ = ["SAME_DISTANCE", "DrivableGround", "Places", "Topology", "frozen_array"]
+
+
+class DrivableGround(Protocol):
+    """Where a probe may drive straight; `geometry.FreeGround` is one."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some points are not free."""
+        ...
+
+    def free(self, points: FloatArray) -> BoolArray:
+        """(m,) whether (m, 2) points are on it [m]."""
+        ...
+
+    def passable(
+        self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
+    ) -> BoolArray:
+        """(len(pairs),) whether the straight lines between pairs of points stay on it."""
+        ...
+
+    def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
+        """(m,) whether the straight lines from (2,) `start` to (m, 2) `ends` stay on it."""
+        ...
+
+    def nearest(self, x: float, y: float) -> tuple[float, float]:
+        """Return the nearest point on it, about [m]."""
+        ...
 
 
 @runtime_checkable
@@ -116,6 +143,11 @@ class Topology(Protocol):
     @property
     def free(self) -> bool:
         """Any location may be next (no moves to obey)."""
+        ...
+
+    @property
+    def ground(self) -> DrivableGround | None:
+        """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
         ...
 
     def neighbours(self, location: int) -> IntArray:
@@ -239,6 +271,7 @@ class Places:
     free = False
     roads = False
     datum: tuple[float, float] | None = None
+    ground: DrivableGround | None = None
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
 
@@ -313,6 +346,12 @@ class Places:
             raise ValueError(msg)
         other = copy.copy(self)
         other.weights = values
+        return other
+
+    def over(self: P, ground: DrivableGround | None) -> P:
+        """Return the same map with the ground that it lies on."""
+        other = copy.copy(self)
+        other.ground = ground
         return other
 
     def located(self: P, datum: tuple[float, float] | None) -> P:

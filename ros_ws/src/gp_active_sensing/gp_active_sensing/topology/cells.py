@@ -6,18 +6,29 @@ a spacing of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology, in_metres
+from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["HAIR", "Cells", "free_lines", "free_points", "lattice_over", "map_of", "neighbouring"]
+__all__ = [
+    "HAIR",
+    "CellGround",
+    "Cells",
+    "free_lines",
+    "free_points",
+    "lattice_over",
+    "map_of",
+    "neighbouring",
+]
 
 HAIR = 1e-6
 """What lies so near to the edge of a cell touches the cell beyond it as well [cells]."""
@@ -184,3 +195,41 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
     at = np.sort(np.concatenate(shares, axis=1), axis=1)
     middle = 0.5 * (at[:, 1:] + at[:, :-1])
     return np.asarray(starts[:, None, :] + middle[:, :, None] * ways[:, None, :])
+
+
+class CellGround(FreeGround):
+    """The cells that are not blocked, inside the outline and off the obstacles.
+
+    Args:
+        cells: the grid.
+        blocked: (rows, columns) cells that are no ground.
+        outline: as for `FreeGround`.
+        obstacles: as for `FreeGround`.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        blocked: BoolArray,
+        outline: Outline | None = None,
+        obstacles: Sequence[Outline] = (),
+    ) -> None:
+        super().__init__(outline, obstacles)
+        self._cells, self._blocked = cells, blocked
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some points are not free: all beyond the grid are."""
+        return True
+
+    def free(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points inside the outline that no obstacle covers and no blocked cell touches."""
+        return super().free(points) & free_points(self._cells, self._blocked, points)
+
+    def passable(
+        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]] | IntArray
+    ) -> npt.NDArray[np.bool_]:
+        """(len(pairs),) straight lines between two points that stay inside and touch nothing."""
+        free = free_lines(self._cells, self._blocked, points, np.asarray(pairs, dtype=np.int64))
+        free[free] = super().passable(points, np.asarray(pairs)[free])
+        return free

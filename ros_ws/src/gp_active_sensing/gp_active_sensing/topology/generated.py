@@ -218,7 +218,7 @@ def make_line(
         features=positions[:, :1],
         feature_names=("x",),
         reach=reach,
-    )
+    ).over(FreeGround(None, ()))
 
 
 MOST_CELLS = 1_000_000
@@ -319,8 +319,11 @@ def make_grid(
         positions = np.tile(positions, (len(heights), 1))
         names = [f"{cell}z{k}" for k in range(len(heights)) for cell in names]
     if moves == "free":
-        return FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
-    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above)
+        free = FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
+        return free.over(ground)
+    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above).over(
+        ground
+    )
 
 
 def _with_layers(

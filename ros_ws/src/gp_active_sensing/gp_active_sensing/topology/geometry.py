@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Plan
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from shapely import MultiPolygon, Polygon
@@ -27,7 +27,6 @@ __all__ = [
     "polygon",
     "route_geometry",
     "runs",
-    "whole_way",
     "widened",
 ]
 
@@ -65,6 +64,11 @@ class FreeGround:
             self._area = widened(area)
             shapely.prepare(self._area)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether some points are not free."""
+        return self._area is not None or self._obstacles is not None
+
     def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(m,) points inside or on the edge of the outline."""
         if self._area is None:
@@ -100,6 +104,34 @@ class FreeGround:
         if self._area is not None:
             free &= shapely.covers(self._area, lines)
         return free
+
+    def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
+        """(m,) whether straight lines from (2,) `start` to (m, 2) `ends` are passable [m]."""
+        points = np.vstack([start[None, :2], ends[:, :2]])
+        pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
+        return self.passable(points, pairs)
+
+    def nearest(self, x: float, y: float) -> tuple[float, float]:
+        """Return a free point near a position, at most 5 % farther than the nearest one [m].
+
+        The position itself where it is free, or where nothing within 1,000 km is.
+        """
+        here = np.array([[x, y]])
+        if self.free(here)[0]:
+            return x, y
+        around = np.column_stack([np.cos(_AROUND), np.sin(_AROUND)])
+        radius = _NEAREST
+        while radius < _FARTHEST:
+            ring = here + radius * around
+            if (free := np.flatnonzero(self.free(ring))).size:
+                return float(ring[free[0], 0]), float(ring[free[0], 1])
+            radius *= 1.05
+        return x, y
+
+
+_AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
+_NEAREST, _FARTHEST = 0.01, 1e6
+"""Radii within which free ground is looked for [m]."""
 
 
 Outline: TypeAlias = "Sequence[tuple[float, float]] | Polygon | MultiPolygon"
@@ -216,27 +248,6 @@ def route_geometry(topology: Topology, path: Sequence[int], start: int | None = 
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
     first = np.ones(min(len(points), 1), dtype=np.bool_)
     return np.asarray(points[np.concatenate([first, apart > SAME_DISTANCE])])
-
-
-def whole_way(
-    topology: Topology, plan: Plan, observed: BoolArray, unavailable: Collection[int] = ()
-) -> tuple[int, ...]:
-    """Return the way to a plan's waypoint and on to those that would follow, place by place.
-
-    Args:
-        topology: the map.
-        plan: with its way.
-        observed: (n,) places observed when it was made.
-        unavailable: places set aside then.
-    """
-    way, seen = list(plan.path), observed.copy()
-    for goal in plan.waypoints[1:]:
-        seen[way] = True
-        try:
-            way += topology.route(way[-1], goal, seen, unavailable).path
-        except PlanningError:  # something was observed meanwhile
-            way.append(goal)
-    return tuple(way)
 
 
 def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:

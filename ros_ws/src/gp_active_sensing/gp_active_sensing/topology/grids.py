@@ -308,7 +308,7 @@ def _largest_part(places: GraphTopology, notes: list[str]) -> GraphTopology:
         f"kept the largest part, {len(kept)} of {places.n} places, since no move joins the "
         f"{places.components.weak} parts"
     )
-    return GraphTopology(
+    part = GraphTopology(
         places.name,
         places.frame,
         [places.names[i] for i in kept],
@@ -321,6 +321,7 @@ def _largest_part(places: GraphTopology, notes: list[str]) -> GraphTopology:
         numbers={key: values[kept] for key, values in places.numbers.items()},
         reach=places.reach,
     )
+    return part.over(places.ground)
 
 
 def _for_area(area: float, notes: list[str]) -> float:

@@ -17,14 +17,13 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.cells import (
     HAIR,
-    free_lines,
-    free_points,
+    CellGround,
     lattice_over,
     map_of,
     neighbouring,
 )
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import FreeGround, Outline
+from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -220,11 +219,11 @@ def make_occupancy_map(
     blocked = grid.blocked(inflation=inflation, unknown=unknown, occupied=occupied)
     if blocked.all() and not keep:
         raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
-    ground = FreeGround(outline, obstacles)
+    ground = CellGround(grid, blocked, outline, obstacles)
     earlier = _parsed(keep)
     lattice = lattice_over(grid, step, anchor, name)
     points = anchor + lattice * step
-    lattice = lattice[free_points(grid, blocked, points) & ground.free(points)]
+    lattice = lattice[ground.free(points)]
     if not len(lattice) and not keep:
         msg = (
             f"map {name!r}: no place of a lattice of {in_metres(step)} lies on free ground"
@@ -238,9 +237,8 @@ def make_occupancy_map(
     positions = anchor + cells * step
     standing = np.ones(len(cells), dtype=np.bool_)
     before = positions[: len(earlier)]
-    standing[: len(earlier)] = free_points(grid, blocked, before) & ground.free(before)
+    standing[: len(earlier)] = ground.free(before)
     pairs = neighbouring(cells, standing, neighbours)
-    pairs = pairs[free_lines(grid, blocked, positions, pairs)]
     pairs = pairs[ground.passable(positions, pairs)]
     kept = _kept(positions, pairs, standing, len(earlier), at)
     number = np.full(len(cells), -1, dtype=np.int64)
@@ -257,7 +255,7 @@ def make_occupancy_map(
         reach=reach,
     )
     made.lost = positions[standing & (number < 0)]
-    return made
+    return made.over(ground)
 
 
 def _nothing_free(

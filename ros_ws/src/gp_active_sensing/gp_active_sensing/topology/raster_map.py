@@ -18,14 +18,13 @@ import numpy as np
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.cells import (
-    free_lines,
-    free_points,
+    CellGround,
     lattice_over,
     map_of,
     neighbouring,
 )
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import FreeGround, Outline
+from gp_active_sensing.topology.geometry import Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
@@ -225,10 +224,10 @@ def make_raster_map(
     """
     step = spacings(spacing)
     base = np.asarray(cells.first if anchor is None else anchor, dtype=np.float64)
-    ground = FreeGround(outline, obstacles)
+    ground = CellGround(cells, cells.empty, outline, obstacles)
     lattice = lattice_over(cells, step, (float(base[0]), float(base[1])), name)
     points = base + lattice * step
-    kept = free_points(cells, cells.empty, points) & ground.free(points)
+    kept = ground.free(points)
     lattice, points = lattice[kept], points[kept]
     if not len(lattice):
         within = " inside the outline" if outline is not None else ""
@@ -244,8 +243,7 @@ def make_raster_map(
     elif value:
         numbers[value] = cells.values_at(points)
     pairs = neighbouring(lattice, np.ones(len(lattice), dtype=np.bool_), neighbours)
-    pairs = pairs[free_lines(cells, cells.empty, points, pairs)]
-    return map_of(
+    made = map_of(
         name,
         frame,
         lattice,
@@ -257,6 +255,8 @@ def make_raster_map(
         heights=heights,
         numbers=numbers,
     )
+    # A line from height to height may go through what lies between.
+    return made.over(ground if heights is None else None)
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:

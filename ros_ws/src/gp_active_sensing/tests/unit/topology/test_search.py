@@ -17,11 +17,10 @@ from gp_active_sensing.topology import (
     make_grid,
     make_line,
     route_geometry,
-    whole_way,
 )
 from gp_active_sensing.topology.loaders import load_roads
 from gp_active_sensing.topology.search import within
-from gp_active_sensing.types import Cost, Plan
+from gp_active_sensing.types import Cost
 from tests.unit.topology.road_maps import street, write
 
 
@@ -197,19 +196,6 @@ def test_a_way_is_one_line(tmp_path) -> None:
     assert route_geometry(roads, (), start=0).shape == (1, 2)
     length = np.hypot(*np.diff(line, axis=0).T).sum()
     assert length == pytest.approx(sum(roads.segments[p].length for p in path))
-
-
-def test_the_whole_way_leads_on_to_what_would_follow() -> None:
-    line = make_line(8, 1.0)
-    observed = np.zeros(8, dtype=np.bool_)
-    observed[[2, 3, 4]] = True
-    plan = Plan((1, 5, 6), 0.0, 0.0, 1, 0.0, deadline_hit=False, path=(1,))
-    assert whole_way(line, plan, observed) == (1, 2, 3, 4, 5, 6)
-    assert not observed[1], "what it was given is not changed"
-    home = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=(3, 2))
-    assert whole_way(line, home, observed) == (3, 2)
-    unknown = np.zeros(8, dtype=np.bool_)
-    assert whole_way(line, plan, unknown) == (1, 5, 6), "as planned, where there is no known way"
 
 
 def test_ways_from_a_place_are_the_cheapest_and_roads_go_round() -> None:

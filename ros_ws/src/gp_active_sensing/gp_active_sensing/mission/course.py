@@ -1,0 +1,151 @@
+"""Turn a decided way into waypoints, each in sight of the one before it.
+
+Everything that sends a probe somewhere goes through here: ``next_waypoint``, ``~/plan``, goals of
+Nav2 and the simulated robots. On a map with a ground (an area, a grid) a probe drives straight from
+one waypoint to the next, so the line between them must stay on the ground. On roads, and where only
+the moves are known, every place of the way is a waypoint.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray, Plan
+
+__all__ = ["corners", "places_along", "places_of_plan"]
+
+Position = Sequence[float] | None
+"""x and y of a probe [m]; None = not known."""
+
+
+def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
+    """Return the places from a position to the end of a path, each in sight of the one before it.
+
+    The path itself where that is so. A probe off the ground is taken to be where the ground is
+    nearest. Empty where no way over the ground leads there.
+
+    Args:
+        topology: the map.
+        start: of the probe.
+        path: places, as in `Plan.path`.
+    """
+    ground = topology.ground
+    if ground is None or not ground.bounded or not path:
+        return tuple(path)
+    points, way = topology.positions, list(path)
+    if start is not None:
+        here = np.array(ground.nearest(start[0], start[1]))
+        seen = np.flatnonzero(ground.in_sight(here, points[way]))
+        if seen.size:
+            way = way[int(seen[0]) :]
+        elif first := way_in_sight(topology, here, way[0]):
+            way = [*first, *way[1:]]
+        else:
+            return ()
+    found = way[:1]
+    for (a, b), clear in zip(
+        pairwise(way), ground.passable(points, list(pairwise(way))), strict=True
+    ):
+        more = (b,) if clear else way_in_sight(topology, points[a], b)
+        if not more:
+            return ()
+        found += more
+    return tuple(found)
+
+
+def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
+    """Return those of the places at which a probe has to turn, and the last one.
+
+    Args:
+        topology: the map.
+        start: of the probe; None = at the first place.
+        places: as `places_along` returns them.
+    """
+    ground = topology.ground
+    if ground is None and not topology.free:
+        return tuple(places)
+    if ground is None or not ground.bounded or len(places) < 2:
+        return tuple(places[-1:])
+    points = topology.positions[list(places)]
+    here = points[0] if start is None else np.array(ground.nearest(start[0], start[1]))
+    found: list[int] = []
+    done = 0
+    while done < len(places):
+        seen = np.flatnonzero(ground.in_sight(here, points[done:]))
+        last = done + (int(seen[-1]) if seen.size else 0)
+        found.append(places[last])
+        here, done = points[last], last + 1
+    return tuple(found)
+
+
+def places_of_plan(
+    topology: Topology,
+    start: Position,
+    plan: Plan,
+    observed: BoolArray,
+    unavailable: Collection[int] = (),
+) -> tuple[int, ...]:
+    """Return the way to a plan's waypoint and on to those that would follow, place by place.
+
+    Args:
+        topology: the map.
+        start: of the probe.
+        plan: with its way.
+        observed: (n,) places observed when it was made.
+        unavailable: places set aside then.
+    """
+    way, seen = list(plan.path), observed.copy()
+    for goal in plan.waypoints[1:]:
+        seen[way] = True
+        try:
+            way += topology.route(way[-1], goal, seen, unavailable).path
+        except PlanningError:  # something was observed meanwhile
+            on = topology.ways_from(way[-1]).route(goal)
+            if on is None:
+                break
+            way += on.path
+    return places_along(topology, start, way) or places_along(topology, start, plan.path)
+
+
+def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
+    """Return the places of the shortest way to a goal, each in sight of the one before it.
+
+    A* over the places, whatever moves the map has; () where there is no such way. O(n) lines of
+    sight for each place that is looked at.
+
+    Args:
+        topology: a map with a ground.
+        start: (2,) where the way begins [m].
+        goal: last place of the way.
+    """
+    points, ground = topology.positions, topology.ground
+    assert ground is not None
+    rest = np.hypot(*(points - points[goal]).T)
+    best, before = np.full(topology.n, np.inf), np.full(topology.n, -1, dtype=np.int64)
+    done = np.zeros(topology.n, dtype=np.bool_)
+    heap: list[tuple[float, int]] = []
+    place, at, driven = -1, start[:2], 0.0
+    while place != goal:
+        metres = driven + np.hypot(*(points - at).T)
+        nearer = np.flatnonzero(~done & (metres < best))
+        nearer = nearer[ground.in_sight(at, points[nearer])]
+        best[nearer], before[nearer] = metres[nearer], place
+        for found in nearer.tolist():
+            heapq.heappush(heap, (float(best[found] + rest[found]), found))
+        while heap and done[heap[0][1]]:
+            heapq.heappop(heap)
+        if not heap:
+            return ()
+        place = heapq.heappop(heap)[1]
+        done[place] = True
+        at, driven = points[place], float(best[place])
+    way = [goal]
+    while (place := int(before[way[-1]])) >= 0:
+        way.append(place)
+    return tuple(reversed(way))
