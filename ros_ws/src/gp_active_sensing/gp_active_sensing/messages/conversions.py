@@ -413,6 +413,7 @@ def pose_reader(
             z_variance = height_variance(zz, xx) if heights else 0.0
             turn_variance = _turn_variance(float(rows[35]))
         heading = heading_of(q.x, q.y, q.z, q.w)
+        twist = message.twist.twist.linear if short == "Odometry" else None
         return Pose(
             stamp_ns(message.header.stamp),
             message.header.frame_id,
@@ -423,6 +424,7 @@ def pose_reader(
             turn_variance if math.isfinite(heading) else -1.0,
             pose.position.z,
             z_variance,
+            math.nan if twist is None else math.hypot(twist.x, twist.y, twist.z),
         )
 
     return read_pose

@@ -26,6 +26,7 @@ class Pose:
         turn_variance: of the heading [rad²]; 0 = likewise, below 0 = its quaternion was none.
         z: height [m]; NaN = not known.
         z_variance: of the height, where that counts [m²]; 0 and below 0 as of `variance`.
+        speed: by the twist beside the pose [m/s]; NaN = not known.
     """
 
     stamp_ns: int
@@ -37,6 +38,7 @@ class Pose:
     turn_variance: float = 0.0
     z: float = math.nan
     z_variance: float = 0.0
+    speed: float = math.nan
 
 
 def mounted(pose: Pose, mount: Sequence[float]) -> Pose:

@@ -218,7 +218,7 @@ class ProbeState:
         """Return where it is and how far it drove, for events."""
         counted = self.ingestion.counted
         pose = None if counted is None else (counted.stamp_ns, counted.x, counted.y)
-        return Whereabouts(self.ingestion.metres, pose)
+        return Whereabouts(self.ingestion.metres, pose, self.ingestion.odometer.memory)
 
     def status(self) -> ProbeStatus:
         """Return where it is and what of it was not used, for events."""

@@ -367,11 +367,11 @@ class MissionRestorer:
         if where is None:
             msg = "it does not say where the probe is"
             raise ValueError(msg)
-        probe.ingestion.metres = where.odometer
+        counted = None
         if where.pose is not None:
             stamp_ns, x, y = where.pose
-            frame = self._mission.loop.topology.frame
-            probe.ingestion.counted = Pose(stamp_ns, frame, x, y, float("nan"))
+            counted = Pose(stamp_ns, self._mission.loop.topology.frame, x, y, float("nan"))
+        probe.ingestion.odometer.recall(where.odometer, counted, where.memory)
 
     def _finish(self) -> None:
         mission = self._mission

@@ -155,7 +155,8 @@ def _same(value: Any) -> Any:
 
 def _write_where(where: Whereabouts) -> dict[str, Any]:
     pose = None if where.pose is None else list(where.pose)
-    return {"odometer": where.odometer, "pose": pose}
+    more = {"odometer_memory": list(where.memory)} if where.memory else {}
+    return {"odometer": where.odometer, "pose": pose, **more}
 
 
 def _read_where(line: Line) -> Whereabouts:
@@ -163,7 +164,8 @@ def _read_where(line: Line) -> Whereabouts:
     if pose is not None:
         stamp_ns, x, y = pose
         pose = int(stamp_ns), float(x), float(y)
-    return Whereabouts(_at(line, "odometer"), pose)
+    memory = tuple(_finite(number) for number in line.get("odometer_memory", ()))
+    return Whereabouts(_at(line, "odometer"), pose, memory)
 
 
 def _write_status(status: ProbeStatus) -> dict[str, Any]:

@@ -52,10 +52,12 @@ class Whereabouts(NamedTuple):
     Args:
         odometer: driven since the mission began [m].
         pose: time [ns] and position [m] up to which that is counted; None = no pose yet.
+        memory: of the odometer, of poses that are not exact.
     """
 
     odometer: float
     pose: tuple[int, float, float] | None = None
+    memory: tuple[float, ...] = ()
 
 
 class ProbeStatus(NamedTuple):

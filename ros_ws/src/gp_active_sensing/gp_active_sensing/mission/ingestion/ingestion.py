@@ -13,6 +13,7 @@ from gp_active_sensing.mission.clocks import Latency, elapsed
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
 from gp_active_sensing.mission.ingestion.backlog import Backlog, DuplicateFilter
 from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
+from gp_active_sensing.mission.ingestion.odometer import Odometer
 from gp_active_sensing.mission.ingestion.outlier_gate import KEPT, OutlierGate
 from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
 from gp_active_sensing.mission.ingestion.pose_sync import PoseFilter, PoseSynchronizer
@@ -44,6 +45,8 @@ _NO_POSE = (
     "no pose within pose.max_age of its time; compare the stamps of both topics, and whether poses "
     "come late, or not at all, on a busy machine"
 )
+_NOISE, _ROAD = 0.2, 10.0
+"""Largest noise of a pose, in distances between places; and what counts as one on roads [m]."""
 _BESIDE = 0.4
 """A sensor that sits farther off than this reads in another cell, in distances between places."""
 
@@ -100,12 +103,11 @@ class Ingestion:
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
-        self.metres = 0.0
-        """Driven since the mission began."""
+        self.odometer = Odometer(
+            _NOISE * (_ROAD if matcher.has_lines else matcher.spacing), matcher.driven
+        )
         self.known = DuplicateFilter()
         """Readings used before a restart, which may be sent again."""
-        self.counted: Pose | None = None
-        """Up to where `metres` are counted."""
         self.poses = 0
         """Poses that were used."""
         self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance)
@@ -132,6 +134,16 @@ class Ingestion:
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
+
+    @property
+    def metres(self) -> float:
+        """Driven since the mission began."""
+        return self.odometer.metres
+
+    @property
+    def counted(self) -> Pose | None:
+        """Up to where `metres` are counted."""
+        return self.odometer.counted
 
     @property
     def heading(self) -> float | None:
@@ -240,7 +252,7 @@ class Ingestion:
         self.checks.restart()
         for forgets in (self._headings, self.dwelling, self.lag):
             forgets.clear()
-        self.counted = None
+        self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
         """Use the readings that were gated; return how many those are, and what was told."""
@@ -284,10 +296,10 @@ class Ingestion:
                 forgets.clear()
             if self.nearing is not None:
                 self.nearing.restart()
-            self.counted = None
+            self.odometer.restart()
         elif added == "late":
             return []
-        self._count_metres(pose)
+        self.odometer.add(pose)
         self.lag.moved(pose.stamp_ns)
         match = self._match(pose)
         self.off_map = match is None
@@ -357,15 +369,6 @@ class Ingestion:
 
     def _place_here(self) -> int | None:
         return None if self.here is None or self.off_map else self.here.place
-
-    def _count_metres(self, pose: Pose) -> None:
-        counted = self.counted
-        if counted is not None:
-            if pose.stamp_ns <= counted.stamp_ns:
-                return  # sent again to a node that was started again
-            offset = pose.x - counted.x, pose.y - counted.y, pose.z - counted.z
-            self.metres += self.matcher.driven(*offset)
-        self.counted = pose
 
     def _match(self, pose: Pose) -> Match | None:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
