@@ -413,7 +413,10 @@ def pose_reader(
             z_variance = height_variance(zz, xx) if heights else 0.0
             turn_variance = _turn_variance(float(rows[35]))
         heading = heading_of(q.x, q.y, q.z, q.w)
-        twist = message.twist.twist.linear if short == "Odometry" else None
+        twist = getattr(message, "twist", None)  # which only Odometry has
+        speed = math.nan
+        if twist is not None:
+            speed = math.hypot(twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z)
         return Pose(
             stamp_ns(message.header.stamp),
             message.header.frame_id,
@@ -424,7 +427,7 @@ def pose_reader(
             turn_variance if math.isfinite(heading) else -1.0,
             pose.position.z,
             z_variance,
-            math.nan if twist is None else math.hypot(twist.x, twist.y, twist.z),
+            speed,
         )
 
     return read_pose

@@ -11,10 +11,10 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import Envelope, RawReading
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
-from gp_active_sensing.mission.poses import PoseTrack
+from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
-__all__ = ["MUTE", "GoalChecker", "ProgressChecker", "SensorMonitor", "speaks"]
+__all__ = ["MUTE", "GoalChecker", "GroundMonitor", "ProgressChecker", "SensorMonitor", "speaks"]
 
 
 class GoalChecker:
@@ -155,6 +155,69 @@ class ProgressChecker:
         nearest = float(np.linalg.norm(at - ends[passed]))
         return nearest + float(np.linalg.norm(steps, axis=1).sum())
 
+
+_ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
+"""How long a probe is off the ground before it is an alarm, and how often it is looked [s]."""
+
+
+class GroundMonitor:
+    """Watches whether a probe is on the ground of its map.
+
+    Args:
+        loop: knows the map.
+        ingestion: knows where the probe is.
+        limit: distance off the ground that is an alarm [m]; None = one spacing, on roads as far
+            as a pose may be from its place.
+    """
+
+    def __init__(self, loop: SensingLoop, ingestion: Ingestion, limit: float | None) -> None:
+        self._loop = loop
+        self._ingestion = ingestion
+        self._limit = limit
+        self._since_ns: int | None = None
+        self._looked_ns = 0
+        self.astray: float | None = None
+        """Distance to the ground, while that is an alarm [m]."""
+
+    @property
+    def limit(self) -> float:
+        """Distance off the ground that is an alarm [m]."""
+        if self._limit is not None:
+            return self._limit
+        matcher = self._ingestion.matcher
+        return matcher.snap_distance if matcher.has_lines else matcher.spacing
+
+    def look(self) -> bool:
+        """See where the newest pose is; return whether an alarm begins."""
+        pose = self._ingestion.track.newest
+        if pose is None or abs(pose.stamp_ns - self._looked_ns) < 1e9 * _LOOK_SECONDS:
+            return False
+        self._looked_ns = pose.stamp_ns
+        off = self._off(pose)
+        if off <= self.limit:
+            self._since_ns = self.astray = None
+            return False
+        if self._since_ns is None:
+            self._since_ns = pose.stamp_ns
+        before = self.astray
+        if pose.stamp_ns - self._since_ns >= 1e9 * _ASTRAY_SECONDS:
+            self.astray = off
+        return before is None and self.astray is not None
+
+    def _off(self, pose: Pose) -> float:
+        """Return the distance of a pose from the ground [m]; 0 where no ground is known."""
+        ground, matcher = self._loop.topology.ground, self._ingestion.matcher
+        if ground is not None and ground.bounded:
+            x, y = ground.nearest(pose.x, pose.y)
+            return math.hypot(pose.x - x, pose.y - y)
+        if ground is None and not matcher.has_lines:
+            return 0.0
+        _, metres = matcher.nearest(pose.x, pose.y)
+        return metres if matcher.has_lines else max(0.0, metres - _CORNER * matcher.spacing)
+
+
+_CORNER = math.sqrt(0.5)
+"""How far the corner of a square cell is from its place, in distances between places."""
 
 MUTE = "no reading"
 """How the reason begins of a pause, or of a probe that takes no part: its sensor is silent."""

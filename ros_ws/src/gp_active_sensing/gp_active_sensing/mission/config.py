@@ -120,6 +120,13 @@ class MissionConfig:
         unit="s",
         low=0.0,
     )
+    off_map: str = param(
+        "warn",
+        help="what follows when a probe is off the map, see pose.off_map: warn; pause the mission; "
+        "or return = it is sent to the nearest place first. It is an error in log, /diagnostics "
+        "and page in any case",
+        choices=("warn", "pause", "return"),
+    )
     lost_after: float = param(
         30.0,
         help="several probes: one that is silent for so long is given up, until it is heard again",

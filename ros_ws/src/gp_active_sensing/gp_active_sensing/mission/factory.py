@@ -330,6 +330,7 @@ class _Builder:
                 clock=step_clock,
                 running=clock,
                 journal=journal,
+                name=name,
             )
             return ProbeState(
                 name,
@@ -342,6 +343,7 @@ class _Builder:
                 journal=journal,
                 ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
                 back_to_start=self.back_to_start,
+                off_map=config.pose.off_map,
             )
 
         capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))

@@ -404,6 +404,9 @@ class Mission:
                 yield from self._look_at(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
             self.inbox.wake()  # for the next piece
+        for probe in self.probes.values():
+            if probe.ground.look():
+                self._lose_ground(probe)
         self._note_status()
         if self._last_words:
             self._last_words = False
@@ -429,7 +432,8 @@ class Mission:
         for probe in self.fleet.present:
             self.blocked.watch(probe, self.now_ns)
             if probe.send_again and probe.target is not None:
-                probe.lay_course()
+                if probe.ground.astray is None:  # otherwise it has been sent back
+                    probe.lay_course()
                 if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
                     continue  # where it has got to by now decides which of them is next
             if probe.send_again:
@@ -556,6 +560,21 @@ class Mission:
             probe.progress.forget()
         self.pause(f"the clock went back by {back:.3f} s")
 
+    def _lose_ground(self, probe: ProbeState) -> None:
+        """Do what is to be done when a probe is off the map."""
+        if not (alarm := probe.alarm):
+            return
+        logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
+        if self.config.off_map == "pause":
+            self.pause(f"{alarm}; bring it back, then call ~/resume")
+        elif self.config.off_map == "return" and self._decides:
+            probe.turn_back()
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What somebody has to look at now."""
+        return tuple(probe.alarm for probe in self.probes.values() if probe.alarm)
+
     def _send_no_further(self, probe: ProbeState) -> None:
         """Stop sending a probe around whose sensor says nothing."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
@@ -575,6 +594,7 @@ class Mission:
         status = StatusNoted(
             probes={name: probe.status() for name, probe in self.probes.items()},
             expert=None if self.consulting is None else self.consulting.rejected,
+            alarms=self.alarms,
         )
         if status != self._noted:
             self._noted = status

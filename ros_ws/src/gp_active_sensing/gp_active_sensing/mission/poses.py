@@ -88,6 +88,8 @@ class PoseTrack:
         self._stamps: list[int] = []
         self._poses: list[Pose] = []
         self._too_old: list[Pose] = []
+        self._cut_ns = -1
+        """Stamp of the first pose after the probe was elsewhere than thought."""
 
     def __len__(self) -> int:
         return len(self._poses)
@@ -102,6 +104,10 @@ class PoseTrack:
         self._stamps.clear()
         self._poses.clear()
         self._too_old.clear()
+
+    def cut(self) -> None:
+        """Join the newest pose to none before it: the probe did not drive there."""
+        self._cut_ns = self._stamps[-1] if self._stamps else -1
 
     def forget_after(self, stamp_ns: int) -> None:
         """Forget the poses that are newer than a time."""
@@ -169,7 +175,7 @@ class PoseTrack:
             return None
         before = self._poses[after - 1]
         apart = stamp_ns - before.stamp_ns
-        if after == len(self._poses):
+        if after == len(self._poses) or self._stamps[after] == self._cut_ns:
             return before if apart <= self._max_age_ns else None
         following = self._poses[after]
         if min(apart, following.stamp_ns - stamp_ns) > self._max_age_ns:

@@ -14,7 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.checkers import GoalChecker, ProgressChecker, SensorMonitor
+from gp_active_sensing.mission.checkers import (
+    GoalChecker,
+    GroundMonitor,
+    ProgressChecker,
+    SensorMonitor,
+)
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.course import corners, places_along
 from gp_active_sensing.mission.inbox import BATCH
@@ -56,6 +61,7 @@ class ProbeState:
         journal: takes its events.
         ahead: cells of the next reading to plan for while it drives; 0 = plan on arrival.
         back_to_start: its end place is where it stands at its first decision.
+        off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class ProbeState:
         journal: Journal,
         ahead: int = 0,
         back_to_start: bool = False,
+        off_map: float | None = None,
     ) -> None:
         self.name = name
         self.loop = loop
@@ -86,6 +93,7 @@ class ProbeState:
         )
         self.set_config(config)
         self.progress = ProgressChecker(loop, ingestion)
+        self.ground = GroundMonitor(loop, ingestion, off_map)
         self.stages = StageLog()
         self.sensor = SensorMonitor()
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
@@ -235,6 +243,24 @@ class ProbeState:
         self.progress.forget()
         self.ingestion.set_out(plan.path)
         self.lay_course()
+
+    @property
+    def alarm(self) -> str:
+        """What is wrong with where it is, "" when nothing is."""
+        if (metres := self.ground.astray) is None or self.gone:
+            return ""
+        shore = "nearest road" if self.ingestion.matcher.has_lines else "shore"
+        return f"{self.name or 'the probe'} is off the map, {metres:.0f} m from the {shore}"
+
+    def turn_back(self) -> None:
+        """Send it to the nearest place before it goes on."""
+        if self.target is None or (here := self.position) is None:
+            return
+        place, _ = self.ingestion.matcher.nearest(*here)
+        self.lay_course()
+        if self.waypoint != place:
+            self.waypoints = (place, *(self.waypoints or (self.target,)))
+        self.send_again = True
 
     def lay_course(self) -> None:
         """Find the waypoints of the way under way from where the probe is."""

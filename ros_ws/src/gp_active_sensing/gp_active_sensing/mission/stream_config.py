@@ -228,6 +228,14 @@ class PoseConfig:
     history: float = param(
         60.0, help="how long poses are kept, for readings that come late", unit="s", above=0.0
     )
+    off_map: float | None = param(
+        None,
+        help="a probe farther off the ground of its map (the shore, the nearest road) for 3 s is "
+        "off the map, see mission.off_map; unset = the distance between neighbouring places, 30 m "
+        "on roads",
+        unit="m",
+        above=0.0,
+    )
     datum: tuple[float, ...] | None = param(
         None,
         help="NavSatFix: latitude and longitude of the map's origin (x east, y north); unset = as "

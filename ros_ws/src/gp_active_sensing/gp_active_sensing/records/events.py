@@ -469,11 +469,13 @@ class StatusNoted(Event):
     Args:
         probes: by name.
         expert: answers that were not used, by the word of the reason; None = nobody is asked.
+        alarms: what somebody has to look at, in words.
     """
 
     KIND = "status"
     probes: Mapping[str, ProbeStatus]
     expert: Mapping[str, int] | None = None
+    alarms: tuple[str, ...] = ()
 
 
 EVENT_TYPES: dict[str, type[Event]] = {

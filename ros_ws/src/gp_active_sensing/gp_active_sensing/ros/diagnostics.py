@@ -99,6 +99,8 @@ def probe_status(
         problems.append(f"no pose for {pose.silence:.0f} s")
     problems += rejection_problems(rejected)
     level = WARN if problems or state in ("absent", "silent") else OK
+    if probe.alarm:
+        level, problems = ERROR, [probe.alarm, *problems]
     return level, "; ".join([summary, *problems]), values
 
 
@@ -338,6 +340,8 @@ class Diagnostics:
                 level, summary = WARN, "running, but no probe takes part"
         if mission.map is not None and mission.map.problem:
             level, summary = WARN, f"{summary}; a new map is not used: {mission.map.problem}"
+        if alarms := mission.alarms:
+            level, summary = ERROR, "; ".join([summary, *alarms])
         if problem := self._parts.recorder.problem:
             level, summary = ERROR, f"{summary}; records: {problem}"
         return self._status(MISSION_STATUS, level, summary, values)

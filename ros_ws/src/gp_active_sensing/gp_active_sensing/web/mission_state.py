@@ -62,6 +62,8 @@ class MissionState:
     aim: Aim | None = None
     state: str = "begun"
     reason: str = ""
+    alarms: tuple[str, ...] = ()
+    """What somebody has to look at, in words."""
     used: int = 0
     """Readings."""
     where: dict[str, Whereabouts] = field(default_factory=dict)
@@ -119,6 +121,7 @@ class MissionState:
             case RosterChanged():
                 (self.gone.add if event.why else self.gone.discard)(event.probe)
             case StatusNoted():
+                self.alarms = event.alarms
                 for name, status in event.probes.items():
                     self.where[name] = status.where
                     self.rejected[name] = status.rejected
@@ -153,7 +156,7 @@ class MissionState:
             unit: of the field.
         """
         status = summary.get("status")
-        state, reason = self.state, self.reason
+        state, reason = self.state, "; ".join(filter(None, [*self.alarms, self.reason]))
         if status in ("finished", "failed", "interrupted") and state in ("begun", "running"):
             state = "ended" if status == "finished" else "stopped"
             reason = str(summary.get("reason") or status)

@@ -64,6 +64,7 @@ class Ingestion:
         clock: monotonic seconds, that may stand still during a step.
         running: the same that never do, for latencies; None = `clock`.
         journal: takes an event for each accepted reading.
+        name: of the probe, for messages.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Ingestion:
         clock: Clock,
         running: Clock | None = None,
         journal: Callable[[Event], None] = lambda event: None,
+        name: str = "",
     ) -> None:
         self.loop = loop
         self.matcher = matcher
@@ -110,7 +112,7 @@ class Ingestion:
         """Readings used before a restart, which may be sent again."""
         self.poses = 0
         """Poses that were used."""
-        self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance)
+        self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance, name)
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self.capacity = round(WAITING_SECONDS * fastest)
         """Largest number of readings that wait for a pose."""
@@ -277,6 +279,10 @@ class Ingestion:
             return []
         before = self.track.newest
         pose = self.checks.sure(pose, self.matcher.extent, self.matcher.rise)
+        judgement = self.checks.judge(pose, self.odometer.sigma)
+        if judgement == "jumped":
+            self.rejected["pose_jumped"] += 1
+            return []
         pose = self._headings.filled(pose, before)
         added = self.track.add(pose, self.loop.clock_ns)
         if added is None:
@@ -299,6 +305,9 @@ class Ingestion:
             self.odometer.restart()
         elif added == "late":
             return []
+        elif judgement == "relocated":
+            self.odometer.restart()
+            self.track.cut()
         self.odometer.add(pose)
         self.lag.moved(pose.stamp_ns)
         match = self._match(pose)

@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from dataclasses import replace
+from typing import Literal
 
 from gp_active_sensing.mission.clocks import elapsed
 from gp_active_sensing.mission.ingestion.visits import PendingReading
@@ -23,24 +24,45 @@ FASTEST = 150.0
 """Faster than this nothing moves that is sent to waypoints [m/s]."""
 
 
+Judgement = Literal["", "jumped", "relocated"]
+"""What a pose is: of the way driven, not to be used, or the first one somewhere else."""
+_NEAR, _PUSH = 2.0, 10.0
+"""A way that is never a jump [m], and the largest acceleration of a probe [m/s²]."""
+_CALM, _REGULAR = 20, 1.25
+"""Poses that make a stream calm, and the longest time between two of them [s]."""
+_AGREE, _LASTS = 3, 3.0
+"""Poses that agree on another position, and for how long [s], before it is believed."""
+
+
 class PoseFilter:
     """Looks at the poses of one probe in the order in which they came.
 
     A pose far ahead of the node's clock would be the newest for a long time, and all honest ones
-    after it would come too late: it is not used. A jump is only counted, since nobody can say
-    which of the two poses is the right one.
+    after it would come too late: it is not used. So is a jump, see `judge`.
 
     Args:
         track: the poses that are used.
         max_ahead: how far a pose may be ahead of the node's clock [s]; None = any time.
-        jump: a shorter way is never a jump [m].
+        jump: a shorter way is never a jump, in a stream that is not calm [m].
+        name: of the probe, for messages.
     """
 
-    def __init__(self, track: PoseTrack, max_ahead: float | None, jump: float) -> None:
+    def __init__(
+        self, track: PoseTrack, max_ahead: float | None, jump: float, name: str = ""
+    ) -> None:
         self._track = track
         self._max_ahead = max_ahead
         self._jump = jump
+        self._name = name
         self._before: Pose | None = None
+        self._calm = 0
+        """Poses in a row that the probe can have driven to."""
+        self._speed = 0.0
+        """How fast it was lately [m/s]."""
+        self._strange: list[Pose] = []
+        """First and last of the poses that agree on another position."""
+        self._agree = 0
+        """How many those are."""
         self.jumps = 0
         """Poses that a probe cannot have driven to from where the pose before them was."""
         self.bad_covariances = 0
@@ -98,24 +120,66 @@ class PoseFilter:
             "alike, or look for a second publisher; it"
         )
 
+    def judge(self, pose: Pose, noise: float) -> Judgement:
+        """Compare a newer pose with the one before it, and count a jump.
+
+        In a stream that was calm for a while a pose is not used that the probe cannot have driven
+        to, given how fast it was; once all poses go on from there for some seconds, the probe was
+        somewhere else than thought. Of a stream that never was calm nobody can say which of two
+        poses is the right one: both are used.
+
+        Args:
+            pose: as it came.
+            noise: standard deviation of a pose [m].
+        """
+        before = self._before
+        if before is None or pose.stamp_ns <= before.stamp_ns:
+            return ""
+        way, seconds = _apart(before, pose)
+        near = max(_NEAR, 3.0 * math.sqrt(0.5 * pose.variance), 12.0 * noise)
+        push = 0.0 if self._strange else _PUSH * seconds
+        if way <= near + (self._speed + push) * seconds:
+            self._calm = self._calm + 1 if seconds <= _REGULAR else self._calm
+            self._strange = []
+            self._speed = max(way / seconds, 0.8 * self._speed)
+            return ""
+        gap = seconds > _REGULAR and not self._strange
+        if gap or self._calm < _CALM:
+            self._calm = 0 if not gap else self._calm
+            self._speed = min(way / seconds, FASTEST)
+            if way > max(self._jump, FASTEST * seconds):
+                self._say_jump(way, seconds, "two publishers on one topic, or a localisation that "
+                               "lost its place")  # fmt: skip
+            return ""
+        if self._strange:
+            on, later = _apart(self._strange[-1], pose)
+            if on > near + (self._speed + _PUSH * later) * later:
+                self._strange = []
+        if not self._strange:
+            self._say_jump(way, seconds, "it is not used, unless all that follow agree with it")
+        self._strange = [*self._strange[:1], pose] if self._strange else [pose]
+        self._agree = self._agree + 1 if len(self._strange) > 1 else 1
+        if self._agree < _AGREE or pose.stamp_ns - self._strange[0].stamp_ns < 1e9 * _LASTS:
+            return "jumped"
+        self._strange, self._speed = [], 0.0
+        logger.warning(
+            "%s: the position stays where it jumped to, (%.1f, %.1f), and is used from here on",
+            self._name or "the probe", pose.x, pose.y,
+        )  # fmt: skip
+        return "relocated"
+
     def note(self, pose: Pose) -> None:
-        """Record a pose that is used, and count a jump."""
-        before, self._before = self._before, pose
-        if before is None:
-            return
-        way = math.hypot(pose.x - before.x, pose.y - before.y)
-        seconds = 1e-9 * abs(pose.stamp_ns - before.stamp_ns)
-        if way <= self._jump or way <= FASTEST * seconds:
-            return
+        """Record a pose that is used."""
+        if self._before is None or pose.stamp_ns > self._before.stamp_ns:
+            self._before = pose
+
+    def _say_jump(self, way: float, seconds: float, why: str) -> None:
         self.jumps += 1
         if self.jumps in (1, 10, 100) or self.jumps % 1000 == 0:
             logger.warning(
-                "the pose jumped by %.0f m in %.3f s (%d jumps so far): two publishers on one "
-                "topic, or a localisation that lost its place",
-                way,
-                seconds,
-                self.jumps,
-            )
+                "%s: the position jumped by %.0f m in %.3f s (%d jumps so far): %s",
+                self._name or "the probe", way, seconds, self.jumps, why,
+            )  # fmt: skip
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
         """Return a pose without a covariance that is none, and warn of one that is very large.
@@ -158,8 +222,15 @@ class PoseFilter:
         return pose
 
     def restart(self) -> None:
-        """Forget the pose before (the clock went back)."""
+        """Forget the poses before (the clock went back)."""
         self._before = None
+        self._strange, self._calm, self._speed = [], 0, 0.0
+
+
+def _apart(one: Pose, other: Pose) -> tuple[float, float]:
+    """Return the distance between two poses [m], and the time [s]."""
+    way = math.hypot(other.x - one.x, other.y - one.y)
+    return way, 1e-9 * abs(other.stamp_ns - one.stamp_ns)
 
 
 class PoseSynchronizer:

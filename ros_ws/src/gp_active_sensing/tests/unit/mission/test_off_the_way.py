@@ -1,0 +1,109 @@
+"""Positions that jump, probes off the map, and what the mission says and does about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from tests.cases import for_each
+from tests.robots import SECOND, Localisation, Robot, Voyage
+from tests.unit.mission.worlds import Rig, grid
+
+CONFIG: dict[str, Any] = {
+    "map": {"kind": "grid", "spacing": 10.0, "outline": [[0, 0], [60, 0], [60, 40], [0, 40]]},
+    "belief": {"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1]},
+    "policy": {"name": "ie"},
+    "budget": {"readings": 30},
+    "mission": {"wait_for_reading": False},
+    "probe": {"end": "c0r0"},
+}
+
+
+def stream(rig: Rig, begin: float, seconds: float, x: float, y: float = 0.0) -> float:
+    """Let poses come at one position, 5 a second, with a reading each; return when they end."""
+    t = begin
+    for _ in range(round(5 * seconds)):
+        t += 0.2
+        rig.pose(t, x, y)
+        rig.reading(t)
+        rig.step(t)
+    return t
+
+
+def test_a_jump_and_back_is_not_driven_and_no_place(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(grid(10))
+    assert isinstance(rig.ingestion, Ingestion)
+    rig.ingestion.checks._name = "boat_2"
+    t = stream(rig, 1.0, 6.0, 0.0)
+    t = stream(rig, t, 2.0, 40.0)
+    t = stream(rig, t, 6.0, 0.0)
+    assert rig.ingestion.metres == 0.0
+    assert rig.observed == ["c0r0"]
+    assert rig.ingestion.rejected["pose_jumped"] == 10
+    assert rig.ingestion.checks.jumps == 1
+    assert "boat_2: the position jumped by 40 m" in caplog.text
+
+
+def test_a_jump_that_stays_is_believed_and_not_driven() -> None:
+    rig = Rig(grid(10))
+    t = stream(rig, 1.0, 6.0, 0.0)
+    t = stream(rig, t, 6.0, 40.0)
+    assert rig.ingestion.metres == 0.0
+    assert rig.observed == ["c0r0", "c4r0"]
+    for k in range(50):  # and it drives on from there
+        rig.pose(t + 0.2 * (k + 1), 40.0 + 0.4 * k)
+    rig.step(t + 10.0)
+    assert rig.ingestion.metres == pytest.approx(19.6)
+
+
+def test_a_drive_that_speeds_up_is_no_jump() -> None:
+    rig, x, speed = Rig(grid(100)), 0.0, 0.0
+    for k in range(200):
+        rig.pose(1.0 + 0.2 * k, x)
+        speed = min(30.0, speed + 0.5)
+        x += 0.2 * speed
+    rig.step(60.0)
+    assert rig.ingestion.checks.jumps == 0
+
+
+@for_each("then", ["warn", "pause", "return"])
+def test_off_the_map_is_an_alarm(then: str, caplog: pytest.LogCaptureFixture) -> None:
+    config = {**CONFIG, "mission": {**CONFIG["mission"], "off_map": then}}
+    voyage = Voyage(config, Robot(5.0, 5.0))
+    voyage.run(20.0)
+    robot, mission = voyage.robot, voyage.mission
+    assert mission.alarms == ()
+    for _ in range(40):  # a current takes it over the shore
+        robot.y -= 2.0
+        robot.vx = robot.vy = 0.0
+        voyage.step()
+    (alarm,) = mission.alarms
+    assert "from the shore" in alarm
+    metres = mission.probe.ground.astray
+    assert metres is not None
+    assert metres == pytest.approx(-robot.y, abs=3.0)
+    assert [r.levelname for r in caplog.records if "off the map" in r.message][0] == "ERROR"
+    if then == "pause":
+        assert mission.state == "paused"
+        return
+    if then == "return":
+        place = mission.probe.ingestion.matcher.nearest(robot.x, robot.y)[0]
+        voyage.run(2.0)
+        assert voyage.legs[-1][1] == tuple(mission.loop.topology.positions[place].tolist())
+    assert voyage.run(400.0, lambda: mission.alarms == ())
+    assert voyage.run(900.0), "and it goes on"
+    assert mission.state == "ended"
+
+
+@for_each("variance", [0.0, 0.77])
+def test_a_mission_by_gps_is_charged_what_was_driven(variance: float) -> None:
+    """The robot's own log, not the mission's."""
+    gps = Localisation(white=0.15, slow=0.6, variance=variance, seed=5)
+    voyage = Voyage(CONFIG, Robot(5.0, 5.0), gps)
+    assert voyage.run(2000.0)
+    assert len(voyage.routes) > 10
+    driven = voyage.mission.driven.metres
+    assert driven == pytest.approx(voyage.robot.metres, rel=0.03)
+    assert voyage.now_ns > SECOND
