@@ -271,8 +271,7 @@ def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) ->
         return replace(plan, reason=f"{plan.reason}; the end place {end!r} cannot be reached")
     if not remaining.affords(home.cost, readings=0):
         logger.warning(
-            "the way to the end place %r takes %.0f m and %.0f s, more than is left of the budget: "
-            "something took longer than planned",
+            "the way to the end place %r takes %.0f m and %.0f s, more than is left of the budget",
             end,
             *home.cost,
         )

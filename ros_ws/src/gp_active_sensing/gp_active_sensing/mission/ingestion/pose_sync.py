@@ -56,7 +56,8 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Poses in a row that the probe can have driven to."""
+        """Poses in a row that go on as those before them, as far as a probe can push."""
+        self._velocity = (0.0, 0.0)
         self._speed = 0.0
         """How fast it was lately [m/s]."""
         self._strange: list[Pose] = []
@@ -139,7 +140,14 @@ class PoseFilter:
         near = max(_NEAR, 3.0 * math.sqrt(0.5 * pose.variance), 12.0 * noise)
         push = 0.0 if self._strange else _PUSH * seconds
         if way <= near + (self._speed + push) * seconds:
-            self._calm = self._calm + 1 if seconds <= _REGULAR else self._calm
+            if seconds <= _REGULAR:
+                vx, vy = self._velocity
+                ahead = math.hypot(
+                    pose.x - before.x - vx * seconds, pose.y - before.y - vy * seconds
+                )
+                calm = ahead <= 0.5 * near + _PUSH * seconds**2
+                self._calm = self._calm + 1 if calm else 0
+                self._velocity = (pose.x - before.x) / seconds, (pose.y - before.y) / seconds
             self._strange = []
             self._speed = max(way / seconds, 0.8 * self._speed)
             return ""

@@ -84,7 +84,7 @@ def test_off_the_map_is_an_alarm(then: str, caplog: pytest.LogCaptureFixture) ->
     metres = mission.probe.ground.astray
     assert metres is not None
     assert metres == pytest.approx(-robot.y, abs=3.0)
-    assert [r.levelname for r in caplog.records if "off the map" in r.message][0] == "ERROR"
+    assert next(r.levelname for r in caplog.records if "off the map" in r.message) == "ERROR"
     if then == "pause":
         assert mission.state == "paused"
         return
