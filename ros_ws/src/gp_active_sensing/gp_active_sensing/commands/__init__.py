@@ -7,6 +7,6 @@ from gp_active_sensing.errors import printable
 __all__ = ["echo"]
 
 
-def echo(text: object) -> None:
+def echo(text: object, *, err: bool = False) -> None:
     """Print text, with the control characters that a name or a file may hold escaped."""
-    click.echo(printable(str(text)))
+    click.echo(printable(str(text)), err=err)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gp_active_sensing.commands import echo
+
 if TYPE_CHECKING:
     from gp_active_sensing.kernel_model import KernelModel
     from gp_active_sensing_learning.checkpoint_directory import CheckpointDirectory
@@ -293,13 +295,13 @@ def _learn(
         )
         raise MissingDependencyError(msg) from error
     if not quiet:
-        click.echo(
+        echo(
             f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
             f"{', '.join(rows.input_names)}; {len(expressions)} "
             f"kernel{'s' if len(expressions) > 1 else ''}"
         )
     for note in rows.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     began = monotonic()
     console = Console(quiet=quiet, soft_wrap=True)
     way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
@@ -332,15 +334,15 @@ def _tell(
         found = {"model": str(file)} | model_mapping(model)
         click.echo(json.dumps(found, indent=2, allow_nan=False))
         return
-    click.echo("")
+    echo("")
     for line in model_lines(model, SHOWN):
-        click.echo(line)
-    click.echo("")
-    click.echo(f"  model    {file}")
+        echo(line)
+    echo("")
+    echo(f"  model    {file}")
     if options.report is not None:
-        click.echo(f"  report   {options.report}")
+        echo(f"  report   {options.report}")
     for what, line in _next(file, model, asked, report=options.report is not None):
-        click.echo(f"  {what:<8} {line}")
+        echo(f"  {what:<8} {line}")
 
 
 def _check_usage(options: KernelOptions) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from gp_active_sensing.commands import echo
 from gp_active_sensing_learning.commands.kernels import (
     KERNEL_OPTIONS,
     KernelOptions,
@@ -163,7 +164,7 @@ def learn(
         raise ConfigError(msg)
     job = load_readings(RowRequest(data, **said))
     for note in job.readings.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     estimate = search(
         job.config,
         job.topology,
@@ -184,7 +185,7 @@ def learn(
     if not as_json:
         click.echo(text, nl=False)
         if out is not None:
-            click.echo(f"written: {out}", err=True)
+            echo(f"written: {out}", err=True)
 
 
 def _refuse(names: Sequence[str], why: str) -> None:

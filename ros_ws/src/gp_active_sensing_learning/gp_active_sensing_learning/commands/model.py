@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gp_active_sensing.commands import echo
 from gp_active_sensing_learning.commands.kernels import (
     bag_options,
     check_new_file,
@@ -67,7 +68,7 @@ def show(file: Path, top: int | None, as_json: bool) -> None:
         click.echo(json.dumps({"model": str(file)} | model_mapping(found), indent=2))
         return
     for line in model_lines(found, top or SHOWN):
-        click.echo(line)
+        echo(line)
 
 
 @model.command()
@@ -110,9 +111,9 @@ def predict(
             place=place,
             progress=lambda count: status.update(f"predicting: {count} rows"),
         )
-    click.echo(f"written: {out}, {done.rows} rows")
+    echo(f"written: {out}, {done.rows} rows")
     for note in done.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _map(
@@ -153,7 +154,7 @@ def prune(file: Path, top: int, out: Path) -> None:
     kept = found.prune(top)
     write_model(out, kept)
     share = float(found.belief.probabilities[:top].sum())
-    click.echo(
+    echo(
         f"written: {out}, {len(kept.fits)} of {len(found.fits)} kernels, which had {share:.3f} of "
         "the belief"
     )
@@ -202,7 +203,7 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
             msg = f"--{option.replace('_', '-')} is for --data"
             raise click.UsageError(msg)
         write_kernel_page(read_model(file), out)
-        click.echo(str(out))
+        echo(str(out))
         return
     found = read_model(file)
     asked = asked_of(found, data, given)
@@ -216,6 +217,6 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
             raise ConfigError(msg)
         told = check_stamps(found, rows.recipe.get("times") or {}, rows.source)
         for note in (*rows.notes, *told):
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", err=True)
         write_kernel_page(found, out, rows)
-    click.echo(str(out))
+    echo(str(out))
