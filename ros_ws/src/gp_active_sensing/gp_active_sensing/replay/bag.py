@@ -257,7 +257,8 @@ class Bag:
         usual = get_typestore(Stores.ROS2_JAZZY)
         standard, own = usual.fielddefs, dict[str, Any]()
         connections = (c for reader in self._readers for c in reader.connections)
-        for kind, given in {(c.msgtype, c.msgdef) for c in connections if c.topic == topic}:
+        pairs = ((c.msgtype, c.msgdef) for c in connections if c.topic == topic)
+        for kind, given in dict.fromkeys(pairs):
             if given.format == MessageDefinitionFormat.NONE:
                 continue
             try:
