@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.inspection import GridSurvey, Survey
     from gp_active_sensing.topology.links import Embedding
-    from gp_active_sensing.topology.loaders.tables import Sites
     from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["maps"]
@@ -106,29 +106,48 @@ def inspect(
     file: str, crs: str, overrides: tuple[str, ...], relational: bool, as_json: bool
 ) -> None:
     """Say what is on the map FILE: segments or places, parts, units, where it lies."""
-    from gp_active_sensing.topology.inspection import survey
-
-    if (grid := _grid(file, crs, overrides)) is not None:
-        _inspect_grid(*grid, as_json=as_json)
-        return
-    if (stations := _stations(file, crs, overrides)) is not None:
-        _inspect_stations(*stations, as_json=as_json)
-        return
-    path, road_map = _road_map(file, crs, overrides)
-    figures = survey(road_map)
-    embeddings = _embeddings(road_map) if relational else {}
+    found = _looked_at(file, crs, overrides, relational=relational)
     if as_json:
-        data = {"file": str(path), **figures.to_mapping()}
-        if relational:
-            data["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
+        data = {"file": str(found.path), **found.data}
         click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
         return
-    click.secho(f"{figures.name}  ({path})", bold=True)
-    for what, text in _lines(figures):
+    click.secho(f"{found.name}  ({found.path})", bold=True)
+    for what, text in found.lines:
         echo(f"  {what:<14} {text}")
-    for what, made in embeddings.items():
-        echo(f"  {what:<14} {made}")
-    _say(figures)
+    _say(found)
+
+
+class _Looked(NamedTuple):
+    """What is said of a map: in a few words, as plain data, in lines, in sentences."""
+
+    path: Path
+    name: str
+    short: str
+    data: dict[str, Any]
+    lines: list[tuple[str, str]]
+    notes: Sequence[str]
+    warnings: Sequence[str] = ()
+
+
+def _looked_at(
+    file: str, crs: str, overrides: tuple[str, ...], *, relational: bool = False
+) -> _Looked:
+    from gp_active_sensing.topology.inspection import survey
+
+    kind = _kind(file, overrides)
+    if kind == "grid":
+        return _look_at_grid(*_config_of(kind, file, crs, overrides))
+    if kind == "points":
+        return _look_at_stations(*_config_of(kind, file, crs, overrides))
+    path, road_map = _road_map(file, crs, overrides)
+    figures = survey(road_map)
+    data, lines = figures.to_mapping(), _lines(figures)
+    if relational:
+        embeddings = _embeddings(road_map)
+        data["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
+        lines += [(what, str(made)) for what, made in embeddings.items()]
+    short = _in_short(figures)
+    return _Looked(path, figures.name, short, data, lines, figures.notes, figures.warnings)
 
 
 def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
@@ -148,20 +167,9 @@ def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
 @_set
 def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
-    from gp_active_sensing.topology.inspection import survey
-
-    if (grid := _grid(file, crs, overrides)) is not None:
-        path, found = grid
-        echo(f"{path}: valid, {found.places} places {_apart(found)} m apart")
-        _say(found)
-        return
-    if (stations := _stations(file, crs, overrides)) is not None:
-        echo(f"{stations[0]}: valid, {len(stations[1].names)} places")
-        return
-    path, road_map = _road_map(file, crs, overrides)
-    figures = survey(road_map)
-    echo(f"{path}: valid, {_in_short(figures)}")
-    _say(figures)
+    found = _looked_at(file, crs, overrides)
+    echo(f"{found.path}: valid, {found.short}")
+    _say(found)
 
 
 @maps.command()
@@ -280,58 +288,27 @@ def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Ro
     return _load(file, crs)
 
 
-def _grid(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, GridSurvey] | None:
-    """Return the path and the figures of a grid, None where the file is another map."""
-    from gp_active_sensing.topology.grids import build_grid
-    from gp_active_sensing.topology.inspection import survey_grid
-
-    if _kind(file) != "grid":
-        return None
-    path, config = _config_of("grid", file, crs, overrides)
-    places, notes, *_ = build_grid(config, path)
-    return path, survey_grid(places, notes)
-
-
-def _stations(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Sites, int] | None:
-    """Return path, places and number of ways of a table of places, None where it is another map.
-
-    Of a table without distances the number is 0: any place may be next.
-    """
+def _look_at_stations(path: Path, config: MapConfig) -> _Looked:
     from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.loaders.tables import read_stations
 
-    if _kind(file, overrides) != "points":
-        return None
-    path, config = _config_of("points", file, crs, overrides)
     places = _build(config, path)
     ways = sum(map(len, places.moves)) if isinstance(places, GraphTopology) else 0
-    return (
-        path,
-        read_stations(path, name=config.name, columns_of=config.columns_of, crs=config.crs),
-        ways,
-    )
-
-
-def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> None:
+    sites = read_stations(path, name=config.name, columns_of=config.columns_of, crs=config.crs)
     low, high = sites.points.min(axis=0).tolist(), sites.points.max(axis=0).tolist()
-    if as_json:
-        data = {
-            "file": str(path),
-            "name": sites.title,
-            "places": len(sites.names),
-            "ways": ways,
-            "units": "metre",
-            "low": low,
-            "high": high,
-            "datum": sites.datum,
-            "numbers": sorted(sites.numbers),
-            "notes": list(sites.notes),
-        }
-        click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
-        return
-    click.secho(f"{sites.title}  ({path})", bold=True)
+    data = {
+        "name": sites.title,
+        "places": places.n,
+        "ways": ways,
+        "units": "metre",
+        "low": low,
+        "high": high,
+        "datum": sites.datum,
+        "numbers": sorted(sites.numbers),
+        "notes": list(sites.notes),
+    }
     lines = [
-        ("places", f"{len(sites.names)}, map.kind: points"),
+        ("places", f"{places.n}, map.kind: points"),
         ("ways", f"{ways}, of a table" if ways else "straight, from each place to each"),
         ("extent", " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))),
         ("coordinates", f"metres{_datum(sites.datum)}"),
@@ -339,33 +316,30 @@ def _inspect_stations(path: Path, sites: Sites, ways: int, *, as_json: bool) -> 
     ]
     if len(low) == 3:
         lines.insert(3, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
-    for what, text in lines:
-        echo(f"  {what:<14} {text}")
-    for note in sites.notes:
-        echo(f"note: {note}")
+    return _Looked(path, sites.title, f"{places.n} places", data, lines, sites.notes)
 
 
-def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
-    return [f"{section}.{text.removeprefix(f'{section}.')}" for text in overrides]
+def _look_at_grid(path: Path, config: MapConfig) -> _Looked:
+    from gp_active_sensing.topology.grids import build_grid
+    from gp_active_sensing.topology.inspection import survey_grid
 
-
-def _inspect_grid(path: Path, figures: GridSurvey, *, as_json: bool) -> None:
-    if as_json:
-        data = {"file": str(path), **figures.to_mapping()}
-        click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
-        return
-    click.secho(f"{figures.name}  ({path})", bold=True)
+    places, notes, *_ = build_grid(config, path)
+    figures = survey_grid(places, notes)
     width, height = figures.east - figures.west, figures.north - figures.south
     corner = f"from x {figures.west:g}, y {figures.south:g}"
+    short = f"{figures.places} places {_apart(figures)} m apart"
     lines = [
         ("places", f"{figures.places}, {_apart(figures)} m apart, {figures.joined} moves"),
         ("parts", _grid_parts(figures)),
         ("extent", f"{_metres(width)} × {_metres(height)}, {corner} m"),
         ("coordinates", f"metres, frame {figures.frame!r}{_datum(figures.datum)}"),
     ]
-    for what, text in lines:
-        echo(f"  {what:<14} {text}")
-    _say(figures)
+    data = figures.to_mapping()
+    return _Looked(path, figures.name, short, data, lines, notes, figures.warnings)
+
+
+def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
+    return [f"{section}.{text.removeprefix(f'{section}.')}" for text in overrides]
 
 
 def _apart(figures: GridSurvey) -> str:
@@ -395,7 +369,7 @@ def _in_short(figures: Survey) -> str:
     return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
 
 
-def _say(figures: Survey | GridSurvey, more: tuple[str, ...] = ()) -> None:
+def _say(figures: Survey | _Looked, more: tuple[str, ...] = ()) -> None:
     for note in (*figures.notes, *more):
         echo(f"note: {note}")
     for warning in figures.warnings:

@@ -47,8 +47,6 @@ LONLAT = "EPSG:4326"
 
 _DEGREE = 111_320.0
 """Of latitude, about [m]."""
-_SMALL = 5.0
-"""A map with less extent is no map in metres [m], but one in degrees [degree]."""
 _TINY = 0.05
 """Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
 _FACTOR = 50.0
@@ -160,7 +158,7 @@ def locate(
     extent = float(np.ptp(metres, axis=0).max())
     if extent > _FAR:
         if not chosen:
-            _refuse_far(metres, where, f" ({_extent(points)} in {crs})")
+            _refuse_far(metres, where, f" ({_extent(points)} in {crs:.40})")
         note = (
             f"the map is {extent / 1000:.0f} km across; in a local frame lengths far from its "
             "middle are off by more than one in a thousand"
@@ -400,13 +398,14 @@ def _totals(
 def looks_like_degrees(points: FloatArray) -> bool:
     """Return whether (n, 2) coordinates of which nothing is said are longitudes and latitudes.
 
-    They are where they can be and lie within a few degrees: as metres that would be a table.
+    They are where they can be and are then no larger than a map; as metres they would be a table.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0
     across = min(float(np.ptp(lonlat)), float(np.ptp(lonlat % 360.0)))
-    return bool(within) and max(across, float(high[1] - low[1])) < _SMALL
+    across *= math.cos(math.radians(0.5 * float(low[1] + high[1])))
+    return bool(within) and _DEGREE * max(across, float(high[1] - low[1])) < _FAR
 
 
 def _lines_look_like_degrees(

@@ -29,6 +29,7 @@ __all__ = [
     "Draft",
     "Drafts",
     "crowded",
+    "expected",
     "fail",
     "is_number",
     "is_text",
@@ -68,6 +69,11 @@ def fail(path: Path | str, problems: Sequence[str]) -> None:
             lines.append(f"  … and {rest} more")
         msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
     raise MapError(msg)
+
+
+def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
+    """Return the error of a value of a file that is not what it has to be."""
+    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
 
 
 def is_number(value: Any) -> bool:

@@ -144,7 +144,8 @@ class _GraphReader:
     """Collects nodes first, then the edges between them."""
 
     def __init__(self, path: Path) -> None:
-        self.drafts = Drafts(path)
+        self.drafts = Drafts(path, join_zero_length=True)
+        self._taken: dict[str, int] = defaultdict(int)
         self._nodes: dict[str, Point] = {}
         self._names: dict[str, str] = {}
         self._frames: dict[str, int] = defaultdict(int)
@@ -187,6 +188,10 @@ class _GraphReader:
             return
         before = len(drafts.problems)
         identity = drafts.text(properties.get("id"), "id", where)
+        self._taken[identity] += 1
+        if self._taken[identity] > 1:  # the server tells edges apart by their nodes
+            identity = f"{identity}/{self._taken[identity]}"
+            drafts.count("edges whose id another one has got a number besides")
         ends = []
         for key in ("startid", "endid"):
             node = drafts.text(properties.get(key), key, where)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import is_number, shown
+from gp_active_sensing.topology.loaders.drafts import expected, is_number, shown
 from gp_active_sensing.topology.loaders.vector import read_json
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point
@@ -81,8 +81,7 @@ def read_plan(path: Path) -> Drawing:
     whole = read_json(path)
     if not isinstance(whole, dict) or whole.get("fileType") != "Plan":
         kind = whole.get("fileType") if isinstance(whole, dict) else type(whole).__name__
-        msg = f"{path}: expected a plan of QGroundControl (fileType Plan), got {shown(kind)}"
-        raise MapError(msg)
+        raise expected(path, "", "a plan of QGroundControl (fileType Plan)", kind)
     found = Drawing()
     mission = _object(whole.get("mission"), "mission", path)
     _fence(_object(whole.get("geoFence"), "geoFence", path), found, path)
@@ -117,8 +116,7 @@ def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
             where = f"geofence {word} {number}"
             inclusion = item.get("inclusion")
             if not isinstance(inclusion, bool):
-                msg = f"{path}: {where}: inclusion: expected true or false, got {shown(inclusion)}"
-                raise MapError(msg)
+                raise expected(path, f"{where}: inclusion", "true or false", inclusion)
             role = "fence" if inclusion else "obstacle"
             if key == "circles":
                 circle = _object(item.get("circle"), where, path)
@@ -164,8 +162,7 @@ def _home(value: Any, found: Drawing, path: Path) -> None:
     if len(numbers) < 2 or not any(numbers):
         found.notes.append(f"the planned home is not set ({shown(value)}) and was passed over")
     elif abs(numbers[0]) > 90.0 or abs(numbers[1]) > 180.0:
-        msg = f"{path}: plannedHomePosition: expected latitude, longitude, got {shown(value)}"
-        raise MapError(msg)
+        raise expected(path, "plannedHomePosition", "latitude, longitude", value)
     else:
         found.home = numbers[1], numbers[0]
 
@@ -173,16 +170,14 @@ def _home(value: Any, found: Drawing, path: Path) -> None:
 def _object(value: Any, where: str, path: Path) -> Mapping[str, Any]:
     if value is None or isinstance(value, dict):
         return value or {}
-    msg = f"{path}: {where}: expected an object, got {shown(value)}"
-    raise MapError(msg)
+    raise expected(path, where, "an object", value)
 
 
 def _items(value: Any, where: str, path: Path) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        msg = f"{path}: {where}: expected a list of objects, got {shown(value)}"
-        raise MapError(msg)
+        raise expected(path, where, "a list of objects", value)
     if len(value) > _MOST_ITEMS:
         msg = f"{path}: {where}: has {len(value)} entries; expected at most {_MOST_ITEMS}"
         raise MapError(msg)
@@ -192,8 +187,7 @@ def _items(value: Any, where: str, path: Path) -> list[dict[str, Any]]:
 def _metres(data: Mapping[str, Any], key: str, where: str, path: Path) -> float:
     value = data.get(key)
     if not is_number(value) or not 0.0 < float(value) < 1e6:  # type: ignore[arg-type]
-        msg = f"{path}: {where}: {key}: expected metres above 0, got {shown(value)}"
-        raise MapError(msg)
+        raise expected(path, f"{where}: {key}", "metres above 0", value)
     return float(value)  # type: ignore[arg-type]
 
 
@@ -203,18 +197,14 @@ def _geometry(kind: str, value: Any, where: str, path: Path) -> Any:
 
     least = {"Point": 1, "LineString": 2, "Polygon": 3}[kind]
     if not isinstance(value, list) or len(value) > _MOST_POINTS:
-        what = f"a list of {least} … {_MOST_POINTS} points"
-        got = f"{len(value)} points" if isinstance(value, list) else shown(value)
-        msg = f"{path}: {where}: expected {what}, got {got}"
-        raise MapError(msg)
+        got = len(value) if isinstance(value, list) else value
+        raise expected(path, where, f"a list of {least} … {_MOST_POINTS} points", got)
     points = []
     for point in value:
         plain = isinstance(point, list) and len(point) >= 2 and all(map(is_number, point[:2]))
         if not plain or not all(math.isfinite(v) for v in point[:2]):
-            msg = f"{path}: {where}: expected [latitude, longitude], got {shown(point)}"
-            raise MapError(msg)
+            raise expected(path, where, "[latitude, longitude]", point)
         points.append((float(point[1]), float(point[0])))
     if len(set(points)) < least:
-        msg = f"{path}: {where}: expected {least} points or more, got {len(set(points))}"
-        raise MapError(msg)
+        raise expected(path, where, f"{least} points or more", len(set(points)))
     return shapely.Point(points[0]) if kind == "Point" else getattr(shapely, kind)(points)

@@ -239,7 +239,7 @@ def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
         msg = f"{path}: value: none of its {found.count} bands is called {value!r}, but {names}"
         raise MapError(msg)
     notes = [f"of its {found.count} bands the first counts"] if found.count > 1 else []
-    if names:
+    if any(named):
         notes.append(f"it calls its bands {names}")
     return 1, notes
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.drafts import number_of, shown
+from gp_active_sensing.topology.loaders.drafts import expected, number_of, shown
 from gp_active_sensing.topology.loaders.files import (
     MOST_TEXT,
     check_file,
@@ -132,17 +132,14 @@ def declared_crs(whole: Mapping[str, Any]) -> str:
 def _geojson(path: Path) -> VectorFile:
     whole = read_json(path)
     if not isinstance(whole, dict):
-        msg = f"{path}: expected a GeoJSON object, got {type(whole).__name__}"
-        raise MapError(msg)
+        raise expected(path, "", "a GeoJSON object", type(whole).__name__)
     found = VectorFile(declared_crs(whole))
     features = whole.get("features") if whole.get("type") == "FeatureCollection" else [whole]
     if not isinstance(features, list):
-        msg = f"{path}: expected a list of features, got {shown(features)}"
-        raise MapError(msg)
+        raise expected(path, "", "a list of features", features)
     for number, feature in enumerate(features):
         if not isinstance(feature, dict):
-            msg = f"{path}: feature {number}: expected an object, got {shown(feature)}"
-            raise MapError(msg)
+            raise expected(path, f"feature {number}", "an object", feature)
         said = feature.get("properties")
         own_id = {"id": feature["id"]} if "id" in feature else {}
         geometry = feature if feature.get("type") != "Feature" else feature.get("geometry")
@@ -211,8 +208,7 @@ def _check_kml(text: str, where: str) -> None:
     for word in re.sub(r"\s*,\s*", ",", text).split():
         numbers = [number_of(part) for part in word.split(",")]
         if len(numbers) < 2 or any(n is None or not math.isfinite(n) for n in numbers[:2]):
-            msg = f"{where}: coordinates: expected longitude,latitude in degrees, got {shown(word)}"
-            raise MapError(msg)
+            raise expected(where, "coordinates", "longitude,latitude in degrees", word)
 
 
 def _file(path: Path) -> VectorFile:

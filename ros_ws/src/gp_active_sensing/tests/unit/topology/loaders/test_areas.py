@@ -454,6 +454,7 @@ def test_a_lake_and_a_track_in_one_file(tmp_path: Path) -> None:
 
 def test_degrees_are_degrees_however_large_the_area(tmp_path: Path) -> None:
     for west, south, size in (
+        (-112.0, 40.5, 5.5),
         (8.0, 54.0, 1.6),
         (351.0, 40.0, 2.0),
         (-0.9, -0.9, 1.8),
@@ -468,7 +469,7 @@ def test_degrees_are_degrees_however_large_the_area(tmp_path: Path) -> None:
         width = size * 111_320 * math.cos(math.radians(south + 0.5))
         assert areas.datum is not None
         assert east_m - west_m == pytest.approx(width, rel=0.03)
-        assert north_m == pytest.approx(55_600, rel=0.02)
+        assert north_m == pytest.approx(55_600, rel=0.08)  # parallels are bent
     tank = [[0, 0], [3, 0], [3, 2], [0, 2], [0, 0]]
     path = write(tmp_path, collection(feature(tank)), "tank.geojson")
     assert read_areas(path, crs="local").outline.area == 6.0
