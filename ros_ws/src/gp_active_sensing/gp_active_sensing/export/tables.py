@@ -182,5 +182,5 @@ def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
 
 def _heights(field: FieldMap) -> list[FloatArray]:
     """Return the heights of the places, in a list; [] where the map has none."""
-    found = getattr(field.topology, "heights", None)
+    found = field.topology.heights
     return [] if found is None else [np.asarray(found, dtype=np.float64)]

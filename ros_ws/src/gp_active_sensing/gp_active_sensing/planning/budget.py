@@ -99,7 +99,7 @@ class BudgetConstraint:
         budget = self.budget
         if budget.metres is not None or budget.seconds is not None:
             return True
-        if getattr(self.topology, "reach", 0.0) > 0.0:
+        if self.topology.reach > 0.0:
             return True
         return any(cost is None for ways in self.ways_home for cost in ways.costs)
 
@@ -117,7 +117,7 @@ class BudgetConstraint:
             far = float(np.linalg.norm(np.ptp(self.topology.points, axis=0)))
             slow = 1.0 / self.topology.speeds.least
         drives = horizon + (self.budget.end is not None)
-        far += getattr(self.topology, "turn_excess", 0.0)
+        far += self.topology.turn_excess
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:

@@ -66,7 +66,6 @@ _RULE = "the least certain candidate is taken instead"
 def map_words(topology: Topology) -> dict[str, Any]:
     """Return the line about a map, which comes before the first question about it."""
     n = topology.n
-    weights = getattr(topology, "weights", None)
     ways = topology.ways_from(0)
     driven = np.isfinite(ways.seconds) & (ways.seconds > 0.0)
     speeds = ways.metres[driven] / ways.seconds[driven]
@@ -79,7 +78,7 @@ def map_words(topology: Topology) -> dict[str, Any]:
         "positions": topology.positions.tolist(),
         "features": topology.features.tolist(),
         "feature_names": list(topology.feature_names),
-        "weights": [1.0] * n if weights is None else np.asarray(weights).tolist(),
+        "weights": topology.weights.tolist(),
         "free": bool(topology.free),
         "moves": None if topology.free else [topology.neighbours(i).tolist() for i in range(n)],
         "speed": float(np.median(speeds)) if speeds.size else None,

@@ -150,6 +150,16 @@ class Topology(Protocol):
         """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
         ...
 
+    @property
+    def reach(self) -> float:
+        """Locations within so many metres may be next, too; 0 = neighbours only."""
+        ...
+
+    @property
+    def turn_excess(self) -> float:
+        """By how much a move of a probe that turns is longer than the straight one at most [m]."""
+        ...
+
     def neighbours(self, location: int) -> IntArray:
         """Return the locations one legal move after `location`, sorted."""
         ...
@@ -364,6 +374,16 @@ class Places:
     def links(self) -> Links | None:
         """How the places are joined, for graph kernels; None where any place may be next."""
         return None
+
+    @property
+    def reach(self) -> float:
+        """Places within so many metres may be next, too; none by itself."""
+        return 0.0
+
+    @property
+    def turn_excess(self) -> float:
+        """By how much a move is longer than the straight one at most [m]: it turns on the spot."""
+        return 0.0
 
     @property
     def attributes(self) -> Attributes:

@@ -14,6 +14,7 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.search import Move, Moves
+from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
     Of a map that is seen with a turning radius they are those without: the heading at the beginning
     of a way is not known.
     """
-    topology = getattr(topology, "straight", topology)
+    topology = topology.straight if isinstance(topology, Turning) else topology
     try:
         found = _known.setdefault(topology, {})
     except TypeError:  # a map that cannot be looked up by: nothing is kept

@@ -392,8 +392,7 @@ class _Steps:
         if self.topology.free:
             return len(path) - 1
         fresh = [i for i, place in enumerate(path) if self.unread[place]]
-        reach = getattr(self.topology, "reach", 0.0)
-        near = [i for i in fresh if self.ways.metres[path[i]] <= reach]
+        near = [i for i in fresh if self.ways.metres[path[i]] <= self.topology.reach]
         return near[-1] if near else fresh[0]
 
     def _allowed_route(self, goal: int) -> _Step | None:
