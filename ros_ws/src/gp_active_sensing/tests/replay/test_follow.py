@@ -104,7 +104,7 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert [record["observed"] for record in run.records()] == list(range(1, len(WAY) + 1))
     assert all(sum(r["weights"]) == pytest.approx(1.0) for r in run.records())
     assert (done.summary["readings"], done.summary["stages"]) == (2 * len(WAY), 0)
-    assert done.summary["metres"] == pytest.approx(90.0)
+    assert done.summary["metres"] == pytest.approx(90.0, rel=0.05)
     page = write_report(tmp_path / "run").read_text("utf-8")
     assert "nothing was planned in this run" in page
     rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
