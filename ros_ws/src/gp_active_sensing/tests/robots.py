@@ -133,6 +133,9 @@ class Voyage:
         self.field: Callable[[float, float], float] = lambda x, y: math.sin(0.1 * x) + 0.05 * y
         self.silent = False
         """It sends no poses."""
+        self.on_motion: float | None = None
+        """It sends a pose only so far from the last one, as AMCL does [m]; None = always."""
+        self._posed: Point | None = None
         self.start()
 
     def start(self) -> None:
@@ -153,7 +156,9 @@ class Voyage:
         self.now_ns += round(SECOND * self.dt)
         self.robot.step(self.dt)
         x, y = self.robot.x, self.robot.y
-        if not self.silent:
+        moved = self._posed is None or math.dist(self._posed, (x, y)) >= (self.on_motion or 0.0)
+        if moved and not self.silent:
+            self._posed = x, y
             self.mission.inbox.put(self.localisation.pose(self.now_ns, x, y), 1e-9 * self.now_ns)
         self.late.append(RawReading(self.now_ns, self.field(x, y), 0.01))
         while self.late and self.now_ns - self.late[0].stamp_ns >= 1e9 * self.delay:

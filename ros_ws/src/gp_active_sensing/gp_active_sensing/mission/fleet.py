@@ -117,6 +117,8 @@ class Fleet:
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe: one whose sensor was silent takes part again."""
+        if probe.ingestion.holds_pose and probe.name in self._heard_ns:
+            self._heard_ns[probe.name] = now_ns  # it stands, and sends no poses
         if probe.gone.startswith(MUTE):
             self._come(probe, now_ns)
 

@@ -259,6 +259,11 @@ class PoseConfig:
             msg = "child_frame: is required for tf: the frame of the sensor, such as base_link"
             raise ConfigError(msg)
 
+    @property
+    def latched(self) -> bool:
+        """Poses come on motion only, as AMCL's do: the newest one holds until the next."""
+        return self.type.endswith("/PoseWithCovarianceStamped")
+
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
         """Return latitude and longitude of the origin that positions are counted from [degree].
 

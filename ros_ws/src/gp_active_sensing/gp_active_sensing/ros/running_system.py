@@ -207,7 +207,13 @@ class RunningSystem:
             if (header := header_of(message)) is not None:
                 stamps.append(1e-9 * Time.from_msg(header.stamp).nanoseconds)
 
+        def take_kept(message: Any, info: Mapping[str, Any]) -> None:
+            if not heard.times:
+                take(message, info)
+
         self._node.create_subscription(kind, heard.topic, take, qos.sensor(100.0))
+        if kind.__name__ == "PoseWithCovarianceStamped":  # which AMCL sends on motion only
+            self._node.create_subscription(kind, heard.topic, take_kept, qos.latched())
 
     def _published(self) -> dict[str, tuple[str, ...]]:
         found = {}

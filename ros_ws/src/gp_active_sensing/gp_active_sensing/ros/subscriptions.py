@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -129,6 +129,18 @@ class Subscriptions:
         profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
         name = probe_topic(probe, stream.topic)
         self._health.listen(probe_topic(probe, topic), name, kind, on_bytes, profile)
+        if topic == "pose" and self._pose.latched and not stream.catch_up:
+            self._hear_latched(probe, name, kind)
+
+    def _hear_latched(self, probe: str, name: str, kind: Any) -> None:
+        """Ask for the last pose of before, which a robot that stands does not send again."""
+        watched = self._health.streams[probe_topic(probe, "pose")]
+
+        def hear(data: bytes, info: Mapping[str, Any]) -> None:
+            if not watched.count:
+                watched.on_message(data, qos.received_at(info))
+
+        self._node.own(self._node.create_subscription(kind, name, hear, qos.latched(), raw=True))
 
     def _refuse(self, topic: str, probe: str, reason: str, why: str) -> None:
         kind, word = ("poses", f"pose_{reason}") if topic == "pose" else ("readings", reason)

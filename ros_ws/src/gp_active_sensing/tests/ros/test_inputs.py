@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from geometry_msgs.msg import PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Temperature
 
@@ -195,3 +196,28 @@ def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:
     probes = node.mission.probes
     wait_until(lambda: all(probe.plan for probe in probes.values()), "a decision for each")
     assert [probe.ingestion.here.place for probe in probes.values()] == [0, 3]
+
+
+def test_the_pose_of_a_robot_that_stands_is_heard_though_it_was_sent_before(ros: Ros) -> None:
+    kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
+    sender = ros.node("amcl")
+    poses = sender.create_publisher(PoseWithCovarianceStamped, "pose", qos.latched())
+    message = PoseWithCovarianceStamped()
+    message.header.frame_id = "map"
+    message.header.stamp = sender.get_clock().now().to_msg()
+    message.pose.pose.orientation.w = 1.0
+    poses.publish(message)
+    node = sensing(ros, f"pose.type:={kind}", "pose.max_age:=0.2")
+    wait_active(node)
+    wait_until(lambda: node.mission.probe.ingestion.poses, "the pose")
+    readings = sender.create_publisher(Temperature, "reading", qos.reliable(100))
+    wait_until(readings.get_subscription_count, "a subscriber of reading")
+
+    def read() -> bool:
+        reading = Temperature(temperature=20.0)
+        reading.header.stamp = sender.get_clock().now().to_msg()
+        readings.publish(reading)
+        return bool(node.mission.loop.counts["accepted"] >= 3)
+
+    wait_until(read, "readings of a robot that stands")
+    assert rejected(node) == {}

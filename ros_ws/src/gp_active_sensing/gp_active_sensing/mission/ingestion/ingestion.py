@@ -116,6 +116,8 @@ class Ingestion:
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self.capacity = round(WAITING_SECONDS * fastest)
         """Largest number of readings that wait for a pose."""
+        self._holds = pose.max_age if pose.latched else None
+        """How long a reading waits before the newest pose holds for it [s]; None = never."""
         self._waiting = PoseSynchronizer(track, pose.wait, self.capacity)
         self._late = 0.0
         """How long the newest pose had lain somewhere when it was used [s]."""
@@ -221,6 +223,7 @@ class Ingestion:
         if reached is None:
             reached = self._clock() - self._late
         ready += self._placed(self._waiting.after_time(reached))
+        ready += self._hold_pose(reached)
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         told = self.pipeline.take(ready)
         if (newest := self.track.newest) is not None:
@@ -325,6 +328,23 @@ class Ingestion:
         if there is None or not self.matcher.is_line(there.place):
             return []
         return self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
+
+    def _hold_pose(self, now: float) -> list[PendingReading]:
+        """Let the newest pose hold at the time of readings that no pose came for."""
+        pose = self.track.newest
+        if self._holds is None or pose is None:
+            return []
+        stamp_ns = self._waiting.newest_without(now, self._holds)
+        if stamp_ns is None or stamp_ns <= pose.stamp_ns:
+            return []
+        ready = self._take_pose(replace(pose, stamp_ns=stamp_ns), now)
+        ready += self._placed(self._waiting.after_pose(now))
+        return ready + self._come_nearer(now)
+
+    @property
+    def holds_pose(self) -> bool:
+        """Whether silence of the poses only says that the probe stands."""
+        return self._holds is not None
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
         """Return the readings of points that count by now.

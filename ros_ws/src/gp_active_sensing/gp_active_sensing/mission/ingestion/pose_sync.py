@@ -308,6 +308,16 @@ class PoseSynchronizer:
                 self._patient.append(held)
         return ready
 
+    def newest_without(self, now: float, seconds: float) -> int | None:
+        """Return the stamp of the newest reading that has waited so long for a pose [ns], or None.
+
+        Args:
+            now: monotonic seconds.
+            seconds: how long it has waited [s].
+        """
+        waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
+        return max((held.reading.stamp_ns for held in waited), default=None)
+
     def take_all(self) -> list[PendingReading]:
         """Return everything that waits, and let nothing wait."""
         everything = [*self._patient, *self._fresh]

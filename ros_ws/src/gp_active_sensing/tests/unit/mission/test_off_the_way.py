@@ -107,3 +107,18 @@ def test_a_mission_by_gps_is_charged_what_was_driven(variance: float) -> None:
     driven = voyage.mission.driven.metres
     assert driven == pytest.approx(voyage.robot.metres, rel=0.03)
     assert voyage.now_ns > SECOND
+
+
+def test_a_latched_pose_holds_until_the_next_one() -> None:
+    """AMCL sends a pose on motion only: a robot that stands is somewhere all the same."""
+    config = {
+        **CONFIG,
+        "pose": {"type": "geometry_msgs/msg/PoseWithCovarianceStamped"},
+        "mission": {"settle": 2.0},
+    }
+    voyage = Voyage(config, Robot(5.0, 5.0, speed=1.0), Localisation(white=0.02, variance=0.02))
+    voyage.on_motion = 0.25
+    assert voyage.run(3000.0, lambda: len(voyage.routes) > 12)
+    rejected = voyage.mission.probe.ingestion.rejected
+    assert rejected["no_pose"] == 0
+    assert voyage.mission.probe.stages.driven.metres == pytest.approx(voyage.robot.metres, rel=0.05)
