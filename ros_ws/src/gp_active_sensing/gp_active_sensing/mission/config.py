@@ -187,6 +187,12 @@ class WaypointConfig:
         help="name of the action; of several probes in the namespace of each, unless it begins "
         "with /",
     )
+    pause: str = param(
+        "hold",
+        help="what a paused mission publishes on that topic: hold = where the probe is, so that it "
+        "stays there; none = nothing, and it drives on to its waypoint",
+        choices=("hold", "none"),
+    )
     rate: float = param(
         0.0,
         help="how often the last waypoint is sent again, for controllers that want a stream of set "

@@ -32,7 +32,7 @@ from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, why_resting
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
 from gp_active_sensing.mission.input_log import InputLog
-from gp_active_sensing.mission.log_messages import budget_words, loudness, say_delay
+from gp_active_sensing.mission.log_messages import FINISHING, budget_words, loudness, say_delay
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -147,6 +147,8 @@ class Mission:
         """Since when nothing can be chosen on a map that may grow [ns]."""
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
+        self._holds_probes = False
+        """It was paused, and its probes are still to be told to stay."""
         self._last_words = False
         """The mission ended without a job, and what is known is still to be shown."""
         self.trace: InputLog | None = None
@@ -231,9 +233,7 @@ class Mission:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._because()
             stage = self.decisions.stage
-            logger.log(
-                loudness(reason), "paused at stage %d (%s); the last waypoint stands", stage, reason
-            )
+            logger.log(loudness(reason), "paused at stage %d (%s)", stage, reason)
             self._set_state("paused", reason)
             self.decisions.give_up()
             return ""
@@ -306,6 +306,7 @@ class Mission:
 
     def _set_state(self, state: str, reason: str) -> None:
         self.state, self.reason = state, reason
+        self._holds_probes = state == "paused" and reason != FINISHING
         probes = {name: probe.whereabouts() for name, probe in self.probes.items()}
         self.journal(StateChanged(state=state, reason=reason, stamp_ns=self.now_ns, probes=probes))
 
@@ -408,6 +409,10 @@ class Mission:
             if probe.ground.look():
                 self._lose_ground(probe)
         self._note_status()
+        if self._holds_probes:
+            self._holds_probes = False
+            under_way = (probe for probe in self.fleet.present if probe.target is not None)
+            yield from (MissionOutput(hold=True, probe=probe.name) for probe in under_way)
         if self._last_words:
             self._last_words = False
             yield MissionOutput(replace(self.look(), last=True))

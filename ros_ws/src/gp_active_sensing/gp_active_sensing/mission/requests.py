@@ -140,13 +140,15 @@ class MissionOutput:
         again: a place whose waypoint is to be sent again.
         leg: the next waypoint on the way under way; whoever knows the whole way need not be told.
         plan: a decision, foreseen and taken, to be sent.
-        probe: which one `again`, `leg` and `plan` are for.
+        hold: the probe is to stay where it is.
+        probe: which one `again`, `leg`, `plan` and `hold` are for.
         query: places that an expert is to be asked for.
     """
 
     job: DecisionRequest | PlanAheadRequest | ExpertRequest | None = None
     again: int | None = None
     leg: int | None = None
+    hold: bool = False
     plan: Plan | None = None
     probe: str = ""
     query: tuple[int, ...] = ()

@@ -286,7 +286,14 @@ class ActiveSensingNode(GuardedNode):
         return bool(self.get_clock().ros_time_is_active)
 
     def deactivate(self) -> None:
-        """Stop the threads; what was learnt stays."""
+        """Stop the threads and hold the probes; what was learnt stays."""
+        self._stop_work()
+        if self._parts is not None and self._results is not None:
+            for name, probe in self._parts.mission.probes.items():
+                if probe.target is not None and self._parts.mission.reason == DEACTIVATED:
+                    self._results.hold(name)
+
+    def _stop_work(self) -> None:
         if self._worker is None or self._parts is None:
             return
         mission = self._parts.mission
@@ -300,7 +307,7 @@ class ActiveSensingNode(GuardedNode):
 
     def release(self) -> None:
         """Write the last words and give back topics and services."""
-        self.deactivate()  # after an error it may still be at work
+        self._stop_work()  # after an error it may still be at work
         if self._map is not None:
             self._map.close()
             self._map = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,20 @@ class Waypoints:
         self._publishers[topic].publish(message)
         if self.navigator is not None:
             self.navigator.go(probe, place, message)
+
+    def hold(self, probe: str) -> None:
+        """Send a probe to where it is, unless that is not wanted or goals of Nav2 are cancelled."""
+        pose = self._mission.probes[probe].ingestion.track.newest
+        if self._config.pause != "hold" or self.navigator is not None or pose is None:
+            return
+        topology, topic = self._mission.loop.topology, probe_topic(probe, "next_waypoint")
+        heading = pose.heading if math.isfinite(pose.heading) else 0.0
+        z = self._config.altitude + (pose.z if topology.heights is not None else 0.0)
+        message = outputs.waypoint_message(
+            (pose.x, pose.y, heading), topology.frame, self._now_ns(), z
+        )
+        self._last[topic] = message
+        self._publishers[topic].publish(message)
 
     def close(self) -> None:
         """Give back what is not the node's own to give back."""
@@ -337,6 +352,10 @@ class Publishers:
     def send_again(self, probe: str, place: int) -> None:
         """Send a probe to the waypoint of a place."""
         self.waypoints.send_again(probe, place)
+
+    def hold(self, probe: str) -> None:
+        """Let a probe stay where it is."""
+        self.waypoints.hold(probe)
 
     def send_query(self, places: tuple[int, ...]) -> None:
         """Ask an expert for values at some places."""

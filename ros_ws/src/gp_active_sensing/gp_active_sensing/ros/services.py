@@ -50,7 +50,7 @@ class Services:
         return self._command("start", "started", response, "asked by ~/start")
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        done = "paused; the last waypoint stands"
+        done = "paused"
         return self._command("pause", done, response, "asked by ~/pause")
 
     def _on_resume(self, request: Any, response: Any) -> Any:

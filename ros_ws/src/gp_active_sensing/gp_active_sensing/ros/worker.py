@@ -50,6 +50,10 @@ class Outputs(Protocol):
         """Publish a probe's waypoint once more: another visit is wanted."""
         ...
 
+    def hold(self, probe: str) -> None:
+        """Let a probe stay where it is."""
+        ...
+
     def send_query(self, places: tuple[int, ...]) -> None:
         """Ask an expert for values at some places."""
         ...
@@ -147,6 +151,9 @@ class Worker:
         if step.leg is not None:
             with self._noting("results"):
                 self._outputs.send_again(step.probe, step.leg)
+        if step.hold:
+            with self._noting("results"):
+                self._outputs.hold(step.probe)
         if step.query:
             with self._noting("results"):
                 self._outputs.send_query(step.query)

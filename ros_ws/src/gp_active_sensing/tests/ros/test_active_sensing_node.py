@@ -241,6 +241,20 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     assert node.exit_code is None
 
 
+def test_a_pause_holds_the_robot_where_it_is_and_a_resume_sends_it_on(ros: Ros) -> None:
+    sensing(ros)
+    probe = Probe(ros).connect()
+    probe.pose(10.0)
+    probe.reading(7.0)
+    wait_until(lambda: probe.waypoints, "a waypoint")
+    wait_until(lambda: probe.pose(11.0) or len(probe.waypoints) >= 1, "a pose on the way")
+    sent = probe.waypoints[-1].pose.position.x
+    assert probe.call("pause").success
+    wait_until(lambda: probe.waypoints[-1].pose.position.x in (10.0, 11.0), "its own position")
+    assert probe.call("resume").success
+    wait_until(lambda: probe.waypoints[-1].pose.position.x == sent, "the waypoint again")
+
+
 def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     node = sensing(ros, "autostart:=false", f"run_dir:={tmp_path / 'run'}")
     lifecycle = Lifecycle(ros, "active_sensing")

@@ -61,7 +61,7 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
             status, text, _ = ask(at, "/do/pause", "POST", Authorization="Bearer wrong")
             assert (status, "you may look and not command" in text) == (403, True)
             assert command(at, "pause", found[2]) == (
-                200, {"done": True, "text": "paused; the last waypoint stands"},
+                200, {"done": True, "text": "paused"},
             )  # fmt: skip
             viewer.until(lambda parts: parts["mission"]["state"] == "paused")
             status, answer = command(at, "pause", found[2])
