@@ -23,11 +23,12 @@ from gp_active_sensing.ros.environment import require_ros_in
 require_ros_in(__name__)
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.exceptions import NameValidationException
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError, one_line
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import FAILED
@@ -136,14 +137,15 @@ class BagPlayer(GuardedNode):
                     # Every subscriber accepts it; latched where the recorded one was.
                     qos.reliable(AHEAD, latched=topic.latched),
                 )
-            except (ConfigError, MissingDependencyError) as error:
+            except (ConfigError, MissingDependencyError, NameValidationException) as error:
                 self._topics.remove(topic)
                 self._leave_out(topic, str(error))
         return publishers
 
     def _leave_out(self, topic: BagTopic, why: str) -> None:
         self.left_out[topic.name] += topic.count
-        self.get_logger().warning(f"{topic.count} messages of {topic.name} are left out: {why}")
+        what = f"{topic.count} messages of {topic.name} are left out: {why}"
+        self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
         """Return the topics that must have a subscriber; they must be in the bag, too."""
@@ -167,7 +169,7 @@ class BagPlayer(GuardedNode):
         try:
             self._phase(now)
         except ReplayError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(one_line(str(error)))
             self._report()
             self.end(FAILED)
 
@@ -227,8 +229,9 @@ class BagPlayer(GuardedNode):
         try:
             data = self._bag.standard(message)  # a subscriber may die of bytes that are no message
         except ReplayError as error:
+            if not self.left_out[message.topic]:
+                self.get_logger().warning(one_line(f"{error}; such messages are left out"))
             self.left_out[message.topic] += 1
-            self.get_logger().warning(str(error))
             return
         self._publishers_of[message.topic].publish(data)
         self.played[message.topic] += 1
@@ -329,10 +332,9 @@ class BagPlayer(GuardedNode):
     def _report(self) -> None:
         played = ", ".join(f"{n}: {c}" for n, c in sorted(self.played.items())) or "none"
         left = ", ".join(f"{n}: {c}" for n, c in sorted(self.left_out.items()))
-        self.get_logger().info(
-            f"played {self.played.total()} messages ({played})"
-            + (f"; left out {self.left_out.total()} ({left})" if left else "")
-        )
+        text = f"played {self.played.total()} messages ({played})"
+        text += f"; left out {self.left_out.total()} ({left})" if left else ""
+        self.get_logger().info(one_line(text))
 
 
 def main(args: Sequence[str] | None = None) -> int:

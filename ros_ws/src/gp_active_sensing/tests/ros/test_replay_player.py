@@ -83,6 +83,7 @@ def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path, listener:
     store.register(types)
     sounding = store.types["not_installed_msgs/msg/Sounding"](depth=1.0)
     extra = [("/depth", START + i, sounding) for i in range(5)]
+    extra.append(("/no name\x1b[2J", START, message("std_msgs/msg/Float64", data=1.0)))
     clock = [
         (
             "/clock",
@@ -100,7 +101,9 @@ def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path, listener:
     assert len(listener.heard["/number"]) == 10
     assert "5 messages of /depth are left out" in done.stdout
     assert "not_installed_msgs cannot be imported" in done.stdout
-    assert "played 10 messages (/number: 10); left out 6 (/clock: 1, /depth: 5)" in done.stdout
+    assert "played 10 messages (/number: 10); left out 7 (/clock: 1, /depth: 5," in done.stdout
+    assert "/no name\\x1b[2J" in done.stdout
+    assert "\x1b" not in done.stdout
 
 
 def test_what_cannot_work_ends_with_one_clear_line(tmp_path: Path) -> None:
