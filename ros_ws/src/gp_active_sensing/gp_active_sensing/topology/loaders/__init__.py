@@ -82,7 +82,8 @@ def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
         )
         raise MapError(msg)
     end = max(found, key=len)
-    return end, loaders.factory(end if end in loaders else f"{kind} {end}")
+    name = f"{kind} {end}"
+    return end, loaders.factory(name if name in loaders else end)
 
 
 def kinds_of_file(file: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from gp_active_sensing.topology.loaders import ends_of, reader_of
 from gp_active_sensing.topology.loaders.drafts import fail, number_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
 from gp_active_sensing.topology.loaders.plans import Drawing, Shape
-from gp_active_sensing.topology.loaders.vector import Feature, read_features, simple
+from gp_active_sensing.topology.loaders.vector import MOST_FEATURES, Feature, read_features, simple
 from gp_active_sensing.topology.projection import LONLAT, locate
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import FloatArray
@@ -108,6 +108,9 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
             "places"
         )
         raise MapError(msg)
+    if len(found.shapes) > MOST_FEATURES:
+        msg = f"{path}: has {len(found.shapes)} areas; expected at most {MOST_FEATURES}"
+        raise MapError(msg)
     made, origin, home, notes = _in_metres(found, crs or found.crs, path, datum, chosen=bool(crs))
     shapes = found.shapes
     fail(path, [f"{s.where}: {f}" for s, m in zip(shapes, made, strict=True) if (f := fault_of(m))])
@@ -155,11 +158,13 @@ _FIRST = {
     for role, words in _WORDS.items()
 }
 """Role -> names that begin with it as with a title: "Exclusion zone by the weir", "rock: low"."""
+_WATERS = (
+    r"(lakes?|bay|ponds?|islands?|creek|river|lagoon|cove|loch|tarn|reservoir|harbou?r|marsh|basin"
+    r"|waters?|quarry|canal|sound|reef|beach|dam)"
+)
 _ALWAYS = {
-    "obstacle": re.compile(
-        r"(no ?go|no ?fly|keep ?out)\b(?!.* (lake|bay|pond|island|creek|river)$)"
-    ),
-    "fence": re.compile(r"geo ?fence\b(?!.* (lake|bay|pond|island|creek|river)$)"),
+    "obstacle": re.compile(rf"(no ?go|no ?fly|keep ?out)\b(?!.* {_WATERS}$)"),
+    "fence": re.compile(rf"geo ?fence\b(?!.* {_WATERS}$)"),
 }
 _ROLE_KEYS = ("role", "type", "kind", "class", "category", "fence_type")
 _REGION = re.compile(r"regions?( of interest)?|roi|interest")

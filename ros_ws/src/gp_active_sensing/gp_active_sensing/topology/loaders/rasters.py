@@ -108,6 +108,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
     """Return an ESRI ASCII grid, which says no unit."""
     values, (west, south), (dx, dy) = read_ascii_grid(path)
+    values[are_fills(values)] = np.nan
     return RasterFile(values, (dx, 0.0, west, 0.0, -dy, south + dy * len(values))), ""
 
 

@@ -481,10 +481,13 @@ class SitesReader:
         zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
         halves = self._words.get("hemisphere", [""] * len(zones))
         said = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
-        bands = any(word[-1:] not in "NS0123456789" for word in zones)
+        bands = any(re.search(r"\d[C-HJ-MP-RT-X]$", word) for word in zones)
         lonlat, notes = np.empty_like(points), []
         for zone in dict.fromkeys(said):
-            match = re.fullmatch(r"(?:UTM)?(\d{1,2})([C-HJ-NP-X]?)([NS]?)", zone)
+            plain = re.sub("UTM|ZONE|[-_:]", "", zone)
+            if code := re.fullmatch(r"EPSG(32[67])(\d\d)", plain):  # as EPSG numbers the zones
+                plain = f"{code[2]}{'N' if code[1] == '326' else 'S'}"
+            match = re.fullmatch(r"(\d{1,2})([C-HJ-NP-X]?)([NS]?)", plain)
             if match is None or not 1 <= int(match[1]) <= 60:
                 msg = f"{self._path}: zone: expected one of UTM, such as 32N, got {zone!r:.20}"
                 raise MapError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -142,10 +143,12 @@ def test_utm_is_read_by_its_zone(tmp_path: Path) -> None:
     for title, where, zones in (
         ("zone", points, ("31", "32", "32")), ("UTM_zone", points, ("31N", "32N", "32N")),
         ("utm zone", points, ("31U", "32U", "32U")), ("zone", south, ("31S", "32S", "32S")),
+        ("zone", points, ("31 N", "UTM 32N", "Zone 32N")),
+        ("zone", south, ("EPSG:32731", "EPSG:32732", "EPSG:32732")),
     ):  # fmt: skip
         rows = []
         for (lon, lat), zone in zip(where, zones, strict=True):
-            code = (32700 if lat < 0 else 32600) + int(zone[:2])
+            code = (32700 if lat < 0 else 32600) + int(re.findall(r"\d\d(?=\D*$)", zone)[-1])
             utm = pyproj.Transformer.from_crs(4326, code, always_xy=True).transform(lon, lat)
             rows.append(f"{zone},{utm[0]:.2f},{utm[1]:.2f}")
         places = stations(tmp_path, "\n".join([f"{title},easting,northing", *rows]))
