@@ -196,8 +196,10 @@ def test_a_long_bag_played_as_fast_as_it_is_taken_in_loses_nothing(
     messages: list[tuple[str, int, Any]] = []
     for number in range(poses):
         stamp = START + number * SECOND // 50
-        column = number // 500 % COLUMNS
-        messages.append(("/car/odom", stamp, odometry(stamp, SPACING * column, 0.0)))
+        last = COLUMNS - 1  # to and fro
+        x = SPACING * abs((number / 500 + last) % (2 * last) - last)
+        column = round(x / SPACING)
+        messages.append(("/car/odom", stamp, odometry(stamp, x, 0.0)))
         if number % every == 2:
             messages.append(("/car/temperature", stamp, temperature(stamp, 12.0 + column)))
     long = drive._replace(bag=write_bag(tmp_path / "bag", messages))
