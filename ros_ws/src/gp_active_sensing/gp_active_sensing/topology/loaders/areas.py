@@ -217,6 +217,8 @@ def of_features(path: Path) -> Drawing:
         weight = _weight(feature, path)
         role = _role(feature, found.notes)
         shape = Shape(feature.where, None, feature.name, role, weight)
+        if role == "region" and weight is None:
+            found.notes.append(f"{feature.where}: a region without a weight counts like the rest")
         if feature.geometry is None:
             found.others["features without a shape"] += 1
         for part in simple(feature.geometry):

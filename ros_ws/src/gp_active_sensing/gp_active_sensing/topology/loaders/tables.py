@@ -440,6 +440,9 @@ class SitesReader:
         """Return which places are somewhere: a receiver without a fix writes 0, 0."""
         nowhere = (points == 0.0).all(axis=1)
         kept = np.ones(len(points), dtype=np.bool_)
+        if degrees and nowhere.all():
+            msg = f"{self._path}: all places are at 0, 0, as a receiver without a fix writes it"
+            raise MapError(msg)
         if not nowhere.any() or nowhere.all():
             return kept, ()
         far = _NOWHERE if degrees else _NOWHERE_METRES

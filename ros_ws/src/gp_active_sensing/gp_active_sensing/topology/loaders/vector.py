@@ -188,7 +188,11 @@ def _kml(path: Path) -> VectorFile:
     polygons = 0
     for number, mark in enumerate(elements(path, ("Placemark",), root="kml")):
         for element in mark.iter():
-            polygons += tag_of(element) == "Polygon"
+            if tag_of(element) == "Polygon":
+                polygons += 1
+                if sum(tag_of(side) == "outerBoundaryIs" for side in element) != 1:
+                    msg = f"{path}: placemark {number}: expected one outerBoundaryIs in a Polygon"
+                    raise MapError(msg)
             if tag_of(element) == "coordinates":
                 _check_kml(element.text or "", f"{path}: placemark {number}")
     data = whole_bytes(path)

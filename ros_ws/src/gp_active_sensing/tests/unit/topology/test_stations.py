@@ -127,6 +127,7 @@ def test_a_row_at_nowhere_is_left_out_and_fill_values_are_none(tmp_path: Path) -
         assert places.n == 2
         assert np.ptp(places.positions, axis=0).max() < 5000.0
         assert places.attributes.names == ()
+    assert "all places are at 0, 0" in refused(tmp_path, "lat,lon\n0,0\n0.0,0.0\n")
     near = stations(tmp_path, "x,y,a\n0,0,1e20\n50,50,3\n")
     assert near.n == 2
     assert isinstance(near, FreeTopology)

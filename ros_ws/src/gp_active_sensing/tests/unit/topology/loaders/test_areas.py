@@ -521,6 +521,11 @@ def test_refusals(tmp_path: Path) -> None:
         ("a.kml", kml(mark(SHORE[:2], "thin")), "too few points"),
         ("a.kml", kml(mark([[y, 100.0 + x] for x, y in SHORE])), "latitude and longitude may"),
         ("a.kml", kml(mark(SHORE)).replace("8.00", "x.00"), "expected longitude,latitude"),
+        (
+            "a.kml",
+            kml(mark(SHORE)).replace("outerBoundaryIs", "innerBoundaryIs"),
+            "outerBoundaryIs",
+        ),
         ("a.kml", kml(mark(ISLAND, "island")), "has obstacles or regions, but no outline"),
         ("a.plan", {"fileType": "Fence"}, "expected a plan of QGroundControl .*'Fence'"),
         ("a.plan", mission(corridor((0, 0), (9, 0), width=0)), "corridor scan 1: CorridorWidth:"),
