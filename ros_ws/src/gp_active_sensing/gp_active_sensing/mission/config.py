@@ -133,6 +133,13 @@ class MissionConfig:
         unit="s",
         above=0.0,
     )
+    wait_for_absent: float = param(
+        600.0,
+        help="several probes: how long the mission goes on with nothing to do for those that are "
+        "there, for one that fell silent and has places and budget left; 0 = not at all",
+        unit="s",
+        low=0.0,
+    )
     together: bool = param(
         False,
         help="several probes: decide in rounds, when all that take part wait for a decision, so "

@@ -19,6 +19,8 @@ LEFT = "left: "
 """How the reason of a probe begins that comes back only when it is asked to."""
 OFF_LIST = "taken off the list"
 """Why a probe leaves that nobody listens to any more."""
+ALARM_SECONDS = 10.0
+"""A probe of several that sends no pose for so long is an alarm [s]."""
 SILENT = "silent for"
 """How the reason of a probe begins that comes back when it is heard."""
 
@@ -54,6 +56,7 @@ class Fleet:
         self.config = config
         self._journal = journal
         self._heard_ns: dict[str, int] = {}
+        self._gone_ns: dict[str, int] = {}
 
     @property
     def present(self) -> list[ProbeState]:
@@ -78,6 +81,33 @@ class Fleet:
             for probe in self.probes.values()
         )
         return missing and now_ns - first <= 1e9 * self.config.lost_after
+
+    def away(self, now_ns: int) -> list[str]:
+        """Return who fell silent and is waited for: they have places and budget left."""
+        limit_ns = 1e9 * self.config.wait_for_absent
+        found = []
+        for name, probe in self.probes.items():
+            if not probe.gone.startswith((SILENT, MUTE)):
+                continue
+            loop, left = probe.loop, probe.left
+            unread = ~loop.belief.observed
+            unread[list(loop.unavailable)] = False
+            readings = loop.readings_for(name, self.pending(probe))
+            spent = 0.0 in (left.metres, left.seconds) or (readings is not None and readings <= 0)
+            if now_ns - self._gone_ns.get(name, now_ns) < limit_ns and unread.any() and not spent:
+                found.append(name)
+        return found
+
+    def silent(self, now_ns: int) -> dict[str, float]:
+        """Return of whom nothing was heard for long, and for how long, of several probes [s]."""
+        if len(self.probes) == 1:
+            return {}
+        found = {}
+        for name, probe in self.probes.items():
+            seconds = 1e-9 * (now_ns - self._heard_ns.get(name, now_ns))
+            if seconds > ALARM_SECONDS and (not probe.gone or probe.gone.startswith(SILENT)):
+                found[name] = seconds
+        return found
 
     @property
     def under_way(self) -> bool:
@@ -180,7 +210,7 @@ class Fleet:
         """Record a probe that came or went before a restart."""
         if not why:
             self._begin_anew(probe, now_ns)
-        probe.gone = why
+        probe.gone, self._gone_ns[probe.name] = why, now_ns
 
     def _come(self, probe: ProbeState, now_ns: int) -> None:
         self._begin_anew(probe, now_ns)
@@ -205,7 +235,7 @@ class Fleet:
         logger.warning("%s takes no part any more (%s)", probe.name, why)
 
     def _note(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        probe.gone = why
+        probe.gone, self._gone_ns[probe.name] = why, now_ns
         self._journal(
             RosterChanged(why=why, where=probe.whereabouts(), stamp_ns=now_ns, probe=probe.name)
         )

@@ -29,7 +29,7 @@ from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.expert_queries import ExpertQueries
-from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, why_resting
+from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, why_resting
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.log_messages import FINISHING, budget_words, loudness, say_delay
@@ -68,6 +68,8 @@ SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
 AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
+AWAY = "away, and waited for"
+"""How the reason ends of a mission that waits for probes that fell silent."""
 GROWS = "the map may grow"
 """How the reason ends of a mission that waits for its map."""
 
@@ -147,6 +149,8 @@ class Mission:
         """Since when nothing can be chosen on a map that may grow [ns]."""
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
+        self._silent: set[str] = set()
+        """Probes whose silence was said."""
         self._holds_probes = False
         """It was paused, and its probes are still to be told to stay."""
         self._last_words = False
@@ -426,6 +430,10 @@ class Mission:
         """See what the time that passes makes necessary."""
         if self.blocked.expire(self.now_ns):
             self.choose_again()
+        silent_now = set(self.fleet.silent(self.now_ns))
+        for name in sorted(silent_now - self._silent):
+            logger.error("%s is silent: no pose of it for %g s", name, ALARM_SECONDS)
+        self._silent = silent_now
         if silent := self.fleet.miss_silent(self.now_ns):
             for probe in silent:
                 self.decisions.forget(probe)
@@ -494,6 +502,11 @@ class Mission:
             if not self.reason.endswith(AGAIN):
                 self.reason = f"{why_resting(present)}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self.now_ns))
+            return False
+        if not self.loop.good_enough() and (away := self.fleet.away(self.now_ns)):
+            if not self.reason.endswith(AWAY):
+                self.reason = f"{why_resting(present)}; {', '.join(away)} {AWAY}"
+                logger.info("nothing can be chosen: %s", self.reason)
             return False
         if self.map is not None and self._waits_for_map(why_resting(present)):
             return False
@@ -578,7 +591,11 @@ class Mission:
     @property
     def alarms(self) -> tuple[str, ...]:
         """What somebody has to look at now."""
-        return tuple(probe.alarm for probe in self.probes.values() if probe.alarm)
+        found = [probe.alarm for probe in self.probes.values() if probe.alarm]
+        if self.state == "running":
+            silent = self.fleet.silent(self.now_ns).items()
+            found += [f"{name} is silent for {seconds:.0f} s" for name, seconds in silent]
+        return tuple(found)
 
     def _send_no_further(self, probe: ProbeState) -> None:
         """Stop sending a probe around whose sensor says nothing."""
@@ -615,7 +632,7 @@ class Mission:
             used = self.decisions.take(job, plan, self.now_ns)
             if used and plan.waypoint is not None:
                 self._nothing_since_ns = None
-                if self.reason.endswith((AGAIN, GROWS)):
+                if self.reason.endswith((AGAIN, AWAY, GROWS)):
                     self.reason = ""
             if not used or not plan.path:
                 self.journal(

@@ -288,3 +288,43 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
     step(team, 1.0)
     assert [team.probe(name).ingestion.waiting for name in "ab"] == [10, 1]
     assert team.mission.rejected == {"no_pose": 20}
+
+
+def pair(**mission: float) -> Team:
+    """Return a team of two that have been sent out."""
+    team = Team(("a", "b"), mission=mission, budget={"metres": 60.0})
+    team.here("a", "b")
+    team.step()
+    return team
+
+
+def until_over(team: Team, name: str, seconds: int) -> int:
+    """Let one probe read what it is sent to; return after how long the mission is over [s]."""
+    for second in range(seconds):
+        if team.mission.state == "ended":
+            return second
+        target = team.probe(name).target
+        team.put(name, 0 if target is None else target, read=target is not None)
+        team.step()
+    return seconds
+
+
+@for_each("wait", [0.0, 60.0])
+def test_a_mission_waits_for_one_that_is_away_with_budget_left(wait: float) -> None:
+    team = pair(lost_after=15.0, wait_for_absent=wait)
+    over = until_over(team, "a", 200)
+    assert team.mission.state == "ended"
+    assert over >= 60 if wait else over < 60
+    again = pair(lost_after=15.0, wait_for_absent=60.0)
+    until_over(again, "a", 14)
+    assert again.mission.alarms == ("b is silent for 14 s",)
+    until_over(again, "a", 30)
+    assert again.mission.state == "running"
+    assert again.mission.reason.endswith("b away, and waited for")
+    left, read = again.probe("b").left, int(again.loop.belief.observed.sum())
+    again.put("b", 17, read=False)
+    again.step()
+    assert again.probe("b").left == left
+    assert again.mission.alarms == ()
+    until_over(again, "b", 200)
+    assert again.loop.belief.observed.sum() > read
