@@ -79,6 +79,7 @@ class Belief:
         transform: applied to readings before the Gaussian process sees them.
         scale_known: False when the covariance and its noise are known up to a factor only, which
             is then integrated out for each λ (see `scale`); the mean is known or vague.
+        noise_known: False when the candidates' noise is a guess, which readings of one place correct.
         grid: what the candidates stand for, when they may follow the readings; see `adapt`.
         drift: how readings age; without it they never do, and time has no effect.
     """
@@ -91,6 +92,7 @@ class Belief:
         transform: Transform = IDENTITY,
         *,
         scale_known: bool = True,
+        noise_known: bool = True,
         grid: CandidateGrid | None = None,
         drift: DriftConfig = NO_DRIFT,
     ) -> None:
@@ -113,7 +115,13 @@ class Belief:
         self._presence = VisitTimes(covariance.n, matters=drift.changing)
         if drift.changing:
             self._ageing = Ageing(drift, min(h.noise_std for h in covariance.hyperparameters))
-        self._data = Conditioning(covariance, mean, scale_known=scale_known, ageing=self._ageing)
+        self._data = Conditioning(
+            covariance,
+            mean,
+            scale_known=scale_known,
+            noise_known=noise_known,
+            ageing=self._ageing,
+        )
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -136,6 +144,7 @@ class Belief:
                 noise_std=h.noise_std * f,
                 place_std=h.place_std * f,
                 attribute_std=h.attribute_std * f,
+                long_std=h.long_std * f,
             )
             for h, f in zip(candidates, factors, strict=True)
         )
@@ -146,9 +155,8 @@ class Belief:
 
         As computed with: not less than a tiny share of the signal's, see `Factor`.
         """
-        if self.scale_known:
-            return self._data.floored_noise
-        return np.asarray(self._data.floored_noise * self._updated.scales)
+        data = self._updated
+        return data.floored_noise if self.scale_known else data.floored_noise * data.scales
 
     @property
     def observed(self) -> BoolArray:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,6 +16,7 @@ from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import (
     EMPIRICAL,
     FLAT,
+    LONG,
     VAGUE,
     BeliefConfig,
     check_axes,
@@ -29,7 +31,12 @@ from gp_active_sensing.belief.grid import (
     default_grid,
     grid_between,
 )
-from gp_active_sensing.belief.place_covariance import NoNeighbours, with_attributes, with_places
+from gp_active_sensing.belief.place_covariance import (
+    NoNeighbours,
+    with_attributes,
+    with_long_part,
+    with_places,
+)
 from gp_active_sensing.belief.prior import (
     TRANSFORMS,
     CovarianceFamily,
@@ -57,8 +64,8 @@ __all__ = ["belief_on", "build_belief", "covariance_family"]
 
 logger = logging.getLogger(__name__)
 
-CANDIDATES, SCALES = 24, 4
-"""Size of Λ where the length-scales come from the map, and how many of these there are at least."""
+POINTS, SCALES = 6, 4
+"""Length-scales from the map, of all kernels together, and of each at least."""
 _ODD = 3.0
 """Length-scales that are all so many times beyond those are said to be of another map."""
 
@@ -187,16 +194,17 @@ def build_belief(
         if config.length_scales is None:
             several = len(kernels) > 1
             shown = [name if several else "" for name in kernels]
-            each = zip(shown, made, all_parts, strict=True)
-            most = sum(len(p) for n, p in zip(kernels, all_parts, strict=True) if n != NONE)
-            count = max(SCALES, CANDIDATES // max(most, 1))
+            each = zip(kernels, shown, made, all_parts, strict=True)
+            count = max(SCALES, POINTS // max(1, sum(name != NONE for name in kernels)))
             ratios = _ratios(config, features, names)
             candidates = CandidateGrid(
                 tuple(
-                    KernelGrid(scales, parts, family, name, 1.0 / len(grids))
-                    for name, (family, suggested), parts in each
-                    for grids in [suggested(count, ratios)]
-                    for scales in grids
+                    KernelGrid(scales, ladder, family, name, 1.0 / len(all_grids), ladder)
+                    for kernel, name, (family, suggested), parts in each
+                    for all_grids in [
+                        list(product(suggested(count, ratios), _longer(config, kernel, parts)))
+                    ]
+                    for scales, ladder in all_grids
                 )
             )
             covariance, weights = candidates.build()
@@ -226,9 +234,19 @@ def build_belief(
         weights,
         TRANSFORMS[config.transform],
         scale_known=config.scale_known,
+        noise_known=config.noise_std is not None,
         grid=candidates,
         drift=config.drift,
     )
+
+
+def _longer(config: BeliefConfig, kernel: str, parts: tuple[Parts, ...]) -> list[tuple[Parts, ...]]:
+    """Return the parts of a kernel, and those with a long part, where the amplitude is not known.
+
+    Of a field that changes in time the mean follows what varies over the whole map.
+    """
+    known = kernel == NONE or config.signal_std is not None or config.drift.changing
+    return [parts] if known else [parts, tuple(part.with_long(LONG) for part in parts)]
 
 
 def _with_attributes(parts: tuple[Parts, ...], columns: FloatArray | None) -> tuple[Parts, ...]:
@@ -367,9 +385,11 @@ def covariance_family(
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name)
         # Candidates that follow the readings keep most length-scales: their tables are kept, too.
-        along = with_places(partial(GraphCovariance, kernel, spectrum, tables={}))
+        along = partial(GraphCovariance, kernel, spectrum, tables={})
+        along = with_places(with_long_part(along, _long_features(features, named)))
         return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)
-    family = with_places(partial(FeatureCovariance, build_kernel(name), features))
+    smooth = partial(FeatureCovariance, build_kernel(name), features)
+    family = with_places(with_long_part(smooth, _long_features(features, named)))
     grid = partial(_feature_grid, features, named, links)
     return with_attributes(family, columns), lambda count, ratios: tuple(
         grid(count, ratio) for ratio in ratios or (None,)
@@ -410,6 +430,13 @@ def _feature_grid(
         msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
         raise ValueError(msg)
     return default_grid(features, names or _axes(features), count, links, ratio)
+
+
+def _long_features(features: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """Return features (n, p) in units of the length-scale of a long part: half of the map."""
+    scales = _feature_grid(features, names, None, 3)
+    scaled = features / np.array(scales.shape) if scales.shape else features
+    return np.asarray(scaled / (0.5 * (float(np.ptp(scaled, axis=0).max()) or 1.0)))
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

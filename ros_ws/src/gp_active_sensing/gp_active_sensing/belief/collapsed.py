@@ -142,6 +142,15 @@ class CollapsedReadings:
                 other._stays[theirs_group] = np.vstack([before, stays])
         return other
 
+    def scatter(self) -> tuple[float, float]:
+        """Return how the readings of one place differ, of those without a variance of their own.
+
+        Returns:
+            The degrees of freedom, readings less places, and the sum of squares about the means.
+        """
+        count, _, squares = self._plain
+        return float(np.maximum(count - 1.0, 0.0).sum()), float(squares.sum())
+
     @property
     def has_stays(self) -> bool:
         """Some readings are averages over a stay."""

@@ -18,16 +18,20 @@ from gp_active_sensing.belief.prior import (
     LocationCovariance,
     PriorMean,
     integrate_scale,
+    noise_told,
     unit_scale,
 )
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["Conditioning"]
 
+_LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
 _NO_UNIT = 1e100
 """Unit of variances while nothing is known of the scale: they hardly count."""
+_LEAST_TOLD = 1e-8
+"""Noise variance in those of the field that readings of one place tell at least."""
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings cannot be told from rounding."""
 _EXACT = 1e-6
@@ -80,12 +84,16 @@ class Conditioning:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
+        noise_known: False where a candidate's noise is a guess, which readings of one place correct;
+            then they tell the noise and nothing else (see `noise_told`), and the average of a place
+            is what tells of the field. Where readings age it is taken as known.
         ageing: noise schedule of readings by their age; None = they do not age.
 
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
         order: slots with a reading (places, where readings do not age), in the order they came.
-        noise: (L,) noise variance of a reading that has none of its own.
+        noise: (L,) noise variance of a reading that has none of its own, as the candidates have it.
+        noise_told: (L,) the same, as readings of one place have corrected it.
         floored_noise: (L,) the same as computed with, see `Factor`.
         factor: of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
@@ -104,10 +112,12 @@ class Conditioning:
         mean: PriorMean,
         *,
         scale_known: bool,
+        noise_known: bool = True,
         ageing: Ageing | None = None,
     ) -> None:
         self.mean = mean
         self.scale_known = scale_known
+        self.noise_known = noise_known or ageing is not None
         self.ageing = ageing
         self.basis: FloatArray = mean.basis * mean.std
         self.order: list[int] = []
@@ -159,8 +169,8 @@ class Conditioning:
         """Replace the covariance by one under as many λ; the readings stay."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
-        least = LEAST_NOISE * np.array([h.variance for h in candidates])
-        self.floored_noise: FloatArray = np.maximum(self.noise, least)
+        self._size: FloatArray = np.array([h.variance for h in candidates])
+        self._take_noise(self.noise)
         self.covariance = covariance
         self._slots = self._slot_covariance()
         self.factor = Factor(self._slots or covariance, self.basis, self.mean.offset)
@@ -169,6 +179,10 @@ class Conditioning:
         self._amended: set[int] = set()
         """Stale slots whose rows hold a reading that was replaced."""
         self._unit = None
+
+    def _take_noise(self, noise: FloatArray) -> None:
+        self.noise_told: FloatArray = noise
+        self.floored_noise: FloatArray = np.maximum(noise, LEAST_NOISE * self._size)
 
     def _slot_covariance(self) -> SlotCovariance | None:
         """Return the covariance of slots under the forgetting kernel, else None."""
@@ -342,7 +356,15 @@ class Conditioning:
         if self._present is not None:
             return self._present
         slots = np.array(self.order)
-        return _Present(slots, *self._collapse(slots), int(self.places.count.sum()))
+        precision, mean, within, squares = self._collapse(slots)
+        if not self.noise_known:
+            within, squares = 0.5 * (np.log(precision) - _LOG_2PI), np.zeros_like(squares)
+        counts = float(self.counts(slots).sum())
+        return _Present(slots, precision, mean, within, squares, counts)
+
+    def counts(self, slots: IntArray) -> IntArray:
+        """Return for how many readings (k,) slots count in the evidence."""
+        return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:
         """Return all places in parts that fit into memory; None where all together do."""
@@ -461,7 +483,7 @@ class Conditioning:
         beside = None
         if self.places.has_stays:
             beside = self._beside(slots if self._history is None else self._history.place[slots])
-        return self.places.collapse(slots, self.noise, self._unit, beside)
+        return self.places.collapse(slots, self.noise_told, self._unit, beside)
 
     def _beside(self, places: IntArray) -> Beside:
         """Return the uncertainty that averages over a stay at some places do not include."""
@@ -473,18 +495,30 @@ class Conditioning:
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the unit of the readings' own variances, where the scale is unknown.
+        """Estimate the noise, and the unit of the readings' own variances where it is unknown.
 
-        It may change in steps as readings come in; then all rows are made again.
+        They may change in steps as readings come in; then all rows are made again.
         """
-        if self.scale_known or not self._own or not self._stale:
+        if not self._stale:
             return
-        places = np.array(self.order)
-        unit = unit_scale(self.covariance, self.basis, places, self.places.averages(places))
-        if unit is None:
-            unit = np.full(len(self.noise), _NO_UNIT)
-        if self._unit is None or not np.array_equal(unit, self._unit):
-            self._unit = unit
+        unit: FloatArray | None = np.ones_like(self.noise)
+        freedom, squares = (0.0, 0.0) if self.noise_known else self.places.scatter()
+        if not self.scale_known and (self._own or freedom):
+            places = np.array(self.order)
+            unit = unit_scale(self.covariance, self.basis, places, self.places.averages(places))
+        noise = self.noise
+        if freedom and unit is not None:
+            noise = noise_told(noise, unit, freedom, squares)
+            noise = np.maximum(noise, _LEAST_TOLD * self._size)
+        moved = not np.array_equal(noise, self.noise_told)
+        if moved:
+            self._take_noise(noise)
+        if not self.scale_known and self._own:
+            if unit is None:
+                unit = np.full(len(self.noise), _NO_UNIT)
+            if self._unit is None or not np.array_equal(unit, self._unit):
+                self._unit, moved = unit, True
+        if moved:
             self._truncate(0)
             self._stale = dict.fromkeys(self.order)
 

@@ -39,27 +39,42 @@ PLANE_KERNELS = ("matern12", "matern32", "se", NONE)
 """Of a field over an area: rough, with a slope, very smooth, or with nothing to learn from."""
 ROAD_KERNELS = ("graph_matern12", "graph_matern32", "matern12", NONE)
 """Of a field on roads: along the roads, rough or with a slope, or as the crow flies."""
-SHARES = ((0.97, 0.015, 0.015), (0.6, 0.35, 0.05), (0.6, 0.15, 0.25), (0.3, 0.5, 0.2))
-"""Shares of a reading's variance: the smooth part, what is each place's own, and noise."""
+SHARES = (
+    (0.3, 0.5, 0.2),
+    (0.6, 0.15, 0.25),
+    (0.6, 0.35, 0.05),
+    (0.97, 0.015, 0.015),
+    (0.995, 0.0025, 0.0025),
+    (0.9995, 0.00025, 0.00025),
+    (0.9999, 0.00005, 0.00005),
+)
+"""Shares of a reading's variance: the smooth part, what is each place's own, and noise; from the
+largest nugget to the smallest, which rounding and sensors seldom fall below."""
+_COARSE = 4
+"""So many of the first are for a field that changes, whose readings lose their worth."""
+LONG = 1.0
+"""Variance of a part that varies over half of the map, in variances of the smooth part."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """The same where nothing is smooth."""
-NOISE_SHARES = (0.03, 0.12, 0.5)
+NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Noise as a share of the field's standard deviation, where one of them is known."""
-OWN_SHARES = (0.05, 0.5)
+OWN_SHARES = (0.002, 0.05, 0.5)
 """Share of the field's variance that is each place's own, where the noise is known."""
 ATTRIBUTE_SHARE = 0.3
 """Variance that all attributes explain together, in variances of a reading about that mean."""
 
 
-def parts_of_field(std: float | None, kernel: str) -> tuple[Parts, ...]:
+def parts_of_field(std: float | None, kernel: str, *, changing: bool) -> tuple[Parts, ...]:
     """Return the parts for shares of the variance.
 
     Args:
         std: of the field, both parts of it; None = not known: all are shares of 1.
         kernel: that they are for.
+        changing: the field changes in time.
     """
     found = []
-    for smooth, own, noise in NONE_SHARES if kernel == NONE else SHARES:
+    shares = SHARES[:_COARSE] if changing else SHARES
+    for smooth, own, noise in NONE_SHARES if kernel == NONE else shares:
         parts = Parts(math.sqrt(smooth), math.sqrt(noise), math.sqrt(own))
         if kernel == NONE:
             parts = Parts(math.sqrt(own), math.sqrt(noise))
@@ -84,7 +99,7 @@ def with_attribute_parts(parts: tuple[Parts, ...]) -> tuple[Parts, ...]:
     What attributes explain is a rough part of the field: where nearly all of it is smooth, they
     have nothing to explain.
     """
-    half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: max(1, len(parts) // 2)]
+    half = sorted(parts, key=lambda p: -p.nugget)[: max(1, len(parts) // 3)]
     found = []
     for each in half:
         total = each.signal_std**2 + each.place_std**2 + each.noise_std**2
@@ -359,7 +374,9 @@ class BeliefConfig:
         if owns is None and (signals is None or noises is None):
             if noises is not None:
                 return tuple(p for noise in noises for p in parts_of_noise(noise, kernel))
-            return tuple(p for std in signals or (None,) for p in parts_of_field(std, kernel))
+            stds = signals or (None,)
+            changing = self.drift.changing
+            return tuple(p for s in stds for p in parts_of_field(s, kernel, changing=changing))
         if signals is not None and noises is not None:
             pairs = tuple(product(signals, noises))
         elif noises is not None:

@@ -35,8 +35,12 @@ _AGAIN = 1.25
 """The candidates move again when there are so many times as many observed places."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Where the grid begins, in spacings of the places and in extents of the map."""
-_LITTLE = 0.1
-"""Share of the belief below which the length-scales of a kernel do not follow the readings."""
+_LITTLE = 0.05
+"""Share of the belief below which the candidates of a kernel do not follow the readings."""
+_NOTHING = 1e-4
+"""Part of the whole belief below which parts of a kernel go."""
+_FEWER = 0.75
+"""Candidates are made again without those that go where so many of them, or less, are left."""
 _SAME = 1e-6
 """Places that are closer, in extents of the map, are one place but for rounding."""
 _LEAST, _MOST = 0.25, 4.0
@@ -239,7 +243,10 @@ class KernelGrid:
         parts: what each length-scale is combined with.
         family: makes the covariance of candidates.
         kernel: its name, where there are others; else "".
-        share: of the prior mass of that kernel, which may have a grid for each ratio of axes.
+        share: of the prior mass of that kernel, which may have several grids: for each ratio of
+            axes, without a long part and with one.
+        ladder: all parts that may be, each with the same prior mass; neighbours are alike, from the
+            largest nugget to the smallest. (): the parts are fixed.
     """
 
     scales: LengthScaleGrid
@@ -247,6 +254,7 @@ class KernelGrid:
     family: CovarianceFamily
     kernel: str = ""
     share: float = 1.0
+    ladder: tuple[Parts, ...] = ()
 
     def __len__(self) -> int:
         return len(self.scales.points) * len(self.parts)
@@ -258,12 +266,45 @@ class KernelGrid:
             for ell in self.scales.length_scales()
             for parts in self.parts
         ]
-        prior = np.repeat(self.scales.prior() / len(self.parts), len(self.parts))
+        each = 1.0 / len(self.ladder or self.parts)
+        prior = np.repeat(each * self.scales.prior(), len(self.parts))
         return self.family(candidates), prior
 
-    def mass(self, weights: FloatArray) -> FloatArray:
-        """Return the (K,) mass of each length-scale, of weights (L,)."""
-        return np.asarray(weights.reshape(len(self.scales.points), len(self.parts)).sum(axis=1))
+    def adapted(self, weights: FloatArray) -> tuple[KernelGrid, str]:
+        """Return the grid that fits the posterior better, and why; the same and "" if it fits.
+
+        Where it holds more than a little of the belief its length-scales follow, and the neighbours
+        come of parts with much of its mass. Parts with next to nothing of the belief go.
+
+        Args:
+            weights: (L,) posterior weights, of the whole belief.
+        """
+        table = weights.reshape(len(self.scales.points), len(self.parts))
+        share, of_part = float(table.sum()), table.sum(axis=0)
+        scales, why = self.scales, ""
+        wanted = {p for p, m in zip(self.parts, of_part, strict=True) if m >= _NOTHING}
+        wanted.add(self.parts[int(of_part.argmax())])
+        if not self.ladder:
+            wanted = set(self.parts)
+        if share >= _LITTLE:
+            scales, why = scales.adapted(table.sum(axis=1) / share)
+            for part, mass in zip(self.parts, of_part / share, strict=True):
+                beside = [p for p in self._beside(part) if mass > _EDGE and p not in self.parts]
+                wanted.update(beside)
+                if beside:
+                    reason = f"{100 * mass:.0f} % on a nugget of {part.nugget:.2g}"
+                    why = f"{why}; {reason}" if why else reason
+        parts = tuple(p for p in self.ladder or self.parts if p in wanted)
+        word = f"{self.kernel}: " if self.kernel and why else ""
+        return replace(self, scales=scales, parts=parts), word + why
+
+    def _beside(self, part: Parts) -> list[Parts]:
+        """Return the neighbours of a part on the ladder."""
+        if part not in self.ladder:
+            return []
+        at = self.ladder.index(part)
+        found = [self.ladder[i] for i in (at - 1, at + 1) if 0 <= i < len(self.ladder)]
+        return [p for p in found if bool(p.attribute_std) == bool(part.attribute_std)]
 
 
 @dataclass(frozen=True)
@@ -297,13 +338,13 @@ class CandidateGrid:
         if any(mine.kernel != theirs.kernel for mine, theirs in pairs):
             msg = f"expected the kernels {[k.kernel for k in self.kernels]}"
             raise ValueError(msg)
-        return replace(self, kernels=tuple(replace(b, scales=a.scales) for a, b in pairs))
+        return replace(
+            self, kernels=tuple(replace(b, scales=a.scales, parts=a.parts) for a, b in pairs)
+        )
 
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.
 
-        The most probable kernel whose length-scales do not fit follows; the others keep theirs.
-        Those that hold little of the belief stay where they are: what they say hardly counts.
         After a move the places that are observed have to become more by a quarter: what a reading
         says for a length-scale, and the next one against it, moves nothing.
 
@@ -315,15 +356,13 @@ class CandidateGrid:
             return self, ""
         ends = np.cumsum([len(kernel) for kernel in self.kernels])[:-1]
         shares = np.split(weights, ends)
-        for i in sorted(range(len(shares)), key=lambda i: -float(shares[i].sum())):
-            kernel, share = self.kernels[i], float(shares[i].sum())
-            if share < _LITTLE:
-                break
-            scales, why = kernel.scales.adapted(kernel.mass(shares[i]) / share)
-            if why:
-                kernels = list(self.kernels)
-                kernels[i] = replace(kernel, scales=scales)
-                word = f"{kernel.kernel}: " if kernel.kernel else ""
-                due = math.ceil(_AGAIN * observed)
-                return CandidateGrid(tuple(kernels), due, self.moves + 1), word + why
-        return self, ""
+        moved = [k.adapted(mine) for k, mine in zip(self.kernels, shares, strict=True)]
+        kernels = tuple(kernel for kernel, _ in moved)
+        reasons = [why for _, why in moved if why]
+        count = sum(len(kernel) for kernel in kernels)
+        if not reasons and count <= _FEWER * len(weights):
+            reasons = [f"{len(weights) - count} of {len(weights)} candidates hold next to nothing"]
+        if not reasons:
+            return self, ""
+        due = math.ceil(_AGAIN * observed)
+        return CandidateGrid(kernels, due, self.moves + 1), "; ".join(reasons)

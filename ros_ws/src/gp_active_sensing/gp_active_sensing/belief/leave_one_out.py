@@ -179,7 +179,7 @@ def _scaled(
     quadratic: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the evidence (L, D) without each place and the factor of the variances then."""
-    readings = data.places.count[places]
+    readings = data.counts(places)
     apart = (average[0] - data.factor.offset[places]) ** 2
     others = max(len(places) - 1, 1)
     sizes = (apart.sum() - apart) / others

@@ -14,16 +14,19 @@ from gp_active_sensing.belief.prior import (
     LocationCovariance,
     length_scales_of,
 )
+from gp_active_sensing.kernels.base import Matern32
 from gp_active_sensing.topology.legs import spacing_of
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
     "AttributeCovariance",
+    "LongCovariance",
     "NoNeighbours",
     "PlaceCovariance",
     "Steepness",
     "smooth_part",
     "with_attributes",
+    "with_long_part",
     "with_places",
 ]
 
@@ -115,6 +118,58 @@ class PlaceCovariance:
     def only(self, which: Sequence[int]) -> PlaceCovariance:
         """Return the same under some of the candidates only."""
         return PlaceCovariance(self.smooth.only(which))
+
+
+class LongCovariance:
+    """``K + σ_l² k_l``: a field with a part that varies over half of the map.
+
+    What a robot has driven through then says little about the amplitude of what is far away: each
+    kernel alone ties the two together.
+
+    Args:
+        rest: covariance of the rest; `long_std` of its candidates is σ_l.
+        features: (n, p) of the places, in units of the part's length-scale.
+    """
+
+    def __init__(self, rest: LocationCovariance, features: FloatArray) -> None:
+        self.rest = rest
+        self.n = rest.n
+        self.hyperparameters = rest.hyperparameters
+        self.features = features
+        self._size = np.array([h.long_std**2 for h in rest.hyperparameters])
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        one = np.ones((1, 1))
+        shared = _LONG.correlations(self.features[rows], self.features[columns], one)
+        return np.asarray(self.rest.between(rows, columns) + self._size[:, None, None] * shared)
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.asarray(self.rest.variance(locations) + self._size[:, None])
+
+    def only(self, which: Sequence[int]) -> LongCovariance:
+        """Return the same under some of the candidates only."""
+        return LongCovariance(self.rest.only(which), self.features)
+
+
+_LONG = Matern32()
+"""Kernel of the part that varies over half of the map."""
+
+
+def with_long_part(family: CovarianceFamily, features: FloatArray) -> CovarianceFamily:
+    """Return the family whose candidates have a `long_std`, where any of them has.
+
+    Args:
+        family: of the rest.
+        features: (n, p), see `LongCovariance`.
+    """
+
+    def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
+        rest = family(candidates)
+        return LongCovariance(rest, features) if any(h.long_std for h in candidates) else rest
+
+    return made
 
 
 class NoNeighbours:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import Kernel
@@ -29,6 +30,7 @@ __all__ = [
     "integrate_scale",
     "joined",
     "length_scales_of",
+    "noise_told",
     "unit_scale",
 ]
 
@@ -150,6 +152,8 @@ class HyperParameters:
             0 = nothing does.
         attribute_std: standard deviation of what the attributes of the places explain together, as
             part of the mean, in the reading's unit; 0 = nothing.
+        long_std: standard deviation of a part of the field that varies over half of the map, in the
+            reading's unit; 0 = there is none. See `place_covariance.LongCovariance`.
     """
 
     length_scales: tuple[float, ...]
@@ -158,11 +162,12 @@ class HyperParameters:
     kernel: str = ""
     place_std: float = 0.0
     attribute_std: float = 0.0
+    long_std: float = 0.0
 
     @property
     def variance(self) -> float:
-        """Of the field about its mean, at a place: that of both parts."""
-        return self.signal_std**2 + self.place_std**2
+        """Of the field about its mean, at a place: that of all its parts."""
+        return self.signal_std**2 + self.place_std**2 + self.long_std**2
 
     def __post_init__(self) -> None:
         for name in ("signal_std", "noise_std"):
@@ -170,7 +175,7 @@ class HyperParameters:
             if not (np.isfinite(value) and value > 0):
                 msg = f"{name} must be a finite number above 0, got {value!r}"
                 raise ValueError(msg)
-        for name in ("place_std", "attribute_std"):
+        for name in ("place_std", "attribute_std", "long_std"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
                 msg = f"{name} must be a finite number, not below 0, got {value!r}"
@@ -188,12 +193,14 @@ class Parts(NamedTuple):
         noise_std: of the noise of a reading.
         place_std: of what belongs to each place alone.
         attribute_std: of what attributes of the places explain together.
+        long_std: of what varies over half of the map.
     """
 
     signal_std: float
     noise_std: float
     place_std: float = 0.0
     attribute_std: float = 0.0
+    long_std: float = 0.0
 
     def candidate(self, length_scales: tuple[float, ...], kernel: str = "") -> HyperParameters:
         """Return the candidate with these length-scales."""
@@ -204,7 +211,18 @@ class Parts(NamedTuple):
             kernel,
             self.place_std,
             self.attribute_std,
+            self.long_std,
         )
+
+    @property
+    def nugget(self) -> float:
+        """Share of a reading's variance that no other place tells of: its own part, and noise."""
+        apart = self.noise_std**2 + self.place_std**2
+        return apart / (apart + self.signal_std**2)
+
+    def with_long(self, factor: float) -> Parts:
+        """Return the same with a long part of so many variances of the smooth part."""
+        return self._replace(long_std=math.sqrt(factor) * self.signal_std)
 
     def scaled(self, factor: float) -> Parts:
         """Return all of them times a factor."""
@@ -406,6 +424,33 @@ def unit_scale(
     # Of a field that hardly varies over the map the readings cannot tell how far it does elsewhere.
     apart = np.maximum(apart, 0.01 * own / count)
     return np.asarray(2.0 ** (np.round(_STEPS * np.log2(variance / apart)) / _STEPS))
+
+
+_SPREAD = math.log(10.0)
+"""Standard deviation of the logarithm of the noise variance about that of a candidate."""
+
+
+def noise_told(noise: FloatArray, unit: FloatArray, freedom: float, squares: float) -> FloatArray:
+    r"""Return the (L,) noise variance of each candidate, given how readings of one place differ.
+
+    A candidate's noise :math:`r_\lambda` is a guess, normal in its logarithm; readings of one place
+    differ by nothing but the noise: with n degrees of freedom the logarithm of their variance is
+    that of the noise, with the mean :math:`\psi(n/2) - \log(n/2)` and the variance
+    :math:`\psi'(n/2)`. Both are weighed by their precisions. n and the variance are taken in steps,
+    so that a reading seldom changes the result.
+
+    Args:
+        noise: (L,) of the candidates at c = 1.
+        unit: (L,) estimate of c, see `unit_scale`.
+        freedom: n, readings less places.
+        squares: sum of their squares about the places' means.
+    """
+    step = math.log(2.0) / _STEPS
+    found = math.log(max(squares, 1e-200) / 2.0) - float(digamma(freedom / 2.0))
+    found = step * round(found / step)
+    spread = float(polygamma(1, 2.0 ** (round(_STEPS * math.log2(freedom)) / _STEPS) / 2.0))
+    share = _SPREAD**2 / (_SPREAD**2 + spread)
+    return np.asarray(np.exp(share * (found - np.log(unit)) + (1.0 - share) * np.log(noise)))
 
 
 _FLOOR = 1e-24
