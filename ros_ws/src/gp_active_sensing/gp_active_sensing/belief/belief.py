@@ -79,7 +79,8 @@ class Belief:
         transform: applied to readings before the Gaussian process sees them.
         scale_known: False when the covariance and its noise are known up to a factor only, which
             is then integrated out for each λ (see `scale`); the mean is known or vague.
-        noise_known: False when the candidates' noise is a guess, which readings of one place correct.
+        noise_known: False when the candidates' noise is a guess, which readings of one place
+            correct.
         grid: what the candidates stand for, when they may follow the readings; see `adapt`.
         drift: how readings age; without it they never do, and time has no effect.
     """

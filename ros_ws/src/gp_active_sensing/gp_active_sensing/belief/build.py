@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -201,9 +200,7 @@ def build_belief(
                 tuple(
                     KernelGrid(scales, ladder, family, name, 1.0 / len(all_grids), ladder)
                     for kernel, name, (family, suggested), parts in each
-                    for all_grids in [
-                        list(product(suggested(count, ratios), _longer(config, kernel, parts)))
-                    ]
+                    for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
                     for scales, ladder in all_grids
                 )
             )
@@ -240,13 +237,21 @@ def build_belief(
     )
 
 
-def _longer(config: BeliefConfig, kernel: str, parts: tuple[Parts, ...]) -> list[tuple[Parts, ...]]:
-    """Return the parts of a kernel, and those with a long part, where the amplitude is not known.
+def _pairs(
+    config: BeliefConfig,
+    kernel: str,
+    grids: Sequence[LengthScaleGrid],
+    parts: tuple[Parts, ...],
+) -> list[tuple[LengthScaleGrid, tuple[Parts, ...]]]:
+    """Return the length-scales and the parts of each grid of a kernel.
 
-    Of a field that changes in time the mean follows what varies over the whole map.
+    Without a long part and, where the amplitude is not known, with one. A field that changes in
+    time has none, nor has a map with heights, whose ratios of axes are candidates enough.
     """
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
-    return [parts] if known else [parts, tuple(part.with_long(LONG) for part in parts)]
+    if known or len(grids) > 1:
+        return [(scales, parts) for scales in grids]
+    return [(grids[0], parts), (grids[0], tuple(part.with_long(LONG) for part in parts))]
 
 
 def _with_attributes(parts: tuple[Parts, ...], columns: FloatArray | None) -> tuple[Parts, ...]:
@@ -385,11 +390,11 @@ def covariance_family(
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name)
         # Candidates that follow the readings keep most length-scales: their tables are kept, too.
-        along = partial(GraphCovariance, kernel, spectrum, tables={})
-        along = with_places(with_long_part(along, _long_features(features, named)))
+        smooth: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
+        along = with_places(with_long_part(smooth, _scaled(features, named)))
         return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)
     smooth = partial(FeatureCovariance, build_kernel(name), features)
-    family = with_places(with_long_part(smooth, _long_features(features, named)))
+    family = with_places(with_long_part(smooth, _scaled(features, named)))
     grid = partial(_feature_grid, features, named, links)
     return with_attributes(family, columns), lambda count, ratios: tuple(
         grid(count, ratio) for ratio in ratios or (None,)
@@ -432,11 +437,10 @@ def _feature_grid(
     return default_grid(features, names or _axes(features), count, links, ratio)
 
 
-def _long_features(features: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Return features (n, p) in units of the length-scale of a long part: half of the map."""
-    scales = _feature_grid(features, names, None, 3)
-    scaled = features / np.array(scales.shape) if scales.shape else features
-    return np.asarray(scaled / (0.5 * (float(np.ptp(scaled, axis=0).max()) or 1.0)))
+def _scaled(features: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """Return features (n, p), each by the factor that its length-scales have."""
+    shape = _feature_grid(features, names, None, 3).shape
+    return features / np.array(shape) if shape else features
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

@@ -84,9 +84,9 @@ class Conditioning:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
-        noise_known: False where a candidate's noise is a guess, which readings of one place correct;
-            then they tell the noise and nothing else (see `noise_told`), and the average of a place
-            is what tells of the field. Where readings age it is taken as known.
+        noise_known: False where a candidate's noise is a guess, which readings of one place
+            correct; then they tell the noise and nothing else (see `noise_told`), and the average
+            of a place is what tells of the field. Where readings age it is taken as known.
         ageing: noise schedule of readings by their age; None = they do not age.
 
     Attributes:

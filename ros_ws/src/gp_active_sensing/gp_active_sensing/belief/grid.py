@@ -70,6 +70,11 @@ class LengthScaleGrid:
     high: float
     shape: tuple[float, ...] = ()
 
+    @property
+    def half(self) -> float:
+        """Half of the map's extent: the length-scale of a long part."""
+        return 0.5 * self.high / _MOST
+
     def length_scales(self) -> tuple[tuple[float, ...], ...]:
         """Return the candidates as the covariance takes them."""
         return tuple(tuple(p * s for s in self.shape) if self.shape else (p,) for p in self.points)
@@ -262,7 +267,7 @@ class KernelGrid:
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
         candidates = [
-            parts.candidate(ell, self.kernel)
+            replace(parts.candidate(ell, self.kernel), long_scale=self.scales.half)
             for ell in self.scales.length_scales()
             for parts in self.parts
         ]

@@ -128,7 +128,7 @@ class LongCovariance:
 
     Args:
         rest: covariance of the rest; `long_std` of its candidates is σ_l.
-        features: (n, p) of the places, in units of the part's length-scale.
+        features: (n, p) of the places, each by its factor; all candidates have one `long_scale`.
     """
 
     def __init__(self, rest: LocationCovariance, features: FloatArray) -> None:
@@ -137,11 +137,12 @@ class LongCovariance:
         self.hyperparameters = rest.hyperparameters
         self.features = features
         self._size = np.array([h.long_std**2 for h in rest.hyperparameters])
+        self._scale = np.array([[rest.hyperparameters[0].long_scale]])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        one = np.ones((1, 1))
-        shared = _LONG.correlations(self.features[rows], self.features[columns], one)
+        here, there = self.features[rows], self.features[columns]
+        shared = _LONG.correlations(here, there, self._scale)
         return np.asarray(self.rest.between(rows, columns) + self._size[:, None, None] * shared)
 
     def variance(self, locations: IntArray) -> FloatArray:

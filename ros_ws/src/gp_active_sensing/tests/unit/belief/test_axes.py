@@ -38,7 +38,7 @@ def test_the_ratio_is_unknown_where_a_map_has_heights() -> None:
     names = np.array([h.kernel for h in belief.hyperparameters])
     shares = {name: float(belief.weights[names == name].sum()) for name in set(names)}
     assert shares == {name: pytest.approx(0.25) for name in names}
-    assert len(names) <= 150
+    assert len(names) <= 260
     assert ratios(believed(make_grid(6, 6, STEP))) == set()
     level = make_grid(6, 6, STEP, heights=[-3.0])  # one depth tells nothing of a ratio
     assert ratios(believed(level)) == set()

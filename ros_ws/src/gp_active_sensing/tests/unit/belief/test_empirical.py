@@ -13,6 +13,7 @@ from gp_active_sensing.belief import (
     BeliefConfig,
     belief_on,
 )
+from gp_active_sensing.belief.config import NOISE_SHARES
 from gp_active_sensing.belief.empirical import empirical, read_history
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
@@ -143,7 +144,7 @@ def test_a_belief_of_a_history(tmp_path: Path) -> None:
     np.testing.assert_allclose(scaled_variance[1] - 9.0, 4.0 * (scaled_variance[0] - 9.0))
     assert np.mean(scaled_variance[0] - 9.0) == pytest.approx(4.0)
     shares = belief_on(config(path, noise_std=None), line)
-    assert len(shares.hyperparameters) == 3
+    assert len(shares.hyperparameters) == len(NOISE_SHARES)
     assert not shares.adapt()
 
 

@@ -59,7 +59,7 @@ def told(
 def test_nothing_has_to_be_said() -> None:
     assert from_mapping(BeliefConfig, {}) == BeliefConfig()
     belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
-    assert len(belief.weights) == 3 * 4 * len(SHARES) + len(NONE_SHARES)
+    assert len(belief.weights) == 3 * 2 * 4 * len(SHARES) + len(NONE_SHARES)
     assert {h.kernel for h in belief.hyperparameters} == set(PLANE_KERNELS)
     names = np.array([h.kernel for h in belief.hyperparameters])
     each = [belief.weights[names == kernel].sum() for kernel in PLANE_KERNELS]
@@ -93,7 +93,7 @@ def test_the_scale_is_integrated_out() -> None:
         belief.observe(place, float(value))
     logs = []
     for ell in config.length_scales:
-        for signal, noise, own, _ in config.parts():
+        for signal, noise, own, *_ in config.parts():
             square = ((GRID[places][:, None] - GRID[places][None]) ** 2).sum(-1)
             K = signal**2 * np.exp(-0.5 * square / ell**2)
             K += (own**2 + noise**2) * np.eye(len(places))
@@ -191,7 +191,7 @@ def test_what_is_given_is_kept() -> None:
     assert known.scale_known
     noise = build_belief(BeliefConfig(noise_std=(0.1,)), GRID, ("x", "y"))
     assert {h.noise_std for h in noise.hyperparameters} == {0.1}
-    fields = {round(h.variance, 9) for h in noise.hyperparameters}
+    fields = {round(h.variance - h.long_std**2, 9) for h in noise.hyperparameters}
     assert fields == {round((0.1 / share) ** 2, 9) for share in NOISE_SHARES}
     signal = build_belief(BeliefConfig(signal_std=(2.0,)), GRID, ("x", "y"))
     assert all(h.variance == pytest.approx(4.0) for h in signal.hyperparameters)
