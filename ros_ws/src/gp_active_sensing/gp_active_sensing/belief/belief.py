@@ -675,8 +675,13 @@ class Belief:
         return (found.noisier(self.noise_of()) if noisy else found).moments()
 
     def mixture(self, locations: IntArray | None = None) -> Mixture:
-        """Return what is believed of the noise-free field at each of m places, None = all."""
+        """Return what is believed of the noise-free field at each of m places, None = all.
+
+        No variance is less than what the sensor's resolution leaves, see `Resolution`.
+        """
         mean, variance = self.marginals(locations)
+        if least := self._data.resolution.variance:
+            variance = np.maximum(variance, least)
         return Mixture(self.weights, mean, variance, self.transform)
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:

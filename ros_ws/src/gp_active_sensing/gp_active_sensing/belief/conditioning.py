@@ -21,6 +21,7 @@ from gp_active_sensing.belief.prior import (
     noise_told,
     unit_scale,
 )
+from gp_active_sensing.belief.resolution import Resolution
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["Conditioning"]
@@ -126,10 +127,14 @@ class Conditioning:
         """How much the field varies about a place; None = that is not known."""
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
+        self.resolution = Resolution()
+        """Of the readings, as the Gaussian process sees them."""
         self._own = False
         """Some readings have brought a variance of their own."""
         self._unit: FloatArray | None = None
         """(L,) see `CollapsedReadings.collapse`; None with a known scale, or no reading."""
+        self._least: FloatArray | None = None
+        """(L,) what the resolution adds to the variance of a place's average, at c = 1."""
         self._counting = b""
         """Slots that counted at the last update, where readings age."""
         self._made = -math.inf
@@ -179,6 +184,7 @@ class Conditioning:
         self._amended: set[int] = set()
         """Stale slots whose rows hold a reading that was replaced."""
         self._unit = None
+        self._least: FloatArray | None = None
 
     def _take_noise(self, noise: FloatArray) -> None:
         self.noise_told: FloatArray = noise
@@ -194,6 +200,7 @@ class Conditioning:
         """Return an independent copy."""
         other = copy(self)
         other._places = self._places.copy()
+        other.resolution = self.resolution.copy()
         other._history = None if self._history is None else self._history.copy()
         other._all = self._all.copy()
         other.order = list(self.order)
@@ -260,6 +267,7 @@ class Conditioning:
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         slot = location
+        self.resolution.add(value)
         if self._history is None:
             if not self._places.count[location]:
                 self.order.append(location)
@@ -300,6 +308,8 @@ class Conditioning:
             off: see `CollapsedReadings.add`.
         """
         slot: int | None = location
+        self.resolution.remove(before[0])
+        self.resolution.add(value)
         if self._history is None:
             self._places.remove(location, before[0], before[1], before[3])
             self._places.add(location, value, noise_variance, off)
@@ -483,7 +493,10 @@ class Conditioning:
         beside = None
         if self.places.has_stays:
             beside = self._beside(slots if self._history is None else self._history.place[slots])
-        return self.places.collapse(slots, self.noise_told, self._unit, beside)
+        found = self.places.collapse(slots, self.noise_told, self._unit, beside)
+        if self._least is None:
+            return found
+        return 1.0 / (1.0 / found[0] + self._least[:, None]), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
         """Return the uncertainty that averages over a stay at some places do not include."""
@@ -502,8 +515,10 @@ class Conditioning:
         if not self._stale:
             return
         unit: FloatArray | None = np.ones_like(self.noise)
-        freedom, squares = (0.0, 0.0) if self.noise_known else self.places.scatter()
-        if not self.scale_known and (self._own or freedom):
+        freedom, squares, least = 0.0, 0.0, 0.0
+        if not self.noise_known:
+            (freedom, squares), least = self.places.scatter(), self.resolution.variance
+        if not self.scale_known and (self._own or freedom or least):
             places = np.array(self.order)
             unit = unit_scale(self.covariance, self.basis, places, self.places.averages(places))
         noise = self.noise
@@ -513,6 +528,9 @@ class Conditioning:
         moved = not np.array_equal(noise, self.noise_told)
         if moved:
             self._take_noise(noise)
+        added = least / unit if least and unit is not None else None
+        if not (added is self._least or np.array_equal(added, self._least)):
+            self._least, moved = added, True
         if not self.scale_known and self._own:
             if unit is None:
                 unit = np.full(len(self.noise), _NO_UNIT)

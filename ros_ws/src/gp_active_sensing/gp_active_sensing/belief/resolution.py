@@ -1,0 +1,90 @@
+"""Resolution of a sensor, found from its readings: what lies between two steps it cannot tell."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["Resolution"]
+
+_DECIMAL: FloatArray = np.array(
+    [f * 10.0**k for k in (2, 1, 0, -1, -2, -3) for f in (1.0, 0.5, 0.25, 0.2)]
+)
+"""Steps that sensors and their drivers round to, in any unit, the largest first."""
+_ON = 0.8
+"""Share of the readings that have to lie on the steps; averages over a stay may lie between."""
+_EXACT = 4e-7
+"""Relative rounding of a message of single precision."""
+_APART = 10.0
+"""A step is so many roundings at least."""
+_FEW = 8
+"""Different values with which a step above 1, or one of no decimal size, is believed."""
+_MANY = 256
+"""Different values that are looked at."""
+
+
+class Resolution:
+    """Find the step in which readings come.
+
+    A reading rounded to a step d is off by up to d/2: a variance of d²/12 that no further reading
+    of the same value removes.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[float, int] = {}
+        self._step: float | None = 0.0
+
+    def copy(self) -> Resolution:
+        """Return an independent copy."""
+        other = copy(self)
+        other._counts = dict(self._counts)
+        return other
+
+    def add(self, value: float) -> None:
+        """Take a reading into account; O(1)."""
+        if value in self._counts or len(self._counts) < _MANY:
+            self._counts[value] = self._counts.get(value, 0) + 1
+            self._step = None
+
+    def remove(self, value: float) -> None:
+        """Forget a reading that was added."""
+        count = self._counts.pop(value, 1)
+        if count > 1:
+            self._counts[value] = count - 1
+        self._step = None
+
+    @property
+    def step(self) -> float:
+        """The step, in the unit of the readings; 0 = none is seen."""
+        if self._step is None:
+            self._step = self._find()
+        return self._step
+
+    @property
+    def variance(self) -> float:
+        """Least variance of what is known of a place: d²/12."""
+        return self.step**2 / 12.0
+
+    def _find(self) -> float:
+        values = np.array(sorted(self._counts))
+        counts = np.array([self._counts[value] for value in values.tolist()], dtype=np.float64)
+        if not values.any():
+            return 0.0
+        rounding = _EXACT * float(np.abs(values).max())
+        for step in _DECIMAL.tolist():
+            if step < _APART * rounding:
+                break
+            off = np.abs(values / step - np.round(values / step)) * step
+            on = float(counts[off <= rounding].sum() / counts.sum())
+            if on >= _ON and (step <= 1.0 or len(values) >= _FEW):
+                return float(step)
+        if len(values) < _FEW:
+            return 0.0
+        apart = np.diff(values)
+        step = float(apart.min())
+        whole = np.round(apart / step)
+        even = np.abs(apart - whole * step) <= 2.0 * rounding + 1e-3 * step
+        return float(apart.sum() / whole.sum()) if step > _APART * rounding and even.all() else 0.0
