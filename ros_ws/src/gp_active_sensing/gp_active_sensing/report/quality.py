@@ -3,7 +3,8 @@
 Each place that was read is predicted from the readings of all other places, see
 `gp_active_sensing.belief.leave_one_out`. With the probability u that the belief gave to less than
 what was read there, a belief that is right has u uniform: half of the places are within its central
-50 % interval.
+50 % interval. The places left out lie beside others that were read, so intervals that are wide there
+say nothing of places far from every reading.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ class Calibration:
         half, most = self.inside(0.5), self.inside(0.9)
         # Twice the standard deviation of a share of so many independent places.
         if most < 0.9 - 2.0 * np.sqrt(0.09 / count) or half < 0.5 - 2.0 * np.sqrt(0.25 / count):
-            return "The intervals are too narrow: the map is less certain than it says."
-        if half > 0.5 + 2.0 * np.sqrt(0.25 / count):
-            return "The intervals are too wide: the map is more certain than it says."
-        return "The intervals fit: the map is as certain as it says, where it was read."
+            return "Beside places that were read the intervals are too narrow."
+        return (
+            "Beside places that were read the intervals hold what they promise. Places far from "
+            "every reading cannot be checked."
+        )
 
     def to_payload(self) -> dict[str, Any]:
         """Return plain data for the page."""

@@ -11,7 +11,7 @@
       + `They are off by ${GPAS.withUnit(quality.error, run.unit, 3)} (root mean square). `
       + `${quality.half} % lie within the 50 % intervals of what was predicted, ${quality.most} % within the 90 % intervals. `;
     const text = GPAS.element('p', '', all, host);
-    GPAS.element('b', '', quality.verdict, text);
+    GPAS.element('span', '', quality.verdict, text);
     const charts = GPAS.element('div', 'narrow', null, host);
     const x = quality.off.map((_, i) => i + 1);
     const across = (v) => x.map(() => v);
