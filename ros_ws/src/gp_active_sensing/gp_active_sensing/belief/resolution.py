@@ -74,17 +74,27 @@ class Resolution:
         if not values.any():
             return 0.0
         rounding = _EXACT * float(np.abs(values).max())
-        for step in _DECIMAL.tolist():
-            if step < _APART * rounding:
-                break
-            off = np.abs(values / step - np.round(values / step)) * step
-            on = float(counts[off <= rounding].sum() / counts.sum())
-            if on >= _ON and (step <= 1.0 or len(values) >= _FEW):
-                return float(step)
-        if len(values) < _FEW:
-            return 0.0
-        apart = np.diff(values)
-        step = float(apart.min())
-        whole = np.round(apart / step)
-        even = np.abs(apart - whole * step) <= 2.0 * rounding + 1e-3 * step
-        return float(apart.sum() / whole.sum()) if step > _APART * rounding and even.all() else 0.0
+        return max(_rounded(values, counts, rounding), _even(values, rounding))
+
+
+def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
+    """Return the largest of the usual steps that nearly all readings lie on; 0 = none."""
+    for step in _DECIMAL[_DECIMAL > _APART * rounding].tolist():
+        off = np.abs(values / step - np.round(values / step)) * step
+        on = float(counts[off <= rounding].sum() / counts.sum())
+        if on >= _ON and (step <= 1.0 or len(values) >= _FEW):
+            return float(step)
+    return 0.0
+
+
+def _even(values: FloatArray, rounding: float) -> float:
+    """Return the step of which all differences are multiples, such as a converter's; 0 = none."""
+    if len(values) < _FEW:
+        return 0.0
+    apart = np.diff(values)
+    step = float(apart.min())
+    whole = np.round(apart / step)
+    even = np.abs(apart - whole * step) <= 2.0 * rounding + 1e-3 * step
+    if step <= _APART * rounding or not even.all():
+        return 0.0
+    return float(apart.sum() / whole.sum())

@@ -39,7 +39,9 @@ class DirectBelief:
             mean = (
                 mean + hyper.attribute_std**2 * self.attributes[rows] @ self.attributes[columns].T
             )
-        return hyper.signal_std**2 * k + own + mean
+        r = np.linalg.norm(self.features[rows][:, None] - self.features[columns], axis=2)
+        r = np.sqrt(3.0) * r / hyper.long_scale
+        return hyper.signal_std**2 * k + own + mean + hyper.long_std**2 * (1.0 + r) * np.exp(-r)
 
     def posterior(self, hyper: HyperParameters, where: np.ndarray):
         """Return mean (m,), covariance (m, m) of the latent field and the log-evidence."""
