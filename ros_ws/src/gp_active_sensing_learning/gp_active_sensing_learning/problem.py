@@ -169,7 +169,7 @@ def build_problem(
     except ValueError as error:
         msg = f"belief: {error}"
         raise ConfigError(msg) from error
-    forward = TRANSFORMS[config.transform].forward
+    forward = TRANSFORMS[config.given_transform].forward
     seen = np.array([forward(float(value), None)[0] for value in readings.values])
     read, at, counts = np.unique(readings.places, return_inverse=True, return_counts=True)
     centre, unit = float(seen.mean()), float(seen.std())

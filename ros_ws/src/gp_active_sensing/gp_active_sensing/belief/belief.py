@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, logsumexp
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.dated_readings import VisitTimes
@@ -20,8 +20,10 @@ from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.place_covariance import Steepness
 from gp_active_sensing.belief.prior import (
     IDENTITY,
+    LOG,
     HyperParameters,
     LocationCovariance,
+    Log,
     PriorMean,
     Transform,
 )
@@ -43,6 +45,12 @@ __all__ = ["Belief", "Posterior"]
 
 logger = logging.getLogger(__name__)
 
+FEWEST = 10
+"""Places with a reading from which on the readings choose between transforms."""
+_AGAIN = 1.25
+"""They choose again when there are so many times as many places."""
+_CLEAR = 1.0
+"""Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
 _LARGEST = 1e100
@@ -76,7 +84,9 @@ class Belief:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: applied to readings before the Gaussian process sees them.
+        transform: applied to readings before the Gaussian process sees them; None = the identity or
+            a logarithm, as the readings say (see `adapt`), where neither scale nor noise is known
+            and the field does not change.
         scale_known: False when the covariance and its noise are known up to a factor only, which
             is then integrated out for each λ (see `scale`); the mean is known or vague.
         noise_known: False when the candidates' noise is a guess, which readings of one place
@@ -90,7 +100,7 @@ class Belief:
         covariance: LocationCovariance,
         mean: PriorMean,
         weights: Sequence[float] | FloatArray | None = None,
-        transform: Transform = IDENTITY,
+        transform: Transform | None = IDENTITY,
         *,
         scale_known: bool = True,
         noise_known: bool = True,
@@ -106,7 +116,9 @@ class Belief:
             msg = "expected at least one prior weight above 0, got none"
             raise ValueError(msg)
         self.covariance = covariance
-        self.transform = transform
+        self._chooses = transform is None and not scale_known and not drift.changing
+        self._fixed = IDENTITY if transform is None else transform
+        self._due = FEWEST
         self.prior_weights: FloatArray = prior / prior.sum()
         self.scale_known = scale_known
         self.grid = grid
@@ -123,6 +135,11 @@ class Belief:
             noise_known=noise_known,
             ageing=self._ageing,
         )
+
+    @property
+    def transform(self) -> Transform:
+        """Between values in the sensor's unit and those that the Gaussian process sees."""
+        return self._data.transform if self._chooses else self._fixed
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -321,6 +338,7 @@ class Belief:
     ) -> None:
         if not self.scale_known:
             noise_variance = self._without_scale(value, noise_variance)
+        self._allow(value)
         self._data.add(location, value, noise_variance, seconds, expert=expert, off=off)
         self._presence.see(location, seconds, expert=expert)
 
@@ -370,6 +388,7 @@ class Belief:
         off: Off | None,
     ) -> None:
         gone, gone_variance, gone_seconds, gone_off = before
+        self._allow(value)
         if not self.scale_known and self._ageing is not None:
             gone_variance = noise_variance = None
         gone_as = (gone, gone_variance, gone_seconds, gone_off)
@@ -410,9 +429,21 @@ class Belief:
             msg = f"place {location} is not one of the belief's (0 … {self.n - 1})"
             raise IndexError(msg)
         _check_size(value, noise_variance)
-        value, noise_variance = self.transform.forward(value, noise_variance)
+        value, noise_variance = self._fixed.forward(value, noise_variance)
         _check_size(value, noise_variance)
         return value, noise_variance
+
+    def seen(self, value: float, variance: float | None) -> tuple[float, float | None] | None:
+        """Return a value and its noise variance as the Gaussian process sees them.
+
+        None where it sees a logarithm, which the readings have chosen and the value does not have.
+        """
+        try:
+            return self.transform.forward(value, variance)
+        except ReadingError:
+            if not self._chooses:
+                raise
+            return None
 
     def place(self, reading: Reading) -> PlacedReading:
         """Check a reading of a known place; nothing changes.
@@ -441,13 +472,66 @@ class Belief:
             )
         return None
 
+    def _allow(self, value: float) -> None:
+        """Take no logarithm any more where a value has none."""
+        transform = self.transform
+        if self._chooses and isinstance(transform, Log) and value + transform.offset <= 0.0:
+            self._data.see_through(IDENTITY)
+
     def adapt(self) -> str:
         """Let the candidates follow the readings, where they may; return why, "" if they stay.
 
-        Grows or refines the grid of length-scales, at most one change a call. Costs a rebuild of
-        the factors, O(L |D|³), when it changes something, which is seldom.
+        Their length-scales and parts follow, and the transform where it is not given. Costs a
+        rebuild of the factors, O(L |D|³), when it changes something, which is seldom.
         """
-        if self.grid is None or not self._data.begun:
+        if not self._data.begun:
+            return ""
+        return "; ".join(why for why in (self._adapt_grid(), self._choose()) if why)
+
+    def _choose(self) -> str:
+        r"""Take the identity or a logarithm, whichever the readings' evidence is for.
+
+        Of :math:`y = \log(z + c)` the density of the readings is that of y times
+        :math:`\prod_i 1 / (z_i + c)`. c is 0, where all are above 0, or so large that the least
+        reading lies one or three of their standard deviations above the bound.
+        """
+        places = int(np.count_nonzero(self.visited))
+        if not self._chooses or places < self._due:
+            return ""
+        self._due = math.ceil(_AGAIN * places)
+        averages = self._data.raw_averages()
+        least, spread = float(averages.min()), float(averages.std())
+        if not spread > 0.0:
+            return ""
+        offsets = [_rounded(k * spread - least, spread) for k in (1.0, 3.0)]
+        options: list[Transform] = [IDENTITY, *([LOG] if least > 0.0 else [])]
+        options += [Log(offset) for offset in offsets if least + offset > 0.0]
+        now = self.transform
+        if isinstance(now, Log) and now not in options:
+            options.append(now)
+        found = {option: self._evidence_of(option) for option in options}
+        best = max(options, key=lambda option: found[option])
+        if best == now or found[best] - found[now] < _CLEAR:
+            return ""
+        self._data.see_through(best)
+        what = "the readings themselves"
+        if isinstance(best, Log):
+            what = f"the logarithm of the readings{f' {best.offset:+.4g}' if best.offset else ''}"
+        return f"{what}: {found[best] - found[now]:.1f} nat more probable"
+
+    def _evidence_of(self, transform: Transform) -> float:
+        """Return the log-evidence of all candidates together, under a transform."""
+        data = self._data
+        if transform != self.transform:
+            data = data.copy()
+            data.see_through(transform)
+        data.update()
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.prior_weights) + data.log_evidence
+        return float(logsumexp(logs)) + data.log_jacobian
+
+    def _adapt_grid(self) -> str:
+        if self.grid is None:
             return ""
         grid, why = self.grid.adapted(self.weights, int(np.count_nonzero(self.visited)))
         if not why:
@@ -681,7 +765,8 @@ class Belief:
         """
         mean, variance = self.marginals(locations)
         if least := self._data.resolution.variance:
-            variance = np.maximum(variance, least)
+            least_seen = least / np.square(self.transform.steepness(mean))
+            variance = np.maximum(variance, least_seen)
         return Mixture(self.weights, mean, variance, self.transform)
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
@@ -774,6 +859,12 @@ class Belief:
         mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
         mean = mean + (R @ data.coefficients[:, :, None])[:, :, 0]
         return mean, W, R
+
+
+def _rounded(value: float, spread: float) -> float:
+    """Return a value in steps of a quarter of the readings' spread, which itself is in octaves."""
+    step = 0.25 * 2.0 ** math.floor(math.log2(spread))
+    return step * math.ceil(value / step)
 
 
 def _check_size(value: float, noise_variance: float | None) -> None:

@@ -229,7 +229,7 @@ def build_belief(
         covariance,
         mean,
         weights,
-        TRANSFORMS[config.transform],
+        None if config.transform is None else TRANSFORMS[config.transform],
         scale_known=config.scale_known,
         noise_known=config.noise_std is not None,
         grid=candidates,
@@ -313,7 +313,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
             f"has {len(places)}; take another kernel"
         )
         raise ConfigError(msg)
-    transform = TRANSFORMS[config.transform]
+    transform = TRANSFORMS[config.given_transform]
     try:
         path = find_resource("maps", config.history)
         history = empirical(read_history(path, places, transform), places)

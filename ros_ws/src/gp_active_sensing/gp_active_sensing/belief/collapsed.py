@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gp_active_sensing.belief.prior import Transform
 from gp_active_sensing.types import FloatArray, IntArray, Off
 
 __all__ = ["Beside", "CollapsedReadings"]
@@ -140,6 +141,26 @@ class CollapsedReadings:
             if (stays := self._stays.get(place)) is not None:
                 before = other._stays.get(theirs_group, _NO_STAYS)
                 other._stays[theirs_group] = np.vstack([before, stays])
+        return other
+
+    def through(self, transform: Transform) -> CollapsedReadings:
+        """Return them as they are seen through a transform, to first order about the averages."""
+        other = self.copy()
+        for stats, one in ((other._plain, 0.0), (other._known, 1.0)):
+            some = np.flatnonzero(stats[0])
+            variance = transform.seen_variance(stats[1, some], 1.0)
+            stats[0, some] /= variance**one
+            stats[2, some] *= variance ** (1.0 - one)
+            stats[1, some] = transform.seen(stats[1, some])
+            if one:
+                sizes = np.array([len(self._stays.get(p, _NO_STAYS)) for p in some.tolist()])
+                known = self.count[some] - self._plain[0, some] - sizes
+                stats[3, some] += known * np.log(variance)
+        for place, stays in self._stays.items():
+            seen = stays.copy()
+            seen[:, 1] *= transform.seen_variance(stays[:, 0], 1.0)
+            seen[:, 0] = transform.seen(stays[:, 0])
+            other._stays[place] = seen
         return other
 
     def scatter(self) -> tuple[float, float]:

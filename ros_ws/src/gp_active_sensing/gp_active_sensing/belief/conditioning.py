@@ -15,8 +15,10 @@ from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
 from gp_active_sensing.belief.place_covariance import Steepness
 from gp_active_sensing.belief.prior import (
+    IDENTITY,
     LocationCovariance,
     PriorMean,
+    Transform,
     integrate_scale,
     noise_told,
     unit_scale,
@@ -119,6 +121,11 @@ class Conditioning:
         self.mean = mean
         self.scale_known = scale_known
         self.noise_known = noise_known or ageing is not None
+        self.transform = IDENTITY
+        """Between the readings that were added and what is conditioned on."""
+        self._seen: CollapsedReadings | None = None
+        """The readings through it; None = to be made again."""
+        self._first = 0.0
         self.ageing = ageing
         self.basis: FloatArray = mean.basis * mean.std
         self.order: list[int] = []
@@ -184,7 +191,7 @@ class Conditioning:
         self._amended: set[int] = set()
         """Stale slots whose rows hold a reading that was replaced."""
         self._unit = None
-        self._least: FloatArray | None = None
+        self._least = None
 
     def _take_noise(self, noise: FloatArray) -> None:
         self.noise_told: FloatArray = noise
@@ -227,7 +234,30 @@ class Conditioning:
     @property
     def places(self) -> CollapsedReadings:
         """The readings of each place, or of each slot where readings age."""
-        return self._places if self._history is None else self._history.stats
+        if self._history is not None:
+            return self._history.stats
+        if self.transform is IDENTITY:
+            return self._places
+        if self._seen is None:
+            self._seen = self._places.through(self.transform)
+        return self._seen
+
+    def see_through(self, transform: Transform) -> None:
+        """Condition on the readings that were added through another transform."""
+        self.transform, self._seen = transform, None
+        if self.begun and self.basis.shape[1]:
+            self.centre_mean(self._first)
+        self.begin(self.covariance)
+
+    @property
+    def log_jacobian(self) -> float:
+        """Log-density that the transform adds to that of the places' averages [nat]."""
+        averages = self._places.averages(np.array(self.order))
+        return 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
+
+    def raw_averages(self) -> FloatArray:
+        """Return the (k,) averages of the places with a reading, before the transform."""
+        return self._places.averages(np.array(self.order))
 
     @property
     def begun(self) -> bool:
@@ -267,6 +297,7 @@ class Conditioning:
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         slot = location
+        self._seen = None
         self.resolution.add(value)
         if self._history is None:
             if not self._places.count[location]:
@@ -308,6 +339,7 @@ class Conditioning:
             off: see `CollapsedReadings.add`.
         """
         slot: int | None = location
+        self._seen = None
         self.resolution.remove(before[0])
         self.resolution.add(value)
         if self._history is None:
@@ -324,8 +356,9 @@ class Conditioning:
         self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Centre a vague mean on a value; only before the first reading."""
-        offset = np.full(self.covariance.n, value)
+        """Centre a vague mean on a value, as it was added."""
+        self._first = value
+        offset = np.full(self.covariance.n, self.transform.forward(value, None)[0])
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
 
@@ -496,7 +529,8 @@ class Conditioning:
         found = self.places.collapse(slots, self.noise_told, self._unit, beside)
         if self._least is None:
             return found
-        return 1.0 / (1.0 / found[0] + self._least[:, None]), *found[1:]
+        least = self._least[:, None] / np.square(self.transform.steepness(found[1]))
+        return 1.0 / (1.0 / found[0] + least), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
         """Return the uncertainty that averages over a stay at some places do not include."""
@@ -529,7 +563,9 @@ class Conditioning:
         if moved:
             self._take_noise(noise)
         added = least / unit if least and unit is not None else None
-        if not (added is self._least or np.array_equal(added, self._least)):
+        if (added is None) != (self._least is None) or (
+            added is not None and self._least is not None and (added != self._least).any()
+        ):
             self._least, moved = added, True
         if not self.scale_known and self._own:
             if unit is None:

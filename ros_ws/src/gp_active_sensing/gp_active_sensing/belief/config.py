@@ -230,9 +230,11 @@ class BeliefConfig:
         unit="unit of the readings",
         low=0.0,
     )
-    transform: str = param(
-        "identity",
-        help="applied to the readings first; signal, noise and mean are then those of the result",
+    transform: str | None = param(
+        None,
+        help="applied to the readings first; signal, noise and mean are then those of the result; "
+        "null = the logarithm, of the reading and an offset, where the readings say that it fits "
+        "better, and signal, noise and drift are not given",
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009
@@ -357,6 +359,11 @@ class BeliefConfig:
         """Signal, noise, history or model is given, so that the readings' unit means something."""
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
+
+    @property
+    def given_transform(self) -> str:
+        """The name of the transform; the identity where the readings choose."""
+        return self.transform or "identity"
 
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[Parts, ...]:
         """Return the standard deviations that every length-scale of a kernel is combined with.

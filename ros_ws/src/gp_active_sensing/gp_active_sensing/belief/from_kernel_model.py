@@ -234,7 +234,7 @@ def belief_of(
         source: of the model, for messages.
     """
     learned_of = str(model.settings.get("transform", "identity"))
-    if learned_of != config.transform:
+    if learned_of != config.given_transform:
         msg = (
             f"belief.transform: is {config.transform}, and {source} was learned of values with "
             f"transform {learned_of}; give `transform: {learned_of}`"
@@ -260,7 +260,7 @@ def belief_of(
         covariance,
         PriorMean.constant(covariance.n, model.scaling.output_shift, _mean_std(config, model)),
         np.concatenate([group.weights for group in groups]),
-        TRANSFORMS[config.transform],
+        TRANSFORMS[config.given_transform],
         drift=config.drift,
     )
 

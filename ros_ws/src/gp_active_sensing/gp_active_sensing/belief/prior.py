@@ -23,6 +23,7 @@ __all__ = [
     "HyperParameters",
     "JoinedCovariance",
     "LocationCovariance",
+    "Log",
     "Parts",
     "PriorMean",
     "Scaled",
@@ -62,34 +63,58 @@ class Transform:
         """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
         return mean, variance
 
+    def steepness(self, values: FloatArray) -> FloatArray:
+        """Return by how much the sensor's unit changes with what the Gaussian process sees."""
+        return np.ones_like(values)
 
-class _Log(Transform):
+
+@dataclass(frozen=True)
+class Log(Transform):
+    """The logarithm of a value and an offset.
+
+    Args:
+        offset: in the sensor's unit; values lie above its negative.
+    """
+
+    offset: float = 0.0
+
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
-        if value <= 0.0:
-            msg = f"expected a value above 0 (the belief takes its logarithm), got {value}"
+        """Transform a reading and its noise variance: to first order, as those of the values."""
+        above = value + self.offset
+        if above <= 0.0:
+            msg = (
+                f"expected a value above {-self.offset:g} (the belief takes its logarithm), "
+                f"got {value}"
+            )
             raise ReadingError("not_positive", msg)
-        # First order: sd of log z = sd of z / z.
-        return math.log(value), None if variance is None else variance / value / value
+        return math.log(above), None if variance is None else variance / above / above
 
     def seen(self, values: FloatArray) -> FloatArray:
+        """Return values as the Gaussian process sees them."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.maximum(values, 0.0)))
+            return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        return np.asarray(variance / np.square(np.maximum(values, 1e-100)))
+        """Return the noise variance of readings of some values, as the Gaussian process sees it."""
+        return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(np.minimum(values, 300.0)))
+        """Return values in the sensor's unit."""
+        return np.asarray(np.exp(np.minimum(values, 300.0)) - self.offset)
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # Log-normal: E = exp(m + v/2), Var = (exp(v) - 1) E²; capped so that a prior with a huge
-        # variance gives a huge number, not infinity.
+        """Return those of a log-normal distribution, capped: a huge variance is not infinite."""
         expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
-        return expectation, np.expm1(np.minimum(variance, 50.0)) * expectation**2
+        spread = np.expm1(np.minimum(variance, 50.0)) * expectation**2
+        return expectation - self.offset, spread
+
+    def steepness(self, values: FloatArray) -> FloatArray:
+        """Return by how much the sensor's unit changes with what the Gaussian process sees."""
+        return np.asarray(np.exp(np.minimum(values, 300.0)))
 
 
 IDENTITY = Transform()
-LOG: Transform = _Log()
+LOG: Transform = Log()
 TRANSFORMS: dict[str, Transform] = {"identity": IDENTITY, "log": LOG}
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.topology.base import Topology
@@ -237,6 +238,7 @@ def map_error_of(
     """
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = targets_of(topology) if targets is None else targets
+    targets = _in_own_unit(belief, targets)
     which, weights = representatives(belief, candidates)
     before = unread(belief, pending)
     everything = np.union1d(places, before)
@@ -254,6 +256,17 @@ def map_error_of(
     return found.given(np.searchsorted(everything, before)).at(np.searchsorted(everything, places))
 
 
+def _in_own_unit(belief: Belief, targets: Targets) -> Targets:
+    """Return targets whose weights make a variance, as it is seen, one in the sensor's unit.
+
+    To first order, about the expected value of each place.
+    """
+    if belief.transform is IDENTITY:
+        return targets
+    steep = np.square(belief.transform.steepness(belief.weights @ belief.marginals()[0]))
+    return Targets(targets.places, targets.weights * steep[targets.places], targets.own * steep)
+
+
 def map_error_gains(
     belief: Belief, topology: Topology, places: IntArray, *, candidates: int = 8
 ) -> tuple[FloatArray, FloatArray]:
@@ -268,7 +281,7 @@ def map_error_gains(
         candidates: most λ, see `map_error_of`.
     """
     belief = belief.with_mean_within(VAGUE_MEAN)
-    targets = targets_of(topology, _MANY)
+    targets = _in_own_unit(belief, targets_of(topology, _MANY))
     which, weights = representatives(belief, candidates)
     noise = belief.noise_variance[which]
     gains = np.empty((len(which), len(places)))

@@ -3,8 +3,8 @@
 Each place that was read is predicted from the readings of all other places, see
 `gp_active_sensing.belief.leave_one_out`. With the probability u that the belief gave to less than
 what was read there, a belief that is right has u uniform: half of the places are within its central
-50 % interval. The places left out lie beside others that were read, so intervals that are wide there
-say nothing of places far from every reading.
+50 % interval. The places left out lie beside others that were read, so intervals that are wide
+there say nothing of places far from every reading.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def load_rows(
         if is_wide(path, topology):
             one = f"a table with a row for each reading; {path} has a column for each place"
             refuse(asked, ("value", "snap"), f"{one}: leave it out")
-            how = replace(how, transform=asked.transform or config.transform)
+            how = replace(how, transform=asked.transform or config.given_transform)
             rows = read_wide(path, topology, asked.inputs, how)
             return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
     if asked.inputs:
@@ -117,7 +117,7 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
         transform: of the values; None = that of the job's belief.
     """
     topology, readings = job.topology, job.readings
-    transform = transform or job.config.transform
+    transform = transform or job.config.given_transform
     values = transformed(readings.values, transform, readings.source)
     recipe: dict[str, Any] = {
         "kind": "map",

@@ -102,12 +102,15 @@ class OutlierGate:
             mean, variance = belief.marginals(np.array([place]))
             self._known[place] = mean[:, 0], variance[:, 0]
         mean, variance = self._known[place]
-        value, own = belief.transform.forward(reading.value, reading.noise_variance)
+        seen = belief.seen(reading.value, reading.noise_variance)
+        if seen is None:
+            return None
+        value, own = seen
         noise = self._noise
         if own is not None:
             noise = np.full_like(noise, own)
         elif more := self.noise():
-            noise = np.maximum(noise, belief.transform.forward(reading.value, more)[1] or 0.0)
+            noise = np.maximum(noise, belief.transform.seen_variance(np.array(reading.value), more))
         if reading.position_variance or reading.height_variance:  # perhaps taken elsewhere
             across, up = reading.position_variance, reading.height_variance
             noise = noise + belief.varies_by(place, across, up)
@@ -151,11 +154,15 @@ class OutlierGate:
     def _agreeing(self, readings: list[Reading], newest: Reading) -> list[Reading]:
         if len(readings) < AGREEING:
             return []
-        forward = self._loop.belief.transform.forward
-        value, own = forward(newest.value, newest.noise_variance)
+        belief = self._loop.belief
+        seen = belief.seen(newest.value, newest.noise_variance)
+        if seen is None:
+            return []
+        value, own = seen
         noise = float(self._weights @ self._noise) if own is None else own
         reach = self.limit * math.sqrt(2.0 * noise)
-        found = [r for r in readings if abs(forward(r.value, None)[0] - value) <= reach]
+        apart = belief.transform.seen(np.array([r.value for r in readings])) - value
+        found = [r for r, far in zip(readings, apart, strict=True) if abs(far) <= reach]
         stamps = [r.stamp_ns for r in found]
         long_enough = max(stamps) - min(stamps) >= 1e9 * AGREEING_SECONDS
         return found if len(found) >= AGREEING and long_enough else []
