@@ -503,9 +503,9 @@ class Belief:
         least, spread = float(averages.min()), float(averages.std())
         if not spread > 0.0:
             return ""
-        offsets = [_rounded(k * spread - least, spread) for k in (1.0, 3.0)]
+        offsets = [k * spread - least for k in (1.0, 3.0)]
         options: list[Transform] = [IDENTITY, *([LOG] if least > 0.0 else [])]
-        options += [Log(offset) for offset in offsets if least + offset > 0.0]
+        options += [Log(offset) for offset in offsets]
         now = self.transform
         if isinstance(now, Log) and now not in options:
             options.append(now)
@@ -764,9 +764,9 @@ class Belief:
         No variance is less than what the sensor's resolution leaves, see `Resolution`.
         """
         mean, variance = self.marginals(locations)
-        if least := self._data.resolution.variance:
-            least_seen = least / np.square(self.transform.steepness(mean))
-            variance = np.maximum(variance, least_seen)
+        if (least := self._updated.floor()) is not None:
+            steep = np.square(self.transform.steepness(mean))
+            variance = np.maximum(variance, least[:, None] / steep)
         return Mixture(self.weights, mean, variance, self.transform)
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
@@ -859,12 +859,6 @@ class Belief:
         mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
         mean = mean + (R @ data.coefficients[:, :, None])[:, :, 0]
         return mean, W, R
-
-
-def _rounded(value: float, spread: float) -> float:
-    """Return a value in steps of a quarter of the readings' spread, which itself is in octaves."""
-    step = 0.25 * 2.0 ** math.floor(math.log2(spread))
-    return step * math.ceil(value / step)
 
 
 def _check_size(value: float, noise_variance: float | None) -> None:

@@ -158,7 +158,7 @@ class Conditioning:
         self.log_evidence: FloatArray = np.zeros(L)
         self.rest: FloatArray = np.zeros(L)
         self.quadratic: FloatArray = np.zeros(L)
-        self.scales: FloatArray = np.ones(L)
+        self.scales = np.ones(L)
         self.freedom = math.inf if self.scale_known else 0.0
         self.coefficients: FloatArray = np.zeros((L, q))
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
@@ -178,7 +178,7 @@ class Conditioning:
         self._reset_summary()
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Replace the covariance by one under as many λ; the readings stay."""
+        """Replace the covariance by one under other λ; the readings stay."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         self._size: FloatArray = np.array([h.variance for h in candidates])
@@ -190,6 +190,7 @@ class Conditioning:
         self._stale = dict.fromkeys(self.order)
         self._amended: set[int] = set()
         """Stale slots whose rows hold a reading that was replaced."""
+        self.scales: FloatArray = np.ones(len(candidates))
         self._unit = None
         self._least = None
 
@@ -251,9 +252,15 @@ class Conditioning:
 
     @property
     def log_jacobian(self) -> float:
-        """Log-density that the transform adds to that of the places' averages [nat]."""
-        averages = self._places.averages(np.array(self.order))
-        return 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
+        """What makes the evidence under two transforms comparable [nat].
+
+        The density that the transform adds to that of the places' averages; and a vague mean that
+        is as vague in their spread, as the Gaussian process sees them, under each.
+        """
+        averages = self.raw_averages()
+        slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
+        spread = float(self.transform.seen(averages).std())
+        return slopes - self.basis.shape[1] * math.log(spread)
 
     def raw_averages(self) -> FloatArray:
         """Return the (k,) averages of the places with a reading, before the transform."""
@@ -562,7 +569,9 @@ class Conditioning:
         moved = not np.array_equal(noise, self.noise_told)
         if moved:
             self._take_noise(noise)
-        added = least / unit if least and unit is not None else None
+        added: FloatArray | None = None
+        if least and unit is not None:
+            added = np.where(self._hides(unit), least / unit, 0.0)
         if (added is None) != (self._least is None) or (
             added is not None and self._least is not None and (added != self._least).any()
         ):
@@ -575,6 +584,22 @@ class Conditioning:
         if moved:
             self._truncate(0)
             self._stale = dict.fromkeys(self.order)
+
+    def _hides(self, unit: FloatArray) -> BoolArray:
+        """Return under which candidates (L,) the noise is too small to average rounding out.
+
+        Readings that are rounded to steps d tell what lies between two of them as long as their
+        noise has a standard deviation of d/2 or more.
+        """
+        return np.asarray(self.noise_told * unit < 0.25 * self.resolution.step**2)
+
+    def floor(self) -> FloatArray | None:
+        """Return the (L,) least variance of what is known of a place; None = there is none.
+
+        As added, before the transform; call `update` first. See `Resolution`.
+        """
+        least = self.resolution.variance
+        return np.where(self._hides(self.scales), least, 0.0) if least else None
 
     def _first_amended(self) -> int:
         """Return the first row that holds a reading that is gone; the number of rows if none does.

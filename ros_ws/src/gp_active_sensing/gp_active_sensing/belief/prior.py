@@ -83,7 +83,7 @@ class Log(Transform):
         above = value + self.offset
         if above <= 0.0:
             msg = (
-                f"expected a value above {-self.offset:g} (the belief takes its logarithm), "
+                f"expected a value above {0.0 - self.offset:g} (the belief takes its logarithm), "
                 f"got {value}"
             )
             raise ReadingError("not_positive", msg)

@@ -96,7 +96,7 @@ def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not
     topology = make_grid(SIDE, SIDE, 1.0, moves="free")
     belief = belief_on(BeliefConfig(), topology)
     read(belief, topology, range(0, SIDE**2, 3))
-    driver, aim = driver_of(belief, topology, Budget(readings=60)), Aim(0.11)
+    driver, aim = driver_of(belief, topology, Budget(readings=60)), Aim(0.07)
     count = next_pass(driver, belief, aim, 4, lambda: True).budget.readings
     assert count is not None
     assert FEWEST < count < 34
