@@ -226,7 +226,7 @@ class SensingLoop:
                 self._misses.pop(location, None)
                 # After each new place, not each batch: what a journal gives back is the same.
                 if why := self.belief.adapt():
-                    logger.info("the candidate length-scales follow the readings: %s", why)
+                    logger.info("the belief follows the readings: %s", why)
         self.counts["accepted"] += accepted
         self.counts["late"] += late
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)

@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.belief.mixture import most_probable
+from gp_active_sensing.belief.prior import Log
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.records.event_lines import parse_events
@@ -299,6 +300,9 @@ def _belief_tiles(data: RunData, done: Reconstruction) -> Iterator[str]:
         label = scale_labels(scale_unit(data), [best.length_scale])[0]
         whose = "its length-scale" if best.kernel else "length-scale"
         yield tile(label, f"{whose}, weight {best.weight:.2f}")
+    if isinstance(transform := done.belief.transform, Log):
+        offset = f"{transform.offset:+.3g}" if transform.offset else ""
+        yield tile("logarithm", f"of the readings{offset}, which fits them better")
 
 
 _COLUMNS = (
