@@ -94,12 +94,12 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[Parts, ...]:
 
 
 def with_attribute_parts(parts: tuple[Parts, ...]) -> tuple[Parts, ...]:
-    """Return parts, and those of them with the most of their own once more, with attributes.
+    """Return parts, and the two of them with the most of their own once more, with attributes.
 
     What attributes explain is a rough part of the field: where nearly all of it is smooth, they
     have nothing to explain.
     """
-    half = sorted(parts, key=lambda p: -p.nugget)[: max(1, len(parts) // 3)]
+    half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
     for each in half:
         total = each.signal_std**2 + each.place_std**2 + each.noise_std**2
