@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.prior import IDENTITY, Transform
+
 LEVEL = 0.9
 """Of the central interval."""
 _TINY = 1e-12
@@ -23,11 +26,24 @@ class Mixture:
         weights: (L,) sum to one.
         mean: (L, m).
         variance: (L, m) of the true value, without the noise of a reading.
+        transform: between these and the values, where they are of a logarithm.
     """
 
     weights: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
+    transform: Transform = IDENTITY
+
+    @classmethod
+    def of(cls, belief: Belief, places: np.ndarray | None = None) -> Mixture:
+        """What a belief says of some places, None = all, in the readings' unit."""
+        found = belief.mixture(places)
+        return cls(found.weights, found.mean, found.variance, found.transform)
+
+    def at(self, places: np.ndarray) -> Mixture:
+        """The same of some of the places."""
+        mean, variance = self.mean[:, places], self.variance[:, places]
+        return Mixture(self.weights, mean, variance, self.transform)
 
     @classmethod
     def normal(cls, mean: np.ndarray, variance: np.ndarray) -> Mixture:
@@ -37,22 +53,26 @@ class Mixture:
     @property
     def expected(self) -> np.ndarray:
         """(m,) the predicted values."""
-        return np.asarray(self.weights @ self.mean)
+        return np.asarray(self.weights @ self.transform.moments(self.mean, self.variance)[0])
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(m,) the probability of a value not above the given one, at each place."""
-        return np.asarray(self.weights @ ndtr((values - self.mean) / self._deviation(values)))
+        seen = self.transform.seen(values)
+        return np.asarray(self.weights @ ndtr((seen - self.mean) / self._deviation(values)))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(m,) the log density at a value of each place [nat]."""
         deviation = self._deviation(values)
-        z = (values - self.mean) / deviation
+        z = (self.transform.seen(values) - self.mean) / deviation
         each = -0.5 * (z**2 + math.log(2.0 * math.pi)) - np.log(deviation)
-        return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]))
+        slopes = 0.5 * np.log(self.transform.seen_variance(values, 1.0))
+        return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]) + slopes)
 
     def _deviation(self, values: np.ndarray) -> np.ndarray:
         """(L, m) standard deviations, above 0."""
-        floor = _TINY * float(np.mean((values - self.expected) ** 2)) + np.finfo(float).tiny
+        expected = self.weights @ self.mean
+        apart = self.transform.seen(values) - expected
+        floor = _TINY * float(np.mean(apart[np.isfinite(apart)] ** 2)) + np.finfo(float).tiny
         return np.sqrt(np.maximum(self.variance, floor))
 
 

@@ -187,9 +187,6 @@ def plan(
 @lru_cache(maxsize=16)
 def prior(config: BeliefConfig, topology: Topology) -> Belief:
     """The belief before the first reading; to be copied."""
-    if config.transform != "identity":
-        msg = f"expected a belief without a transform, got {config.transform!r}"
-        raise ValueError(msg)
     return belief_on(config, topology, quiet=True)
 
 
@@ -203,8 +200,7 @@ def believing(config: BeliefConfig) -> Callable[[Field, Readings, Sequence[int]]
             belief.observe(int(place), float(value))
             belief.adapt()
             if k in counts:
-                mean, variance = belief.marginals(left_of(field, readings, k))
-                prediction = Mixture(belief.weights, mean, variance)
+                prediction = Mixture.of(belief, left_of(field, readings, k))
                 found[k] = (prediction, time.perf_counter() - started)
         return found
 

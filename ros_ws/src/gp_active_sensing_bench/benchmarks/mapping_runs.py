@@ -165,11 +165,10 @@ def scores(belief: Belief, field: Field) -> dict[str, float]:
     """Errors over all places with a value; what else there is, over those that were not read."""
     known = field.known
     left = known[~belief.visited[known]]
-    mean, variance = belief.marginals()
-    whole = Mixture(belief.weights, mean, variance)
+    whole = Mixture.of(belief)
     off = whole.expected[known] - field.values[known]
     found = {"rmse": math.sqrt(float(np.mean(off**2))), "spread": float(field.values[known].std())}
-    rest = Mixture(belief.weights, mean[:, left], variance[:, left])
+    rest = whole.at(left)
     truth = field.values[left]
     if not left.size:
         return {**found, "rmse_left": 0.0, "nlpd": math.nan, **dict.fromkeys(_COVERED, math.nan)}

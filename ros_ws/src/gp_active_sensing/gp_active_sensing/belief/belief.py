@@ -49,7 +49,7 @@ FEWEST = 10
 """Places with a reading from which on the readings choose between transforms."""
 _AGAIN = 1.25
 """They choose again when there are so many times as many places."""
-_CLEAR = 1.0
+_CLEAR = 2.0
 """Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
@@ -493,7 +493,8 @@ class Belief:
 
         Of :math:`y = \log(z + c)` the density of the readings is that of y times
         :math:`\prod_i 1 / (z_i + c)`. c is 0, where all are above 0, or so large that the least
-        reading lies one or three of their standard deviations above the bound.
+        reading lies one or three of their standard deviations above the bound, which is below 0.
+        Where some readings are not above 0 nothing says where a bound would be: the identity.
         """
         places = int(np.count_nonzero(self.visited))
         if not self._chooses or places < self._due:
@@ -503,9 +504,9 @@ class Belief:
         least, spread = float(averages.min()), float(averages.std())
         if not spread > 0.0:
             return ""
-        offsets = [k * spread - least for k in (1.0, 3.0)]
+        offsets = [k * spread - least for k in (1.0, 3.0)] if least > 0.0 else []
         options: list[Transform] = [IDENTITY, *([LOG] if least > 0.0 else [])]
-        options += [Log(offset) for offset in offsets]
+        options += [Log(offset) for offset in offsets if offset > 0.0]
         now = self.transform
         if isinstance(now, Log) and now not in options:
             options.append(now)

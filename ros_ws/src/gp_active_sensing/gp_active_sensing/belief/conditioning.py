@@ -126,6 +126,7 @@ class Conditioning:
         self._seen: CollapsedReadings | None = None
         """The readings through it; None = to be made again."""
         self._first = 0.0
+        self.scales: FloatArray = np.ones(len(covariance.hyperparameters))
         self.ageing = ageing
         self.basis: FloatArray = mean.basis * mean.std
         self.order: list[int] = []
@@ -190,7 +191,7 @@ class Conditioning:
         self._stale = dict.fromkeys(self.order)
         self._amended: set[int] = set()
         """Stale slots whose rows hold a reading that was replaced."""
-        self.scales: FloatArray = np.ones(len(candidates))
+        self.scales = np.ones(len(candidates))
         self._unit = None
         self._least = None
 
@@ -260,7 +261,7 @@ class Conditioning:
         averages = self.raw_averages()
         slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
         spread = float(self.transform.seen(averages).std())
-        return slopes - self.basis.shape[1] * math.log(spread)
+        return slopes - int(self.basis.shape[1]) * math.log(spread)
 
     def raw_averages(self) -> FloatArray:
         """Return the (k,) averages of the places with a reading, before the transform."""

@@ -37,7 +37,7 @@ _SPACING, _EXTENT = 0.7, 1.0
 """Where the grid begins, in spacings of the places and in extents of the map."""
 _LITTLE = 0.05
 """Share of the belief below which the candidates of a kernel do not follow the readings."""
-_NOTHING = 1e-4
+_NOTHING = 1e-3
 """Part of the whole belief below which parts of a kernel go."""
 _FEWER = 0.75
 """Candidates are made again without those that go where so many of them, or less, are left."""
