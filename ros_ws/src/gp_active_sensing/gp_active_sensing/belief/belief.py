@@ -49,7 +49,7 @@ FEWEST = 10
 """Places with a reading from which on the readings choose between transforms."""
 _AGAIN = 1.25
 """They choose again when there are so many times as many places."""
-_CLEAR = 2.0
+_CLEAR = 5.0
 """Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
