@@ -10,7 +10,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 # The dependencies are a layer of their own, which only a change of package.xml makes again. For
-# rosbags and mcap there is no package, and that of osmium is too old. Ubuntu's pip refuses to work
+# rosbags, mcap and pyogrio there is no package, and that of osmium is too old. Ubuntu's pip refuses to work
 # beside the system's: it is told to.
 WORKDIR /ws
 COPY ros_ws/src/gp_active_sensing/package.xml src/gp_active_sensing/package.xml
@@ -20,7 +20,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY requirements/system-ros.txt requirements/system-ros.txt
 RUN python3 -m pip install --no-cache-dir --break-system-packages \
-    --constraint requirements/system-ros.txt rosbags==0.11.9 mcap 'osmium>=4.0'
+    --constraint requirements/system-ros.txt rosbags==0.11.9 mcap 'osmium>=4.0' 'pyogrio>=0.7.2'
 
 # A shell of the development container does not pass through the entry point.
 RUN echo ". /opt/ros/$ROS_DISTRO/setup.bash" >> /etc/bash.bashrc

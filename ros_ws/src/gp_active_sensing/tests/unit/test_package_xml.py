@@ -20,8 +20,8 @@ SYSTEM_KEYS = frozenset(
     | {"scipy", "shapely", "tornado", "yaml"}
 )
 """In rosdep/python.yaml, each after ``python3-``; there is none for mcap, dask, gpytorch."""
-ONLY_PIP = frozenset({"mcap", "osmium"})
-"""What the Dockerfile gets by pip: rosdep's osmium on Ubuntu 24.04 is older than is needed."""
+ONLY_PIP = frozenset({"mcap", "osmium", "pyogrio"})
+"""What the Dockerfile gets by pip: rosdep has no pyogrio, and on Ubuntu 24.04 an older osmium."""
 JAZZY = frozenset(
     {"action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "launch"}
     | {"launch_ros", "lifecycle_msgs", "nav_msgs", "rcl_interfaces", "rclpy", "ros2launch"}
