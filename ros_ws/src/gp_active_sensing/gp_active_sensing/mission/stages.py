@@ -133,7 +133,8 @@ class StageLog:
         """Return what was driven since this was last asked, and add it up."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         self._charged = now_ns, metres
-        cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
+        # Metres that turn out to have been noise are taken back, see `Odometer`.
+        cost = Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
         self.driven = self.driven.plus(cost)
         return cost
 
