@@ -10,7 +10,7 @@ from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.geometry import parts_that_count
+from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 
 __all__ = ["FEWEST", "SURE", "AimForecast", "assurance", "met", "not_seen"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gp_active_sensing.belief.prior import CovarianceFamily, LocationCovariance, Parts, joined
-from gp_active_sensing.topology.legs import spacing_of
+from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 

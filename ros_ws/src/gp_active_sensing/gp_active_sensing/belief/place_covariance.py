@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import (
     length_scales_of,
 )
 from gp_active_sensing.kernels.base import Matern32
-from gp_active_sensing.topology.legs import spacing_of
+from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [

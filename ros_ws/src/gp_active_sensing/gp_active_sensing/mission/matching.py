@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.legs import spacing_of
+from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["MapMatcher", "Match"]

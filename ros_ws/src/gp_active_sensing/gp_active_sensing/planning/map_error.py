@@ -27,7 +27,7 @@ from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.geometry import runs
+from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 

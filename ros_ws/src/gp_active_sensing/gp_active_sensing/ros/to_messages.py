@@ -27,7 +27,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.messages.conversions import split_type_name
 from gp_active_sensing.messages.point_cloud import Points, layout
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.geometry import route_geometry
+from gp_active_sensing.topology.lookup import route_geometry
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.wording import shown
 

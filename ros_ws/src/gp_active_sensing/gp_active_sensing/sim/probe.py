@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.legs import Speeds
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.turning import curve_through, turn_to
 from gp_active_sensing.types import Cost, FloatArray, Route
 

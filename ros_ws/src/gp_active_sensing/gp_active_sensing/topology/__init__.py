@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig, build_topology
     from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
-    from gp_active_sensing.topology.geometry import route_geometry
     from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
-    from gp_active_sensing.topology.lookup import check_start, place_index
+    from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
     from gp_active_sensing.topology.networkx_graphs import from_networkx
     from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
     from gp_active_sensing.topology.roads import Roads
@@ -47,14 +46,13 @@ __getattr__, __dir__ = lazy_names(
     {
         "base": ("Topology",),
         "config": ("MapConfig", "build_topology"),
-        "lookup": ("check_start", "place_index"),
+        "lookup": ("check_start", "place_index", "route_geometry"),
         "networkx_graphs": ("from_networkx",),
         "generated": (
             "FreeTopology",
             "make_grid",
             "make_line",
         ),
-        "geometry": ("route_geometry",),
         "graph": (
             "GraphTopology",
             "Move",

@@ -1,251 +1,26 @@
-"""Interface of every map: places, features, and where a probe may go next; what all maps share."""
+"""What every map is: places, features, and where a probe may go next."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.features import Attributes
+from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
 
-__all__ = ["SAME_DISTANCE", "DrivableGround", "Places", "Topology", "frozen_array"]
+__all__ = ["SAME_DISTANCE", "Topology", "frozen_array"]
 
 
-class DrivableGround(Protocol):
-    """Where a probe may drive straight; `geometry.FreeGround` is one."""
-
-    @property
-    def bounded(self) -> bool:
-        """Whether some points are not free."""
-        ...
-
-    def free(self, points: FloatArray) -> BoolArray:
-        """(m,) whether (m, 2) points are on it [m]."""
-        ...
-
-    def passable(
-        self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
-    ) -> BoolArray:
-        """(len(pairs),) whether the straight lines between pairs of points stay on it."""
-        ...
-
-    def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """(m,) whether the straight lines from (2,) `start` to (m, 2) `ends` stay on it."""
-        ...
-
-    def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """Return the nearest point on it, about [m]."""
-        ...
-
-
-@runtime_checkable
-class Topology(Protocol):
-    """A finite set of n sampling locations and the moves between them.
-
-    Implementations are immutable. Locations are the indices 0 … n-1; `names` maps them to what
-    the map's author called them.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of the map, for messages."""
-        ...
-
-    @property
-    def frame(self) -> str:
-        """Name of the metric frame of `positions` (a ROS frame id, usually "map")."""
-        ...
-
-    @property
-    def datum(self) -> tuple[float, float] | None:
-        """Longitude and latitude of the frame's origin [degree]; None where that is not known."""
-        ...
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """(n,) the map's own identifiers."""
-        ...
-
-    @property
-    def positions(self) -> FloatArray:
-        """(n, 2) where a reading of each location belongs, metres (a segment's middle)."""
-        ...
-
-    @property
-    def heights(self) -> FloatArray | None:
-        """(n,) z of each location, upwards [m]; None on a map in the plane."""
-        ...
-
-    @property
-    def points(self) -> FloatArray:
-        """(n, 2) the positions, or (n, 3) with the heights where the map has them [m]."""
-        ...
-
-    @property
-    def features(self) -> FloatArray:
-        """(n, p) what the covariance is a function of (points, unless the map has better)."""
-        ...
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """(p,) names of the features; "x", "y" and "z" are coordinates [m]."""
-        ...
-
-    @property
-    def links(self) -> Links | None:
-        """How the places are joined, for graph kernels; None where any place may be next."""
-        ...
-
-    @property
-    def roads(self) -> bool:
-        """Places are pieces of roads, which the field may follow."""
-        ...
-
-    @property
-    def attributes(self) -> Attributes:
-        """What the map says of its places besides where they are, for a mean."""
-        ...
-
-    @property
-    def weights(self) -> FloatArray:
-        """(n,) how much each place counts in the error of the map: not below 0, not all 0."""
-        ...
-
-    def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return (n, p) columns of the map by name, and their p titles, for a linear mean.
-
-        None = the features; where these are an embedding, what it is made of.
-
-        Raises:
-            ConfigError: a name that is no column of the map.
-            MapError: a column that a place lacks.
-        """
-        ...
-
-    @property
-    def goals(self) -> FloatArray:
-        """(n, 3) x, y [m] and heading [rad] of the waypoint of each location (a segment's end)."""
-        ...
-
-    @property
-    def free(self) -> bool:
-        """Any location may be next (no moves to obey)."""
-        ...
-
-    @property
-    def ground(self) -> DrivableGround | None:
-        """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
-        ...
-
-    @property
-    def reach(self) -> float:
-        """Locations within so many metres may be next, too; 0 = neighbours only."""
-        ...
-
-    @property
-    def turn_excess(self) -> float:
-        """By how much a move of a probe that turns is longer than the straight one at most [m]."""
-        ...
-
-    def neighbours(self, location: int) -> IntArray:
-        """Return the locations one legal move after `location`, sorted."""
-        ...
-
-    def candidates(
-        self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
-    ) -> IntArray:
-        """Return the unobserved locations a probe standing at `at` can observe next, sorted.
-
-        The unobserved neighbours (a map may add what is near, see `MapConfig.reach`) or, when there
-        is none, the unobserved locations the fewest moves away through observed (or unavailable)
-        ones, so that a probe is never stuck while something is reachable. Empty when nothing is.
-        Where a probe can read without moving (line
-        and grid, not roads) its own place is among them while it is unobserved.
-
-        Args:
-            at: where the probe stands; None = nowhere yet, any location may be first.
-            observed: (n,) places already observed; they may be crossed.
-            unavailable: places that may be crossed but are not to be chosen.
-        """
-        ...
-
-    def route(
-        self,
-        at: int | None,
-        goal: int,
-        observed: BoolArray,
-        unavailable: Collection[int] = (),
-    ) -> Route:
-        """Return the cheapest legal way (in seconds) to a candidate, crossing only such places.
-
-        To what is near, beyond the neighbours, the shortest one, whatever it crosses.
-
-        Raises:
-            PlanningError: `goal` cannot be reached that way.
-        """
-        ...
-
-    def reachable(
-        self,
-        at: int | None,
-        observed: BoolArray,
-        readings: int,
-        unavailable: Collection[int] = (),
-    ) -> BoolArray:
-        """(n,) the unobserved locations that may be among the next `readings` observed ones.
-
-        A superset is allowed (it must never miss one); crossing observed or unavailable places
-        is free, so pass the same `unavailable` as to `candidates`.
-        """
-        ...
-
-    def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a location from every other, whatever is crossed.
-
-        Args:
-            goal: where they lead.
-            by: what is least, "metres" or "seconds".
-        """
-        ...
-
-    def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a location to every one, itself included.
-
-        Whatever is crossed. Where a probe can read without moving the way to its own place costs
-        nothing, on roads it is the cheapest round.
-
-        Args:
-            at: where they begin; None = nowhere yet, any location may be first.
-            by: what is least, "metres" or "seconds".
-        """
-        ...
-
-    def geometry(self, location: int) -> FloatArray:
-        """(m, 2) the line a probe drives to observe `location`, metres; one point on a grid."""
-        ...
-
-    def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
-        """Return the location nearest to a position, None when it is farther than allowed [m].
-
-        Without a z heights do not count.
-        """
-        ...
-
-
-P = TypeVar("P", bound="Places")
+T = TypeVar("T", bound="Topology")
 
 SAME_DISTANCE = 1e-6
 """Distances [m] closer than this are equal when the nearest place is looked for."""
@@ -258,19 +33,24 @@ def frozen_array(values: npt.ArrayLike) -> FloatArray:
     return array
 
 
-class Places:
-    """n places; moves between them are the business of the subclasses.
+class Topology:
+    """A finite set of n places and the moves between them; the base of every map.
 
-    The arguments are attributes, and so are `n` and `weights`; all arrays are read-only.
+    Maps are immutable. Places are the indices 0 … n-1; `names` maps them to what the map's author
+    called them. The arguments are attributes, and so are `n`, `points` (n, 2 or 3: the positions
+    with the heights [m]) and `weights` (n,), how much each place counts in the error of the map:
+    not below 0, not all 0. All arrays are read-only. A subclass says how one moves: `neighbours`,
+    `candidates`, `route`, `reachable`, `ways_to` and `ways_from`.
 
     Args:
         name: name of the map.
         frame: metric frame of the positions.
         names: (n,) the map's own identifiers, unique.
-        positions: (n, 2) metres.
+        positions: (n, 2) where a reading of each place belongs, a segment's middle [m].
         features: (n, p) what the covariance is a function of; None = the points.
         feature_names: (p,) their names, for messages and reports; None = x, y and z.
-        goals: (n, 3) x, y [m], heading [rad] of each waypoint; None = the positions, heading 0.
+        goals: (n, 3) x, y [m], heading [rad] of each waypoint, a segment's end; None = the
+            positions, heading 0.
         heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
         numbers: (n,) further numbers of the places by name, NaN where a place has none.
 
@@ -279,9 +59,13 @@ class Places:
     """
 
     free = False
+    """Any place may be next: no moves to obey."""
     roads = False
+    """Places are pieces of roads, which the field may follow."""
     datum: tuple[float, float] | None = None
-    ground: DrivableGround | None = None
+    """Longitude and latitude of the frame's origin [degree]; None where that is not known."""
+    ground: FreeGround | None = None
+    """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
 
@@ -338,7 +122,7 @@ class Places:
                 msg = f"map {self.name!r}: {what} of place {self.names[row]!r} are not finite"
                 raise ValueError(msg)
 
-    def weighted(self: P, weights: npt.ArrayLike) -> P:
+    def weighted(self: T, weights: npt.ArrayLike) -> T:
         """Return the same map with other weights.
 
         Args:
@@ -358,17 +142,79 @@ class Places:
         other.weights = values
         return other
 
-    def over(self: P, ground: DrivableGround | None) -> P:
+    def over(self: T, ground: FreeGround | None) -> T:
         """Return the same map with the ground that it lies on."""
         other = copy.copy(self)
         other.ground = ground
         return other
 
-    def located(self: P, datum: tuple[float, float] | None) -> P:
+    def located(self: T, datum: tuple[float, float] | None) -> T:
         """Return the same map with longitude and latitude of its frame's origin [degree]."""
         other = copy.copy(self)
         other.datum = datum
         return other
+
+    def neighbours(self, location: int) -> IntArray:
+        """Return the places one legal move after `location`, sorted."""
+        raise NotImplementedError
+
+    def candidates(
+        self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
+    ) -> IntArray:
+        """Return the unobserved places a probe standing at `at` can observe next, sorted.
+
+        The unobserved neighbours and what is within `reach` or, when there is none, the unobserved
+        places the fewest moves away through observed (or unavailable) ones, so that a probe is
+        never stuck while something is reachable. Where a probe can read without moving (line and
+        grid, not roads) its own place is among them while it is unobserved.
+
+        Args:
+            at: where the probe stands; None = nowhere yet, any place may be first.
+            observed: (n,) places already observed; they may be crossed.
+            unavailable: places that may be crossed but are not to be chosen.
+        """
+        raise NotImplementedError
+
+    def route(
+        self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
+    ) -> Route:
+        """Return the cheapest legal way (in seconds) to a candidate, crossing only such places.
+
+        To what is near, beyond the neighbours, the shortest one, whatever it crosses.
+
+        Raises:
+            PlanningError: `goal` cannot be reached that way.
+        """
+        raise NotImplementedError
+
+    def reachable(
+        self,
+        at: int | None,
+        observed: BoolArray,
+        readings: int,
+        unavailable: Collection[int] = (),
+    ) -> BoolArray:
+        """(n,) the unobserved places that may be among the next `readings` observed ones.
+
+        A superset is allowed (it must never miss one); crossing observed or unavailable places
+        is free, so pass the same `unavailable` as to `candidates`.
+        """
+        raise NotImplementedError
+
+    def ways_to(self, goal: int, by: str = "seconds") -> Ways:
+        """Return the cheapest way to a place from every other, whatever is crossed.
+
+        `by` says what is least, "metres" or "seconds".
+        """
+        raise NotImplementedError
+
+    def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
+        """Return the cheapest way from a place (None = nowhere yet) to every one, itself included.
+
+        Whatever is crossed. Where a probe can read without moving the way to its own place costs
+        nothing, on roads it is the cheapest round. `by` is that of `ways_to`.
+        """
+        raise NotImplementedError
 
     @property
     def links(self) -> Links | None:
@@ -391,7 +237,9 @@ class Places:
         return Attributes.of_numbers(self.n, self.numbers)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return (n, p) columns of the map by name, and their titles; None = the features.
+        """Return (n, p) columns of the map by name, and their p titles, for a linear mean.
+
+        None = the features; where these are an embedding, what it is made of.
 
         Raises:
             ConfigError: a name that is none of x, y, z, the further numbers and the features.

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology, in_metres
-from gp_active_sensing.topology.geometry import FreeGround, Outline
+from gp_active_sensing.topology.geometry import FreeGround, Outline, Speeds
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = [

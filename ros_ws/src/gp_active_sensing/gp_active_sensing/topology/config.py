@@ -10,9 +10,9 @@ from typing import Any
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology, make_line, make_points
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import build_grid
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders import OF_FILE, find_map, kind_of_map, load_roads
 from gp_active_sensing.topology.map_config import MapConfig, RoadsConfig, StationsConfig
 from gp_active_sensing.topology.roads import Roads

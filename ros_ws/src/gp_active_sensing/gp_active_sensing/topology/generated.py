@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.base import Places
-from gp_active_sensing.topology.geometry import FreeGround, Outline, bounds_of, common
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.geometry import FreeGround, Outline, Speeds, bounds_of, common
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
@@ -28,7 +27,7 @@ __all__ = [
 ]
 
 
-class FreeTopology(Places):
+class FreeTopology(Topology):
     """Any place may be next; a move costs the straight distance.
 
     Args:

@@ -1,16 +1,16 @@
-"""Shapes in metres: the line of a way, outlines of areas, parts of a map along a curve."""
+"""Shapes in metres: outlines of areas, free ground, straight legs and how long they take."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = [
     "FreeGround",
     "Outline",
+    "Spacing",
+    "Speeds",
     "bounds_of",
     "common",
     "fault_of",
     "inside_of",
-    "parts_that_count",
     "polygon",
-    "route_geometry",
-    "runs",
+    "spacing_of",
     "widened",
 ]
 
@@ -232,53 +232,81 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
     return np.asarray(shapely.intersects_xy(wide, points[:, 0], points[:, 1]))
 
 
-def route_geometry(topology: Topology, path: Sequence[int], start: int | None = None) -> FloatArray:
-    """(m, 2) the line that is driven along a path, metres; a point where pieces meet comes once.
+@dataclass(frozen=True)
+class Speeds:
+    """How fast a probe is on a straight leg.
 
     Args:
-        topology: the map.
-        path: places in the order they are driven, as in `Route.path` and `Plan.path`.
-        start: where the probe stands (at its waypoint), which then is the first point; None = the
-            line begins where the first place does.
+        along: the leg [m/s].
+        climb: at most upwards [m/s]; None = no less than along the leg.
+        descent: at most downwards [m/s]; likewise.
     """
-    pieces = [topology.geometry(place) for place in path]
-    if start is not None:
-        pieces.insert(0, topology.goals[start : start + 1, :2])
-    points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
-    apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
-    first = np.ones(min(len(points), 1), dtype=np.bool_)
-    return np.asarray(points[np.concatenate([first, apart > SAME_DISTANCE])])
+
+    along: float = 1.0
+    climb: float | None = None
+    descent: float | None = None
+
+    @property
+    def least(self) -> float:
+        """No leg is slower than this [m/s]."""
+        return min(self.along, self.climb or self.along, self.descent or self.along)
+
+    def metres(self, offsets: FloatArray) -> FloatArray:
+        """Return (…) lengths of legs given by their offsets (…, 2 or 3): x, y, z upwards [m]."""
+        flat = np.hypot(offsets[..., 0], offsets[..., 1])
+        return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
+
+    def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
+        """Return (…) durations of legs: a steep one takes as long as its climb does.
+
+        Args:
+            offsets: (…, 2 or 3) x, y, z upwards [m].
+            metres: (…) their lengths.
+        """
+        seconds = metres / self.along
+        if offsets.shape[-1] == 3:
+            up = offsets[..., 2]
+            if self.climb is not None:
+                seconds = np.maximum(seconds, up / self.climb)
+            if self.descent is not None:
+                seconds = np.maximum(seconds, -up / self.descent)
+        return np.asarray(seconds)
+
+    def leg(self, start: FloatArray, end: FloatArray) -> tuple[float, float]:
+        """Return metres and seconds from one point (2 or 3,) to another."""
+        offset = np.asarray(end - start)
+        metres = self.metres(offset)
+        return float(metres), float(self.seconds(offset, metres))
 
 
-def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
-    """Return places in so many groups of the same size, those of a group near each other.
+class Spacing(NamedTuple):
+    """How far apart neighbouring places are, typically [m].
 
     Args:
-        points: (n, 2 or 3) of all places of a map [m].
-        places: some of them.
-        count: number of groups; some are empty where there are more of them than places.
+        across: in the plan view, between positions that differ.
+        up: between heights one above the other; None where no place lies above another.
     """
-    return np.array_split(places[_along_a_curve(points[places])], count)
+
+    across: float
+    up: float | None
+
+    @property
+    def ratio(self) -> float:
+        """Of a step up to one across; 1 where there is only one kind."""
+        return 1.0 if self.up is None or not self.across else self.up / self.across
 
 
-def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
-    """Return the places of a map that have a weight in so many parts, or one a place if fewer."""
-    counted = np.flatnonzero(topology.weights > 0.0)
-    return runs(topology.points, counted, min(count, len(counted)))
+def spacing_of(points: FloatArray) -> Spacing:
+    """Return the steps between places at (n, 3) points: x, y, z [m]."""
+    from scipy.spatial import cKDTree  # slow to import, and seldom wanted
 
-
-def _along_a_curve(points: FloatArray) -> IntArray:
-    """Return the order of (n, 2 or 3) points along a space-filling curve [Morton1966].
-
-    Heights are told apart as finely as positions: a metre upwards often changes as much as many
-    across.
-    """
-    low, span = points.min(axis=0), np.ptp(points, axis=0)
-    span[:2] = span[:2].max()
-    cells = ((points - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    axes = cells.shape[1]
-    for bit in range(16):
-        for axis in range(axes):
-            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
-    return np.argsort(code, kind="stable")
+    plan, column = np.unique(np.round(points[:, :2], 6), axis=0, return_inverse=True)
+    across = 0.0
+    if len(plan) > 1:
+        distances, _ = cKDTree(plan).query(plan, k=2)
+        across = float(np.median(np.asarray(distances)[:, 1]))
+    order = np.lexsort((points[:, 2], column.reshape(-1)))
+    same = np.diff(column.reshape(-1)[order]) == 0
+    gaps = np.diff(points[order, 2])[same]
+    gaps = gaps[gaps > 1e-9]
+    return Spacing(across, float(np.median(gaps)) if gaps.size else None)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import (
     Components,
@@ -36,7 +36,7 @@ _MOST_KEPT = 4096
 """Places for which the ways to what is near are kept."""
 
 
-class GraphTopology(Places):
+class GraphTopology(Topology):
     """Places with directed moves; observed and unavailable places may be crossed.
 
     The direct move to a place must be a cheapest way to it: it is taken without a search.

@@ -16,9 +16,15 @@ from scipy.spatial import cKDTree
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_grid
-from gp_active_sensing.topology.geometry import Outline, bounds_of, common, inside_of, polygon
+from gp_active_sensing.topology.geometry import (
+    Outline,
+    Speeds,
+    bounds_of,
+    common,
+    inside_of,
+    polygon,
+)
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
 from gp_active_sensing.topology.map_config import (

@@ -1,23 +1,32 @@
-"""Find a place: that of a reading, or one given by name, index or position."""
+"""Find a place (of a reading, by name, index or position), the line of a way, parts of a map."""
 
 from __future__ import annotations
 
 import logging
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError, ReadingError, suggest
-from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.topology.projection import metres_of
-from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.types import FloatArray, IntArray, Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["Start", "check_start", "place_index", "place_near", "place_of"]
+__all__ = [
+    "Start",
+    "check_start",
+    "parts_that_count",
+    "place_index",
+    "place_near",
+    "place_of",
+    "route_geometry",
+    "runs",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +180,7 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
 
 
 def _spacing(positions: FloatArray) -> float:
-    """Return how far a place is from its nearest neighbour, typically [m]."""
+    """Return how far a place is from its nearest neighbour, typically [m]; 0 of twins."""
     from scipy.spatial import cKDTree
 
     if len(positions) < 2:
@@ -210,3 +219,55 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
         )
         raise ConfigError(msg)
     return int(given)
+
+
+def route_geometry(topology: Topology, path: Sequence[int], start: int | None = None) -> FloatArray:
+    """(m, 2) the line that is driven along a path, metres; a point where pieces meet comes once.
+
+    Args:
+        topology: the map.
+        path: places in the order they are driven, as in `Route.path` and `Plan.path`.
+        start: where the probe stands (at its waypoint), which then is the first point; None = the
+            line begins where the first place does.
+    """
+    pieces = [topology.geometry(place) for place in path]
+    if start is not None:
+        pieces.insert(0, topology.goals[start : start + 1, :2])
+    points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
+    apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
+    first = np.ones(min(len(points), 1), dtype=np.bool_)
+    return np.asarray(points[np.concatenate([first, apart > SAME_DISTANCE])])
+
+
+def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
+    """Return places in so many groups of the same size, those of a group near each other.
+
+    Args:
+        points: (n, 2 or 3) of all places of a map [m].
+        places: some of them.
+        count: number of groups; some are empty where there are more of them than places.
+    """
+    return np.array_split(places[_along_a_curve(points[places])], count)
+
+
+def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
+    """Return the places of a map that have a weight in so many parts, or one a place if fewer."""
+    counted = np.flatnonzero(topology.weights > 0.0)
+    return runs(topology.points, counted, min(count, len(counted)))
+
+
+def _along_a_curve(points: FloatArray) -> IntArray:
+    """Return the order of (n, 2 or 3) points along a space-filling curve [Morton1966].
+
+    Heights are told apart as finely as positions: a metre upwards often changes as much as many
+    across.
+    """
+    low, span = points.min(axis=0), np.ptp(points, axis=0)
+    span[:2] = span[:2].max()
+    cells = ((points - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
+    code = np.zeros(len(cells), dtype=np.int64)
+    axes = cells.shape[1]
+    for bit in range(16):
+        for axis in range(axes):
+            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
+    return np.argsort(code, kind="stable")

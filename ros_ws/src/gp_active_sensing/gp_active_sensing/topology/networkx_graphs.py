@@ -12,8 +12,8 @@ import numpy as np
 from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.topology.features import AXIS
 from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.drafts import fail, number_of, shown
 from gp_active_sensing.topology.loaders.tables import HEIGHTS, Sites, below_water
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, locate

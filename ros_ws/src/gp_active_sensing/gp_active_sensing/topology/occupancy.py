@@ -23,9 +23,8 @@ from gp_active_sensing.topology.cells import (
     neighbouring,
 )
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import Outline
+from gp_active_sensing.topology.geometry import Outline, Speeds
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_GROUND", "OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]

@@ -24,9 +24,8 @@ from gp_active_sensing.topology.cells import (
     neighbouring,
 )
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import Outline
+from gp_active_sensing.topology.geometry import Outline, Speeds
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
 from gp_active_sensing.topology.loaders.tables import HEIGHTS
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, locate, own_origin

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.loaders.drafts import fail, number_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, read_stations
@@ -103,7 +103,7 @@ def topology_of(
     more: dict[str, Any] = {"heights": points[:, 2] if points.shape[1] == 3 else None}
     more["numbers"] = numbers
     if features is not None:
-        plain = Places(sites.title, frame, sites.names, points[:, :2], **more)
+        plain = Topology(sites.title, frame, sites.names, points[:, :2], **more)
         more["features"], more["feature_names"] = plain.columns(features)
         more["numbers"] = {key: v for key, v in numbers.items() if key not in features}
     made: FreeTopology | GraphTopology

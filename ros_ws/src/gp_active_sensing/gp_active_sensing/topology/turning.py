@@ -29,13 +29,13 @@ import copy
 import math
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.base import Places, Topology
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
@@ -242,7 +242,7 @@ def curve_through(
     return np.concatenate(pieces)
 
 
-class Turning(Places):
+class Turning(Topology):
     """What the views of all maps share; made by `turning`."""
 
     straight: Topology
@@ -411,8 +411,8 @@ def turning(topology: Topology, radius: float, at: int | None, heading: float | 
     """
     if radius <= 0.0 or topology.roads:
         return topology
-    view = copy.copy(topology)
-    view.__class__ = _view_of(type(topology))
+    view, kind = copy.copy(topology), type(topology)
+    view.__class__ = _view_of(cast(type, kind))
     assert isinstance(view, Turning)
     view.straight, view.turn_radius, view.turn_at = topology, radius, at
     view.turn_heading = math.nan if heading is None else heading

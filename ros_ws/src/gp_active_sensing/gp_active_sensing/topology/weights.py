@@ -11,7 +11,7 @@ import numpy as np
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import inside_of, polygon
 from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.topology.loaders.areas import Areas, name_problems, read_areas
@@ -67,7 +67,7 @@ class WeightsConfig:
             raise ConfigError(msg)
 
 
-def weights_of(config: WeightsConfig, places: Places, base_dir: Path | None = None) -> FloatArray:
+def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = None) -> FloatArray:
     """Return the (n,) weights of places, at least one of them above 0.
 
     Args:
@@ -88,14 +88,14 @@ def weights_of(config: WeightsConfig, places: Places, base_dir: Path | None = No
     return _counting(weights, places)
 
 
-def _counting(weights: FloatArray, places: Places) -> FloatArray:
+def _counting(weights: FloatArray, places: Topology) -> FloatArray:
     if not weights.any():
         msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
         raise ConfigError(msg)
     return weights
 
 
-def _column(name: str, places: Places) -> FloatArray:
+def _column(name: str, places: Topology) -> FloatArray:
     try:
         found, titles = places.columns([name])
     except ConfigError as error:
@@ -117,7 +117,7 @@ def _column(name: str, places: Places) -> FloatArray:
     return values
 
 
-def _areas(config: WeightsConfig, places: Places, base_dir: Path | None) -> FloatArray:
+def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> FloatArray:
     problems: list[str] = []
     areas: list[tuple[str, Any, float]] = []
     for number, area in enumerate(config.areas):
@@ -134,7 +134,7 @@ def _areas(config: WeightsConfig, places: Places, base_dir: Path | None) -> Floa
 
 
 def _factors(
-    areas: Sequence[tuple[str, Any, float]], places: Places, elsewhere: float, problems: list[str]
+    areas: Sequence[tuple[str, Any, float]], places: Topology, elsewhere: float, problems: list[str]
 ) -> FloatArray:
     """Return the (n,) weights of places in areas of key, shape and weight; of no shape none."""
     factors = np.full(places.n, elsewhere)
@@ -148,7 +148,7 @@ def _factors(
     return factors
 
 
-def areas_on(places: Places, path: Path) -> Areas:
+def areas_on(places: Topology, path: Path) -> Areas:
     """Return the areas of a file in the metres of a map.
 
     Raises:
@@ -165,6 +165,6 @@ def areas_on(places: Places, path: Path) -> Areas:
     return areas
 
 
-def _extent(places: Places) -> str:
+def _extent(places: Topology) -> str:
     (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
     return f" (its places are at x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m)"

@@ -23,7 +23,7 @@ from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.scenario import BudgetConfig
 from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
-from gp_active_sensing.topology.geometry import parts_that_count
+from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from tests.cases import for_each
 from tests.unit.mission.missions import Drive, Killed

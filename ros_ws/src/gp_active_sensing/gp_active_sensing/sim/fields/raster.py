@@ -2,7 +2,7 @@
 
 A value of a raster stands at the centre of its cell. Between the centres of four cells values are
 bilinear; beyond the outermost centres the nearest values hold. What an ESRI ASCII grid looks like
-is said in `topology.loaders.ascii_grid`.
+is said in `topology.loaders.rasters`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.ascii_grid import MAX_CELLS, read_ascii_grid
+from gp_active_sensing.topology.loaders.rasters import MAX_CELLS, read_ascii_grid, read_layers
 from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["Raster", "raster_truth", "read_rasters"]
@@ -198,8 +198,6 @@ def read_rasters(
 def _from_geotiff(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None
 ) -> list[Raster]:
-    from gp_active_sensing.topology.loaders.rasters import read_layers
-
     bands = (config.layer or 0,) if config.slot_seconds is None else None
     values, origin, cell = read_layers(path, bands, datum, MAX_CELLS)
     return [Raster(layer, config.origin or origin, config.cell_size or cell) for layer in values]

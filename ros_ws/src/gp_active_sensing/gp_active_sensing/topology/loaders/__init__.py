@@ -186,6 +186,6 @@ def map_text(road_map: RoadMap, format: str = "roads") -> tuple[str, tuple[str, 
         road_map: the map.
         format: "roads", our own, or "nav2", a graph for Nav2's route server.
     """
-    from gp_active_sensing.topology.loaders import geojson, nav2  # only `maps` writes maps
+    from gp_active_sensing.topology.loaders import geojson  # only `maps` writes maps
 
-    return nav2.text_of(road_map) if format == "nav2" else (geojson.text_of(road_map), ())
+    return geojson.nav2_text(road_map) if format == "nav2" else (geojson.text_of(road_map), ())

@@ -2,7 +2,9 @@
 
 A GeoTIFF (``.tif``) and a netCDF file (``.nc``) are read by GDAL (rasterio) with scale, offset,
 unit, no-data value, mask and control points. An ESRI ASCII grid (``.asc``) needs no library: GDAL
-takes what is no number, and what is missing at its end, for 0.
+takes what is no number, and what is missing at its end, for 0. Its header has ncols, nrows,
+xllcorner and yllcorner (or xllcenter and yllcenter, the centre of the south-west cell), cellsize
+(or dx and dy) and perhaps NODATA_value; rows run from north to south, over any number of lines.
 
 GDAL picks a driver by content and follows files beside a raster: a VRT or a WMS description with
 the name of a TIFF reads other files and calls servers. A file is therefore opened by the driver
@@ -12,29 +14,45 @@ that its name says, and nothing beside it is read except its ``.prj`` and its wo
 from __future__ import annotations
 
 import logging
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, MissingDependencyError, listed
+from gp_active_sensing.errors import MapError, MissingDependencyError, brief_repr, listed, suggest
 from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.ascii_grid import MAX_CELLS, read_ascii_grid
+from gp_active_sensing.topology.loaders.drafts import number_of
 from gp_active_sensing.topology.loaders.files import check_file, read_text
 from gp_active_sensing.topology.loaders.tables import HEIGHTS, below_water, metres_in
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import are_fills
 
-__all__ = ["RasterFile", "of_ascii", "of_gdal", "read_layers", "read_raster"]
+__all__ = [
+    "MAX_CELLS",
+    "RasterFile",
+    "of_ascii",
+    "of_gdal",
+    "read_ascii_grid",
+    "read_layers",
+    "read_raster",
+]
 
 logger = logging.getLogger(__name__)
 
+MAX_CELLS = 25_000_000
+"""Largest raster that is read (5000 × 5000, 200 MB in memory)."""
+_CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
+_KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
+_NO_DATA = -9999.0
+"""Of an ESRI ASCII grid whose header does not say."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _STRAIGHT = 1e-9
 """Largest part of a cell by which the axes of a raster may be turned (rounding)."""
@@ -96,7 +114,7 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
 def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
     """Return a band of a file that GDAL reads, and the unit of its values, "" if none is said."""
     with _opened(path, value) as (found, transform):
-        _check_size(path, found, MAX_CELLS)
+        _check_size(path, found.width, found.height, MAX_CELLS)
         band, notes = _band(path, found, value)
         values = _bands(found, found, [band], notes)[0]
         a, b, c, d, e, f = (float(number) for number in transform[:6])
@@ -110,6 +128,111 @@ def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
     values, (west, south), (dx, dy) = read_ascii_grid(path)
     values[are_fills(values)] = np.nan
     return RasterFile(values, (dx, 0.0, west, 0.0, -dy, south + dy * len(values))), ""
+
+
+def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
+    """Read an ESRI ASCII grid.
+
+    Returns:
+        (rows, columns) values from north to south, NaN = no data; and in the file's unit the
+        south-west corner of the south-west cell, and width and height of a cell.
+
+    Raises:
+        MapError: a file that is none; the message says the line.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            numbered = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
+            header = _Header(path)
+            first = next((line for line in numbered if not header.takes(*line)), (0, []))
+            rows, columns = map(int, (header.number(key, 0.0, 1.0) for key in ("nrows", "ncols")))
+            _check_size(path, columns, rows, MAX_CELLS)
+            values = np.empty(rows * columns)
+            done = 0
+            for number, words in chain([first], numbered):
+                row = _numbers(words, f"{path}, line {number}")
+                if done + row.size > values.size:
+                    what = f"{values.size} values of {columns} × {rows} cells"
+                    msg = f"{path}, line {number}: more than the {what}"
+                    raise MapError(msg)
+                values[done : done + row.size] = row
+                done += row.size
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read as an ESRI ASCII grid: {error}"
+        raise MapError(msg) from error
+    if done < values.size:
+        msg = f"{path}: ends after {done} of {values.size} values ({columns} × {rows} cells)"
+        raise MapError(msg)
+    sides = ("dx", "dy") if "cellsize" not in header.said and "dx" in header.said else ()
+    width, height = (header.number(key, 0.0) for key in sides or ("cellsize", "cellsize"))
+    origin = header.edge("x", width), header.edge("y", height)
+    values[values == header.said.get("nodata_value", _NO_DATA)] = np.nan
+    return values.reshape(rows, columns), origin, (width, height)
+
+
+class _Header:
+    """The keys of an ESRI ASCII grid and their numbers."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.said: dict[str, float] = {}
+
+    def takes(self, line: int, words: Sequence[str]) -> bool:
+        """Take a line of the header; False at the first line of values."""
+        key, where = words[0].lower(), f"{self._path}, line {line}"
+        if key not in _KEYS:
+            if number_of(key) is not None:
+                return False
+            msg = (
+                f"{where}: expected a key of an ESRI ASCII grid or a number, got "
+                f"{brief_repr(words[0])}.{suggest(key, _KEYS)} The header has ncols, nrows, "
+                "xllcorner, yllcorner, cellsize and perhaps NODATA_value"
+            )
+            raise MapError(msg)
+        value = number_of(words[1]) if len(words) == 2 else None
+        if value is None or key in self.said:
+            what = f"expected one number after {words[0]}, got {words[1:]}"
+            msg = f"{where}: {what if value is None else f'{words[0]} is there twice'}"
+            raise MapError(msg)
+        self.said[key] = value
+        return True
+
+    def number(self, key: str, above: float = -math.inf, step: float = 0.0) -> float:
+        """Return the finite number of a key, a multiple of `step` where that is not 0."""
+        if key not in self.said:
+            has = ", ".join(self.said) or "none"
+            msg = f"{self._path}: the header of an ESRI ASCII grid needs {key}; it has: {has}"
+            raise MapError(msg)
+        value = self.said[key]
+        if not above < value < math.inf or (step and value % step):
+            what = "a finite number" if above < 0.0 else "a number above 0"
+            what = "a whole number of 1 or more" if step else what
+            msg = f"{self._path}: {key}: expected {what}, got {value:g}"
+            raise MapError(msg)
+        return value
+
+    def edge(self, axis: str, size: float) -> float:
+        """Return the western (x) or southern (y) edge."""
+        corner, centre = f"{axis}llcorner", f"{axis}llcenter"
+        if corner in self.said and centre in self.said:
+            msg = f"{self._path}: has both {corner} and {centre}; keep the one that is meant"
+            raise MapError(msg)
+        return self.number(centre) - 0.5 * size if centre in self.said else self.number(corner)
+
+
+def _numbers(words: Sequence[str], where: str) -> FloatArray:
+    """Return the values of a line; NaN is one."""
+    try:
+        row = np.array(words, dtype=np.float64)
+    except ValueError:
+        bad = next(word for word in words if number_of(word) is None)
+        hint = "; decimals take a point" if "," in bad else ""
+        msg = f"{where}: expected a number, got {brief_repr(bad)}{hint}"
+        raise MapError(msg) from None
+    if np.isinf(row).any():
+        msg = f"{where}: expected finite numbers, got infinity"
+        raise MapError(msg)
+    return row
 
 
 def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFile:
@@ -163,7 +286,7 @@ def read_layers(
             if band >= found.count:
                 msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {band}"
                 raise MapError(msg)
-        _check_size(path, found, most // max(1, len(wanted)))
+        _check_size(path, found.width, found.height, most // max(1, len(wanted)))
         numbers, frame = [band + 1 for band in wanted], None
         if datum is not None and found.crs is not None:
             frame = CRS.from_string(local_system(datum))
@@ -173,7 +296,7 @@ def read_layers(
         if transform != found.transform:
             how["src_transform"] = transform
         with WarpedVRT(found, crs=frame, src_nodata=found.nodata, **how) as laid:
-            _check_size(path, laid, most // max(1, len(wanted)))
+            _check_size(path, laid.width, laid.height, most // max(1, len(wanted)))
             read = _bands(laid, found, numbers, [])
             return _laid_straight(path, laid, laid.transform, datum, read)
 
@@ -317,10 +440,10 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
     return found.transform
 
 
-def _check_size(path: Path, found: Any, most: int) -> None:
-    if found.width * found.height > most:
+def _check_size(path: Path, columns: int, rows: int, most: int) -> None:
+    if columns * rows > most:
         msg = (
-            f"{path}: {found.width} × {found.height} cells are more than {most}; cut it down to "
+            f"{path}: {columns} × {rows} cells are more than {most}; cut it down to "
             "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)"
         )
         raise MapError(msg)

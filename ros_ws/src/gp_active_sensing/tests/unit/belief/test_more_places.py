@@ -9,13 +9,13 @@ import numpy as np
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.topology import FreeTopology, GraphTopology, Move
-from gp_active_sensing.topology.base import Places
+from gp_active_sensing.topology.base import Topology
 from tests.cases import for_each
 
 SIDE = 10.0
 
 
-def cells(count: int, *, free: bool = False) -> Places:
+def cells(count: int, *, free: bool = False) -> Topology:
     """The first so many cells of a spiral: a map that has grown begins with what it was."""
     spots = sorted(
         ((c, r) for c in range(-9, 10) for r in range(-9, 10)),

@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.topology import make_grid
-from gp_active_sensing.topology.legs import Speeds
+from gp_active_sensing.topology.geometry import Speeds
 
 SMALL = ("map.columns=3", "map.rows=3", "map.heights=[0, -4, -8, -12]")
 FEW = ("budget.metres=null", "budget.readings=12", "limit.expansions=20")

@@ -13,8 +13,8 @@ from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.topology import MapConfig, build_topology, place_index
 from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.legs import Speeds
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Cost, Reading

@@ -26,7 +26,7 @@ from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
 from gp_active_sensing.topology import Topology, make_grid
-from gp_active_sensing.topology.geometry import parts_that_count
+from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
 from tests.cases import for_each
 from tests.requesting import asked
