@@ -126,19 +126,10 @@ def map_of(
     heights: FloatArray | None = None,
     numbers: Mapping[str, FloatArray] | None = None,
 ) -> FreeTopology | GraphTopology:
-    """Return the map of places on a lattice; the one in column c and row r is called "c{c}r{r}".
+    """Return the map of (n, 2) points [m] at (n, 2) columns and rows of a lattice.
 
-    Args:
-        name: of the map.
-        frame: metric frame of the positions.
-        lattice: (n, 2) columns and rows.
-        points: (n, 2) positions [m].
-        pairs: (m, 2) places that a move joins, each pair once.
-        moves: "free" (any place next, straight distance) or "adjacent".
-        speeds: of the probe.
-        reach: places within so many metres may be next, too.
-        heights: (n,) z [m]; None = in the plane.
-        numbers: (n,) further numbers by name.
+    The place in column c and row r is called "c{c}r{r}"; `pairs` (m, 2) are joined by a move, each
+    given once. `heights` (n,) is z [m], None = in the plane; the rest is as in `make_grid`.
     """
     names = [f"c{c}r{r}" for c, r in lattice.tolist()]
     more: dict[str, Any] = {"heights": heights, "numbers": numbers}
@@ -175,12 +166,7 @@ def free_lines(
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """(m, k, 2) a point in each cell that lines cross, by where they cross edges of cells.
-
-    Args:
-        starts: (m, 2) where lines begin, in cells.
-        ways: (m, 2) where they end, from there.
-    """
+    """(m, k, 2) a point in each cell crossed by lines, from `starts` (m, 2) by `ways` [cells]."""
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -197,14 +183,7 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 
 
 class CellGround(FreeGround):
-    """The cells that are not blocked, inside the outline and off the obstacles.
-
-    Args:
-        cells: the grid.
-        blocked: (rows, columns) cells that are no ground.
-        outline: as for `FreeGround`.
-        obstacles: as for `FreeGround`.
-    """
+    """The cells not `blocked` (rows, columns), inside the outline and off the obstacles."""
 
     def __init__(
         self,

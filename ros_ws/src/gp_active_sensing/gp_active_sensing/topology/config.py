@@ -27,11 +27,7 @@ _PLANE = ("x", "y")
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
-    """Build the map a configuration describes.
-
-    Args:
-        config: what to build.
-        base_dir: folder that a relative `file` is looked for in first (the scenario's).
+    """Build the map a configuration describes; a relative `file` is looked for in `base_dir` first.
 
     Raises:
         ConfigError: an outline or obstacles that are no polygons, features that do not exist,
@@ -43,18 +39,9 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
 
 
 def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[Topology, MapConfig]:
-    """Build a map, and say what was worked out for it.
+    """Build a map; return it, and its configuration with the spacing and origin that it has.
 
-    Args:
-        config: what to build.
-        base_dir: as for `build_topology`.
-
-    Returns:
-        The map; and its configuration with the spacing and the origin that it has, where it is a
-        line or a grid.
-
-    Raises:
-        ActiveSensingError: as `build_topology`.
+    They are worked out for a line or a grid. Raises as `build_topology`.
     """
     places, settled = _built(config, base_dir)
     if config.weights == WeightsConfig():

@@ -135,18 +135,10 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of which any may be next; features are their coordinates x1 … xd.
+    """Make a map of points of a scrambled Sobol sequence, of which any may be next.
 
-    The points are a scrambled Sobol sequence.
-
-    Args:
-        count: number of points.
-        low: (d,) lower corner of the box.
-        high: (d,) upper corner.
-        seed: key of the draw.
-        speed: of the probe [m/s].
-        name: name of the map.
-        frame: metric frame of the positions.
+    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `seed` is the
+    key of the draw, `speed` that of the probe [m/s].
     """
     from scipy.stats import qmc  # heavy, and seldom wanted
 
@@ -179,17 +171,11 @@ def make_line(
     name: str = "line",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Make a line of places along x; its one feature is x.
+    """Make a line of places along x, `spacing` apart [m]; its one feature is x.
 
-    Args:
-        count: number of places.
-        spacing: between neighbours [m].
-        moves: "free" (any place next) or "adjacent" (the next place to either side).
-        origin: position of the first place [m].
-        speed: of the probe [m/s].
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
-        name: name of the map.
-        frame: metric frame of the positions.
+    `moves` are "free" (any place next) or "adjacent" (the next place to either side); `origin` is
+    the position of the first place [m], `speed` that of the probe [m/s]. Places within `reach` [m]
+    may be next, too; 0 = adjacent ones only.
     """
     x = origin[0] + spacing * np.arange(count)
     positions = np.column_stack([x, np.full(count, origin[1])])
@@ -328,13 +314,9 @@ def make_grid(
 def _with_layers(
     steps: Sequence[Sequence[Move]], n: int, heights: Sequence[float], speeds: Speeds
 ) -> list[list[Move]]:
-    """Return the moves of n cells in each layer, and those from each layer to the next.
+    """Return the moves of n cells in each layer (() = none), and those from each layer to the next.
 
-    Args:
-        steps: (n,) moves in one layer; () = none at all.
-        n: number of cells.
-        heights: of the layers, ascending or descending [m].
-        speeds: of the probe.
+    `heights` of the layers [m] ascend or descend.
     """
     if not steps:
         return []

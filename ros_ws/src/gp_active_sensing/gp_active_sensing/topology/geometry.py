@@ -169,15 +169,10 @@ def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
 
 
 def common(outline: Outline | None, other: Outline, key: str) -> Any:
-    """Return what an outline and another one have in common, as a shape of shapely.
-
-    Args:
-        outline: in metres; None = everywhere.
-        other: in metres.
-        key: of the other one, for messages.
+    """Return what two outlines [m] have in common as a shape of shapely; None = everywhere.
 
     Raises:
-        ConfigError: one of them is no polygon, or they have no area in common.
+        ConfigError: one is no polygon, or they have no area in common; `key` names the other.
     """
     import shapely
 
@@ -234,13 +229,7 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Speeds:
-    """How fast a probe is on a straight leg.
-
-    Args:
-        along: the leg [m/s].
-        climb: at most upwards [m/s]; None = no less than along the leg.
-        descent: at most downwards [m/s]; likewise.
-    """
+    """How fast a probe is on a leg, and at most up and down [m/s]; None = no less there."""
 
     along: float = 1.0
     climb: float | None = None
@@ -257,12 +246,7 @@ class Speeds:
         return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
 
     def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
-        """Return (…) durations of legs: a steep one takes as long as its climb does.
-
-        Args:
-            offsets: (…, 2 or 3) x, y, z upwards [m].
-            metres: (…) their lengths.
-        """
+        """Return (…) durations of legs of offsets (…, 2 or 3) and lengths [m], climbs included."""
         seconds = metres / self.along
         if offsets.shape[-1] == 3:
             up = offsets[..., 2]
@@ -280,12 +264,7 @@ class Speeds:
 
 
 class Spacing(NamedTuple):
-    """How far apart neighbouring places are, typically [m].
-
-    Args:
-        across: in the plan view, between positions that differ.
-        up: between heights one above the other; None where no place lies above another.
-    """
+    """How far apart neighbouring places are [m]: in plan view, and above one another or None."""
 
     across: float
     up: float | None

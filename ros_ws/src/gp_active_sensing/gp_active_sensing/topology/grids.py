@@ -95,11 +95,7 @@ def usual_map(
 
     Of the round ones it is that with the number of places nearest to `USUAL_PLACES`: walls, doors
     and the radius of the probe take away more than their area. It is never finer than the cells.
-
-    Args:
-        grid: what is known of the ground.
-        config: what counts as free.
-        build: makes the map with a spacing; a MapError counts as no place.
+    `build` makes the map with a spacing; a MapError counts as no place.
 
     Raises:
         MapError: no spacing gives a place.
@@ -126,12 +122,7 @@ def usual_map(
 
 
 def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = None) -> BuiltGrid:
-    """Build the grid that a configuration describes.
-
-    Args:
-        config: of kind "grid".
-        path: of its file, None where it has none.
-        base_dir: folder that other files are looked for in first.
+    """Build the grid that a configuration describes, of a file where `path` is not None.
 
     Raises:
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
@@ -416,11 +407,7 @@ def _lost_places(
 ) -> Iterator[str]:
     """Yield which places of free ground were left out, and the spacing that would keep them.
 
-    Args:
-        places: the map.
-        spacing: of its places [m].
-        finest: spacing [m].
-        build: makes the map with another spacing.
+    No spacing below `finest` [m] is tried; `build` makes the map with another one.
     """
     step = np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,))
     lost, each = places.lost, float(step.prod())

@@ -73,12 +73,7 @@ class GridSurvey:
 
 
 def survey_grid(places: FreeTopology | GraphTopology, notes: tuple[str, ...]) -> GridSurvey:
-    """Return the figures of a grid.
-
-    Args:
-        places: the map.
-        notes: on its file.
-    """
+    """Return the figures of a grid, with notes on its file."""
     (west, south), (east, north) = places.positions.min(axis=0), places.positions.max(axis=0)
     joined, parts, largest = 0, 1, places.n
     if isinstance(places, GraphTopology):
@@ -223,12 +218,7 @@ class Survey:
 
 
 def survey(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Return the figures of a road map.
-
-    Args:
-        road_map: the map.
-        u_turns: where they are allowed, one of `U_TURNS`.
-    """
+    """Return the figures of a road map, with U-turns as one of `U_TURNS` says."""
     segments = road_map.segments
     parts = parts_of(road_map, u_turns)
     ends = Counter((segment.start, segment.end) for segment in segments)

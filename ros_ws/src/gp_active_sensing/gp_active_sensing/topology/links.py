@@ -130,10 +130,7 @@ def move_links(
 ) -> Links:
     """Return the links of segments that follow one another, made undirected. [Chen2012].
 
-    Args:
-        segments: n of them.
-        successors: of each segment.
-        anchor: where along a segment its value belongs: 0 its start, 1 its end.
+    `anchor` is where along a segment its value belongs: 0 its start, 1 its end.
     """
     share = _share(anchor)
 
@@ -289,15 +286,11 @@ def floored(weights: FloatArray) -> FloatArray:
 def join_parts(
     links: Links, weights: FloatArray, positions: FloatArray
 ) -> tuple[Links, FloatArray]:
-    """Return links and weights with every part joined to the largest, where it comes nearest.
+    """Return links and (m,) weights with every part joined to the largest, where it comes nearest.
 
     Such a bridge counts as the chain of typical links that would fill the gap: its weight is the
     median weight times the straight distance in median links, and not less than the median weight.
-
-    Args:
-        links: the m pairs.
-        weights: (m,) their weights.
-        positions: (n, 2) metres.
+    Positions are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

@@ -68,12 +68,7 @@ class LivePlaces:
 
     @classmethod
     def of(cls, config: GridConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:
-        """Return the places of the first occupancy grid.
-
-        Args:
-            config: of the map.
-            grid: what is known of the ground.
-            frame: that it is in.
+        """Return the places of the first occupancy grid, which is in this frame.
 
         Raises:
             MapError: it has no free cell, or no place on one.
@@ -204,12 +199,7 @@ class GridMap(NamedTuple):
 
 
 def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
-    """Write a map: ``map-2.yaml`` and the ``map-2.pgm`` that it names; other tools read them too.
-
-    Args:
-        run_dir: of the run.
-        number: of the map in the mission, from 1.
-        found: the map.
+    """Write a map as ``map-2.yaml`` and the ``map-2.pgm`` that it names, for other tools too.
 
     Raises:
         RunError: it cannot be written.
@@ -234,12 +224,7 @@ def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
 
 
 def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
-    """Return a map that `keep_map` wrote.
-
-    Args:
-        run_dir: of the run.
-        number: of the map.
-        mark: that it must have; "" = any.
+    """Return a map that `keep_map` wrote, with the mark that it must have; "" = any.
 
     Raises:
         RunError: it is not there, or is another one.
@@ -261,12 +246,7 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
 
 
 def kept_places(config: GridConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
-    """Return the places of a mission whose map came by a topic.
-
-    Args:
-        config: of its map.
-        run_dir: of the run.
-        last: number of the map that they are of; None = the newest that is kept.
+    """Return the places of a mission whose map came by a topic, by map `last` or the newest.
 
     Raises:
         RunError: a map is missing.

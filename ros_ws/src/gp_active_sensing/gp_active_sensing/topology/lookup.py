@@ -32,15 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
-    """Return the place of a reading.
+    """Return the place of a reading, made of anything a sensor may say.
 
     One that says its place keeps it. In a mission that was found before, from poses and headings,
-    by `mission.matching`.
-
-    Args:
-        reading: made of anything a sensor may say.
-        topology: the map.
-        snap_distance: farthest distance of a position from its place [m].
+    by `mission.matching`. A position may be `snap_distance` [m] from its place.
 
     Raises:
         ReadingError: why it cannot be used, with the word that it is counted under.
@@ -142,17 +137,13 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 
 
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
-    """Return the index of the place nearest to a position.
+    """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    Args:
-        topology: the map.
-        position: x and y in metres of the map; longitude and latitude where the map knows where it
-            lies on Earth and they lie on it.
-        key: what it is for, begins the message.
+    Degrees are those that lie on a map with a datum. `key` begins the message.
 
     Raises:
-        ConfigError: it is far off: farther from every place than these are from one another, and
-            than a tenth of the map.
+        ConfigError: it is farther from every place than these are from one another, and than a
+            tenth of the map.
     """
     x, y = position
     datum = topology.datum
@@ -190,12 +181,7 @@ def _spacing(positions: FloatArray) -> float:
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:
-    """Return the index of a place given by name or index.
-
-    Args:
-        topology: the map.
-        given: the map's own name, or an index.
-        key: what it is for, begins the message.
+    """Return the index of a place given by name or index; `key` begins the message.
 
     Raises:
         ConfigError: no such place; the message has the nearest match.
@@ -240,12 +226,9 @@ def route_geometry(topology: Topology, path: Sequence[int], start: int | None = 
 
 
 def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
-    """Return places in so many groups of the same size, those of a group near each other.
+    """Return places in `count` groups of one size (some empty), each of places near each other.
 
-    Args:
-        points: (n, 2 or 3) of all places of a map [m].
-        places: some of them.
-        count: number of groups; some are empty where there are more of them than places.
+    `points` (n, 2 or 3) are those of the whole map [m].
     """
     return np.array_split(places[_along_a_curve(points[places])], count)
 

@@ -376,11 +376,9 @@ def file_kind(name: str) -> str:
 
 
 def unused_keys(config: GridConfig, kind: str) -> list[str]:
-    """Return a problem for each key that is given and has no effect.
+    """Return a problem for each key that is given and has no effect on a grid made of this kind.
 
-    Args:
-        config: of kind "grid".
-        kind: what the grid is made of: map_server, raster, topic, "" = areas or nothing.
+    The kind is map_server, raster, topic, or "" = areas or nothing.
     """
     made_of, keys = _NOT_FOR[kind]
     usual = {field.name: field.default for field in dataclasses.fields(config)}

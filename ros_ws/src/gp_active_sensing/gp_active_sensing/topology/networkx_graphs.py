@@ -100,13 +100,7 @@ def from_networkx(
 
 
 class _Nodes:
-    """The nodes of a graph as places.
-
-    Args:
-        graph: of networkx.
-        title: name of the map.
-        crs: of the coordinates; "" = what the graph says.
-    """
+    """The nodes of a graph of networkx as places; crs "" = what the graph says."""
 
     def __init__(self, graph: nx.Graph[Any], title: str, crs: str) -> None:
         if not graph.number_of_edges():

@@ -133,17 +133,11 @@ class OccupancyGrid:
     def blocked(
         self, *, inflation: float = 0.0, unknown: str = "blocked", occupied: int = OCCUPIED
     ) -> BoolArray:
-        """(rows, columns) cells that a probe cannot be in.
+        """(rows, columns) cells that a probe cannot be in, read-only; what is asked again is kept.
 
-        Args:
-            inflation: nearer than this to an occupied cell a cell is blocked, too: the radius of
-                the probe [m]. It is measured from the middle of the cell to the edge of the
-                occupied one. Unknown cells are not inflated, as in Nav2.
-            unknown: "blocked" or "free", what unknown cells count as.
-            occupied: cells of this value and more are occupied [%].
-
-        Returns:
-            An array that cannot be written to; what is asked again is not computed again.
+        Nearer than `inflation` [m], the radius of the probe, to an occupied cell a cell is blocked,
+        too, measured from its middle to the edge of the occupied one. Unknown cells ("blocked" or
+        "free") are not inflated, as in Nav2. Cells of `occupied` [%] and more are occupied.
         """
         asked = inflation, unknown, occupied
         if (known := self._blocked.get(asked)) is not None:

@@ -212,12 +212,7 @@ def place(
 def geographic_of(
     points: Sequence[Point], crs: str, *, where: str
 ) -> tuple[FloatArray, tuple[float, float]]:
-    """Return (n, 2) longitude and latitude of points, and the middle of their box.
-
-    Raises:
-        MapError: unknown system, or points outside of where it is defined.
-        MissingDependencyError: pyproj is missing.
-    """
+    """Return (n, 2) longitude and latitude of points and the middle of their box."""
     lonlat = _transform(
         _system(crs, where), LONLAT, np.array(points, dtype=np.float64).reshape(-1, 2), where
     )
@@ -225,12 +220,9 @@ def geographic_of(
 
 
 def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
-    """Return x and y of a position in the frame of a map [m]; (inf, inf) on the other side.
+    """Return x and y of a position in the frame about a datum [m]; (inf, inf) on the other side.
 
-    Args:
-        longitude: of the position [degree].
-        latitude: of the position [degree].
-        datum: longitude and latitude of the frame's origin [degree].
+    Both positions are in degrees, the datum longitude first.
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -240,13 +232,7 @@ def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
 
 
 def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> FloatArray:
-    """Return (n, 2) coordinates in a system of points in local metres.
-
-    Args:
-        points: (n, 2) [m].
-        datum: longitude and latitude of their origin [degree].
-        crs: the system; of longitude and latitude the longitude comes first.
-        where: the file, for messages.
+    """Return (n, 2) coordinates in a system, longitude first, of points (n, 2) in local metres.
 
     Raises:
         MapError: unknown system, or points outside of where it is defined.
@@ -256,12 +242,7 @@ def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> Floa
 
 
 def own_origin(crs: str, *, where: str) -> Point | None:
-    """Return the longitude and latitude of the origin of a local frame; None for other systems.
-
-    Args:
-        crs: any system; what `local_system` gives is such a frame, in whatever words.
-        where: the file, for messages.
-    """
+    """Return longitude and latitude of the origin of a `local_system`; None of others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that a mapping says less than a system
         said = _system(crs, where).to_dict()
@@ -276,10 +257,7 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 def metres_of(position: Point, datum: Point, extent: float) -> Point:
     """Return a position in local metres where it is a longitude and latitude near a map's origin.
 
-    Args:
-        position: x and y; metres stay as they are.
-        datum: longitude and latitude of the origin [degree].
-        extent: of the map [m]; degrees farther from its origin are taken for metres.
+    Degrees farther from the origin than the extent of the map [m] are taken for metres, and stay.
     """
     east, north = position[0] - datum[0], position[1] - datum[1]
     metres = _DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
@@ -293,11 +271,7 @@ def metres_of(position: Point, datum: Point, extent: float) -> Point:
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
     """Return by how much a frame differs from the local one about its own origin, at most [m].
 
-    Args:
-        points: in the coordinates of `crs`, where to look.
-        crs: the system that the frame is a shift of.
-        datum_at: the frame's origin in the coordinates of `crs`.
-        where: the file, for messages.
+    `points`, where to look, and the origin are in the coordinates of `crs`, whose shift it is.
     """
     lonlat, _ = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))

@@ -262,10 +262,6 @@ def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:
     """Return a spacing near a usual one that is not finer than the raster's cells [m].
 
     Of a raster in metres of the map whole multiples of its cells, so that places are at centres.
-
-    Args:
-        cells: the raster.
-        usual: about what is wanted [m].
     """
     width, height = cells.cell
     if cells.crs != LOCAL:

@@ -170,11 +170,10 @@ class Roads(GraphTopology):
         return cls(road_map, **settings)
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """Return the network as osmnx keeps one: nodes with x and y, an edge a segment.
+        """Return the network as osmnx keeps one (`graph_of`); x and y are metres.
 
-        The key of an edge is the name of its segment. Edges have `length` [m], `speed_kph` [km/h],
-        `geometry` and what else the map says; x and y are metres of the map's frame. Which turns
-        are legal is no property of such a graph, except for `successors` that the map lists.
+        Which turns are legal is no property of such a graph, except for `successors` that the map
+        lists.
         """
         from gp_active_sensing.topology.loaders.graph import graph_of
 
@@ -223,14 +222,7 @@ class Roads(GraphTopology):
         return min(near) if near else None
 
     def snap_heading(self, x: float, y: float, heading: float, max_distance: float) -> int | None:
-        """Return the nearest segment that runs within 45° of a heading; failing that, `snap`.
-
-        Args:
-            x: metres in the map frame.
-            y: metres in the map frame.
-            heading: of the probe [rad], anticlockwise from x.
-            max_distance: farthest allowed [m].
-        """
+        """Return the nearest segment within 45° of a heading [rad]; failing that, `snap`."""
         from shapely import Point
 
         if not math.isfinite(heading):

@@ -109,10 +109,7 @@ def nearest_ring(
 ) -> list[int]:
     """Return the unobserved places the fewest moves away through crossable ones, sorted.
 
-    Args:
-        following: (n,) the places one move after each.
-        at: where the search begins.
-        crossable: (n,) 1 where a probe may pass without observing.
+    `following` (n,) are the places one move after each, `crossable` (n,) is 1 where one may pass.
     """
     seen = bytearray(len(following))
     ring = [at]
@@ -205,14 +202,9 @@ def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
 
 
 def ways_to(moves: Moves, goal: int, by: str) -> Ways:
-    """Return the cheapest way to a place from every other, whatever is crossed.
+    """Return the cheapest way to a place from every other, in "metres" or "seconds".
 
-    One Dijkstra from the goal against the moves, O(moves log places).
-
-    Args:
-        moves: out of each place.
-        goal: where they lead.
-        by: what is least, "metres" or "seconds".
+    One Dijkstra from the goal against the moves, whatever is crossed; O(moves log places).
     """
     n = len(moves)
     into: list[list[tuple[int, Move]]] = [[] for _ in range(n)]
@@ -239,15 +231,10 @@ def ways_to(moves: Moves, goal: int, by: str) -> Ways:
 
 
 def ways_from(moves: Moves, at: int, by: str, *, stay: bool) -> WaysFrom:
-    """Return the cheapest way from a place to every other, whatever is crossed.
+    """Return the cheapest way from a place to every other, in "metres" or "seconds".
 
-    One Dijkstra along the moves, O(moves log places).
-
-    Args:
-        moves: out of each place.
-        at: where they begin.
-        by: what is least, "metres" or "seconds".
-        stay: the way to `at` itself costs nothing; otherwise it is the cheapest round.
+    One Dijkstra along the moves, whatever is crossed; O(moves log places). With `stay` the way to
+    `at` itself costs nothing; otherwise it is the cheapest round.
     """
     n = len(moves)
     metres, seconds = [float("inf")] * n, [float("inf")] * n

@@ -119,12 +119,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """(n,) the segments that may follow each, as indices.
-
-    Args:
-        segments: of a map; the successors that one lists are taken as they are.
-        u_turns: one of `U_TURNS`, for those that list none.
-    """
+    """(n,) indices of the segments that may follow each: those it lists, else by `U_TURNS`."""
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
     for i, segment in enumerate(segments):

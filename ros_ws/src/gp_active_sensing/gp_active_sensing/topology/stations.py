@@ -85,15 +85,9 @@ def topology_of(
     reach: float = 0.0,
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Return the map of places.
+    """Return the map of places; `moves` (n,) lead out of each, None = any place may be next.
 
-    Args:
-        sites: the places.
-        moves: (n,) out of each place; None = any place may be next.
-        features: what the covariance is a function of; None = the points.
-        speed: of the probe, where any place may be next.
-        reach: places within so many metres may be next, too.
-        frame: metric frame of the positions.
+    The rest is as in `load_stations`.
 
     Raises:
         ConfigError: no such feature.
@@ -290,16 +284,10 @@ def both_ways(ways: Ways, one_way: set[tuple[int, int]] | None = None) -> Ways:
 def moves_along(
     ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
 ) -> list[list[Move]]:
-    """Return the moves of direct ways between places.
+    """Return the moves of at least one direct way between places at (n, 2 or 3) points [m].
 
-    A way that is longer than one over other places costs as much as that: a probe takes it.
-
-    Args:
-        ways: at least one.
-        points: (n, 2 or 3) of the places [m].
-        speeds: of the probe, for the seconds of a way that says none.
-        names: (n,) of the places.
-        where: of the table, for messages.
+    A way that is longer than one over other places costs as much as that: a probe takes it. Speeds
+    are for ways that say no seconds; `where` and `names` for messages.
 
     Raises:
         MapError: places that no ways join.

@@ -44,25 +44,16 @@ the map."""
 
 
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
-    """Return the keys of a map that nobody stated, and what they came to; {} for none.
-
-    Args:
-        given: as it was configured.
-        settled: as `build_settled` returned it.
-    """
+    """Return the keys of a map that nobody stated and what they came to; {} for none."""
     before, after = to_mapping(given), to_mapping(settled)
     return {key: after[key] for key in _WORKED_OUT if after[key] != before[key]}
 
 
 def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
-    """Return a map with what was worked out when its run began.
-
-    Args:
-        config: as it is configured; what it states stays.
-        start: the first event of the run.
+    """Return a map with what was worked out when its run began; what it states stays.
 
     Raises:
-        ConfigError: the event says what is no spacing, or no origin.
+        ConfigError: the first event of the run says what is no spacing, or no origin.
     """
     told, stated = start.get("map"), to_mapping(config)
     if not isinstance(told, Mapping):
@@ -74,15 +65,10 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
 def stored_map(
     section: Mapping[str, Any], start: Mapping[str, Any], *, source: str = ""
 ) -> MapConfig:
-    """Return the map that a run was begun with.
-
-    Args:
-        section: ``map`` of its configuration.
-        start: its first event; {} = not known.
-        source: where the section stands, for messages.
+    """Return the map of a run by its section ``map`` and its first event ({} = not known).
 
     Raises:
-        ConfigError: it is no configuration of a map.
+        ConfigError: it is no configuration of a map; `source` says where it stands.
     """
     return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)
 
@@ -107,12 +93,7 @@ def mark_of_places(topology: Topology) -> dict[str, Any]:
 
 
 def other_places(told: Any, found: Mapping[str, Any]) -> str:
-    """Return how the places of a map differ from those that were marked; "" = they are the same.
-
-    Args:
-        told: what `mark_of_places` returned then; None = nothing was kept.
-        found: what it returns now.
-    """
+    """Return how places by `mark_of_places` differ from those told; "" = they do not."""
     if told is None:
         return ""
     try:
@@ -143,12 +124,7 @@ def _at(point: Any) -> str:
 
 
 def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """See that a map has the places that a run began with.
-
-    Args:
-        start: the first event of the run, or what else has its ``places``.
-        topology: the map that it began with, made again.
-        where: the run, for the message.
+    """See that a map has the places that a run began with, by its first event.
 
     Raises:
         RunError: it has others.

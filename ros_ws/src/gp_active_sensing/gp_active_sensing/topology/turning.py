@@ -58,12 +58,7 @@ _STEP = math.radians(5.0)
 
 
 class Arrivals(NamedTuple):
-    """How points are reached.
-
-    Args:
-        metres: (m,) length of the way to each.
-        heading: (m,) on arriving there [rad].
-    """
+    """How points are reached: (m,) metres to each, and the heading on arriving there [rad]."""
 
     metres: FloatArray
     heading: FloatArray
@@ -88,13 +83,9 @@ def excess(radius: float) -> float:
 def turn_to(
     start: npt.ArrayLike, heading: npt.ArrayLike, points: npt.ArrayLike, radius: float
 ) -> Arrivals:
-    """Return how points are reached from poses by the shortest way; O(m).
+    """Return how (m, 2) points are reached from poses by the shortest way; O(m).
 
-    Args:
-        start: (2,) or (m, 2) where it begins [m].
-        heading: () or (m,) there [rad].
-        points: (m, 2) where it ends [m].
-        radius: least radius of a curve [m]; 0 = it turns on the spot.
+    Starts are (2,) or (m, 2) [m], headings there () or (m,) [rad]; radius 0 = it turns on the spot.
     """
     delta = np.asarray(points, dtype=np.float64) - np.asarray(start, dtype=np.float64)
     facing = np.broadcast_to(np.asarray(heading, dtype=np.float64), len(delta))
@@ -111,13 +102,9 @@ def turn_to(
 def curve(
     start: tuple[float, float], heading: float, end: tuple[float, float], radius: float
 ) -> FloatArray:
-    """Return (m, 2) points along the shortest way, both ends among them [m].
+    """Return (m, 2) points along the shortest way to a point, both ends among them.
 
-    Args:
-        start: where it begins [m].
-        heading: there [rad].
-        end: where it ends [m].
-        radius: least radius of a curve [m].
+    The heading at the start is in rad, points and the least radius of a curve in metres.
     """
     delta = np.array([end]) - np.array([start])
     if radius <= 0.0 or math.hypot(*delta[0]) <= _SAME * radius:
@@ -194,11 +181,7 @@ def _folded(angle: FloatArray) -> FloatArray:
 
 
 def check_radius(topology: Topology, radius: float) -> None:
-    """Refuse a radius with which a probe cannot turn on a map.
-
-    Args:
-        topology: the map.
-        radius: least radius of a curve [m].
+    """Refuse a radius [m] with which a probe cannot turn on a map.
 
     Raises:
         ConfigError: the turning circle is wider than the map is long, or the map has heights.
@@ -224,13 +207,9 @@ def check_radius(topology: Topology, radius: float) -> None:
 def curve_through(
     start: tuple[float, float], heading: float, points: FloatArray, radius: float
 ) -> FloatArray:
-    """Return (k, 2) points of the way through some points, both ends among them [m].
+    """Return (k, 2) points of the way through (m, 2) points, both ends among them [m].
 
-    Args:
-        start: where it begins [m].
-        heading: there [rad]; NaN = towards the first point.
-        points: (m, 2) in the order in which they are passed [m].
-        radius: least radius of a curve [m].
+    The heading [rad] at the start may be NaN = towards the first point.
     """
     pieces = [np.array([start], dtype=np.float64)]
     for point in np.asarray(points, dtype=np.float64):
@@ -268,9 +247,7 @@ class Turning(Topology):
     def drive(self, path: Sequence[int], at: int | None = None) -> tuple[Cost, float]:
         """Return what a drive along places costs, and the heading at its end [rad].
 
-        Args:
-            path: places in the order in which they are passed.
-            at: where it begins; None = where the probe is.
+        It begins where the probe is where `at` is None.
         """
         at = self.turn_at if at is None else at
         if at is None or not path:
@@ -401,13 +378,9 @@ def _view_of(kind: type) -> type:
 
 
 def turning(topology: Topology, radius: float, at: int | None, heading: float | None) -> Topology:
-    """Return a map as a probe sees it; the map itself for one that turns on the spot, and roads.
+    """Return a map as a probe sees it that is at a place (None = nowhere yet) with a heading [rad].
 
-    Args:
-        topology: the map.
-        radius: least radius of a curve [m]; 0 = it turns on the spot.
-        at: where the probe is; None = nowhere yet.
-        heading: there [rad]; None = not known.
+    It is the map itself for one that turns on the spot (radius 0), and on roads.
     """
     if radius <= 0.0 or topology.roads:
         return topology

@@ -70,10 +70,7 @@ class WeightsConfig:
 def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = None) -> FloatArray:
     """Return the (n,) weights of places, at least one of them above 0.
 
-    Args:
-        config: what they are made of.
-        places: of the map; a place lies in an area when its position does, edges included.
-        base_dir: folder that files of areas are looked for in first.
+    A place lies in an area when its position does, edges included.
 
     Raises:
         ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,

@@ -91,9 +91,6 @@ def kinds_of_file(file: str) -> tuple[str, ...]:
 
     A name without an end is that of a map that ships with the package. Points of a file that may
     hold areas are taken where the kind says so.
-
-    Args:
-        file: a path or a name.
     """
     name = Path(file).name.lower()
     kinds = {"roads": ends_of("roads"), "grid": ends_of(*_OF_GRID), "points": (".csv",)}
@@ -101,12 +98,7 @@ def kinds_of_file(file: str) -> tuple[str, ...]:
 
 
 def kind_of_map(file: str, base_dir: Path | None = None) -> str:
-    """Return the kind of map that a file is; "roads" where it cannot be found, or is no map.
-
-    Args:
-        file: a path, or the name of a map that ships with the package.
-        base_dir: folder that a relative path is looked for in first.
-    """
+    """Return the kind of map that a file is; "roads" where it cannot be found, or is no map."""
     try:
         path = find_map(file, base_dir)
     except ResourceError:
@@ -154,10 +146,8 @@ def find_map(file: str, base_dir: Path | None = None) -> Path:
 def load_roads(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map in the format that the end of its name says.
 
-    Args:
-        path: of the map.
-        crs: coordinate system of the file, whatever it says itself ("local" for metres,
-            "EPSG:4326" for longitude and latitude, …); "" = what it says.
+    `crs` is the coordinate system of the file, whatever it says itself ("local" for metres,
+    "EPSG:4326" for longitude and latitude, …); "" = what it says.
 
     Raises:
         MapError: unknown format, or a map that cannot be used.
@@ -180,12 +170,7 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def map_text(road_map: RoadMap, format: str = "roads") -> tuple[str, tuple[str, ...]]:
-    """Return a road map as GeoJSON, and what of it that cannot say.
-
-    Args:
-        road_map: the map.
-        format: "roads", our own, or "nav2", a graph for Nav2's route server.
-    """
+    """Return a road map as our GeoJSON or as a graph for "nav2", and what that cannot say."""
     from gp_active_sensing.topology.loaders import geojson  # only `maps` writes maps
 
     return geojson.nav2_text(road_map) if format == "nav2" else (geojson.text_of(road_map), ())

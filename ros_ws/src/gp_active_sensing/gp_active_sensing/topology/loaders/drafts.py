@@ -158,10 +158,8 @@ class Draft:
 class Drafts:
     """The segments of one file while it is read, its problems and notes.
 
-    Args:
-        path: of the file.
-        join_zero_length: drop segments without length and make one junction of their ends, where
-            the file was not written by hand; otherwise they are problems.
+    With `join_zero_length` (a file not written by hand) segments without length are dropped and
+    their ends made one junction; otherwise they are problems.
     """
 
     def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
@@ -307,15 +305,11 @@ class Drafts:
         allow_small: bool = False,
         nothing: str = "expected at least one segment",
     ) -> RoadMap:
-        """Make the road map.
+        """Make the road map of coordinates in a system; see `projection.place`.
 
-        Args:
-            crs: of the coordinates; see `projection.place`.
-            name: of the map; "" = the name of the file.
-            frame: metric frame.
-            datum: longitude and latitude of the origin of local metres, where known.
-            allow_small: a map of less than a metre is meant.
-            nothing: what to say when there is no segment.
+        A name of "" is that of the file; `datum` is longitude and latitude of the origin of local
+        metres; `allow_small` = a map of less than a metre is meant; `nothing` is said where there
+        is no segment.
 
         Raises:
             MapError: with every problem found (the first ten in words).

@@ -36,12 +36,10 @@ _OURS = "gp_active_sensing"
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a road map, or the graph of a Nav2 route server.
+    """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    Args:
-        path: a GeoJSON FeatureCollection.
-        crs: of the coordinates, whatever the file says; "" = what it says, and where it says
-            nothing what they look like.
+    `crs` is that of the coordinates, whatever the file says; "" = what it says, and where it says
+    nothing what they look like.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its feature.

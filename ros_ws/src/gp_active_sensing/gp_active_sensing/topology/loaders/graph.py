@@ -338,11 +338,7 @@ def _missing(value: Any) -> bool:
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a graph.
-
-    Args:
-        path: of the file.
-        crs: of the coordinates, whatever the file says; "" = what it says.
+    """Read a graph; `crs` is that of its coordinates, "" = what the file says.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its edge.

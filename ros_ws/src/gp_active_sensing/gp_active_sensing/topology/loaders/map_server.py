@@ -42,12 +42,7 @@ _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 @dataclass(frozen=True, eq=False)
 class GreyImage:
-    """An image as a map takes it.
-
-    Args:
-        shades: (rows, columns) from 0 black to 255 white, the top row first.
-        transparent: (rows, columns) pixels that are not wholly opaque.
-    """
+    """An image, top row first: shades 0 black … 255 white, and pixels not wholly opaque."""
 
     shades: FloatArray
     transparent: BoolArray
@@ -173,10 +168,7 @@ class _Described:
 
 
 def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
-    """Read a map of map_server.
-
-    Args:
-        path: of the YAML file; the image is found beside it.
+    """Read a map of map_server: the YAML file, and the image beside it.
 
     Returns:
         The occupancy grid in the map's frame, and notes on what was taken for granted.

@@ -323,13 +323,10 @@ def _laid_straight(
 
 
 def _bands(found: Any, source: Any, numbers: Sequence[int], notes: list[str]) -> FloatArray:
-    """Return (k, rows, columns) values of bands with scale and offset, NaN = no data.
+    """Return (k, rows, columns) values of bands (from 1) with scale and offset, NaN = no data.
 
-    Args:
-        found: what is read, perhaps the source laid into another frame.
-        source: of scales and offsets.
-        numbers: of the bands, from 1.
-        notes: what is said goes there.
+    `found` is read, perhaps the `source` laid into another frame, which has scales and offsets;
+    what was done is added to `notes`.
     """
     read = found.read(list(numbers), masked=True)
     values = np.ma.filled(read.astype(np.float64), np.nan)

@@ -39,14 +39,7 @@ def load(path: Path) -> RoadMap:
 
 
 class _Lane(NamedTuple):
-    """A lane that a car may use.
-
-    Args:
-        number: the rightmost is 0.
-        shape: its line.
-        length: [m]
-        speed: [m/s]
-    """
+    """A lane that a car may use; the rightmost is 0. Its length is in metres, its speed in m/s."""
 
     number: int
     shape: tuple[Point, ...]

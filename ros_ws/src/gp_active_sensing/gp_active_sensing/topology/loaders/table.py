@@ -55,11 +55,9 @@ _GUESSED = ("_guess", "_inferred")
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a table of edges.
+    """Read a table of edges; `NAME_nodes.csv` or so beside it is read when needed.
 
-    Args:
-        path: a CSV file with a header line; `NAME_nodes.csv` or so beside it is read when needed.
-        crs: of the coordinates; "" = metres, or what the names of the columns say.
+    `crs` is that of the coordinates; "" = metres, or what the names of the columns say.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.

@@ -202,13 +202,7 @@ def read_stations(
 
 
 class PlaceTable(NamedTuple):
-    """A table of places as text.
-
-    Args:
-        header: titles of its columns.
-        rows: each with its line, or with what stands for it in messages.
-        crs: of its coordinates, "" where it does not say.
-    """
+    """A table of places as text, each row with its line or the like; crs "" = not said."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]
@@ -311,13 +305,7 @@ def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, 
 
 
 class SitesReader:
-    """Collects the columns of a table of places, piece by piece.
-
-    Args:
-        where: the file, for messages.
-        header: titles of the columns.
-        own: those with names of their own.
-    """
+    """Collects the columns of a table of places; `own` names those with other titles."""
 
     def __init__(self, where: str, header: Sequence[str], own: ColumnsConfig) -> None:
         self._path, self._header = where, list(header)

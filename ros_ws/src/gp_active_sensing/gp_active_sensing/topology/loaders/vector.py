@@ -71,12 +71,7 @@ class Feature:
 
 @dataclass
 class VectorFile:
-    """What a file holds.
-
-    Args:
-        crs: of its coordinates, "" where it does not say.
-        features: in the order of the file.
-    """
+    """What a file holds, in its order; crs "" where it does not say."""
 
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
