@@ -68,7 +68,7 @@ def _map(kind: str, folder: Path) -> Try:
 
 
 def _ascii_grid(folder: Path) -> Try:
-    from gp_active_sensing.topology.loaders.ascii_grid import read_ascii_grid
+    from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
 
     path = folder / "field.asc"
     rows = "\n".join(" ".join(str(r * 7 + c) for c in range(6)) for r in range(5))

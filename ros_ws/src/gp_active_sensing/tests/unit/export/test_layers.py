@@ -19,8 +19,8 @@ from gp_active_sensing.export.lattice import layer_at, layers_of
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
 from gp_active_sensing.topology.generated import FreeTopology
-from gp_active_sensing.topology.loaders.ascii_grid import read_ascii_grid
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
+from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
 
 HEIGHTS = [0.0, -3.0, -6.0, -9.0, -12.0, -15.0]
 CELLS = 36
