@@ -20,7 +20,6 @@ from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, sugges
 
 __all__ = [
     "Param",
-    "defaults_of",
     "from_mapping",
     "param",
     "param_of",
@@ -115,24 +114,6 @@ def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = ""
 def to_mapping(config: Any) -> dict[str, Any]:
     """Return a configuration as plain data that `from_mapping` accepts."""
     return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
-
-
-def defaults_of(cls: type) -> dict[str, Any]:
-    """Return the defaults of a configuration dataclass as plain data; what is required is left out.
-
-    Args:
-        cls: the dataclass; of a required section its own defaults are there.
-    """
-    hints = typing.get_type_hints(cls)
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(cls):
-        if field.default is not MISSING:
-            found[field.name] = _plain(field.default)
-        elif field.default_factory is not MISSING:
-            found[field.name] = _plain(field.default_factory())
-        elif dataclasses.is_dataclass(hints[field.name]):
-            found[field.name] = defaults_of(hints[field.name])
-    return found
 
 
 def _plain(value: Any) -> Any:

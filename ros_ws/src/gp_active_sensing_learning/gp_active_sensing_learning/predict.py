@@ -18,6 +18,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole
 from gp_active_sensing.util.tables import Table, write_rows
 from gp_active_sensing_learning.data.table import PLACE_COLUMNS, check_stamps, open_table
+from gp_active_sensing_learning.kernel_predictor import predict
 
 __all__ = ["COLUMNS", "Predicted", "predict_table"]
 
@@ -151,7 +152,7 @@ def _of_places(
 def _noise(model: KernelModel, X: FloatArray) -> float:
     """Return the variance of a reading beyond that of the field: it is the same everywhere."""
     one = X[np.isfinite(X).all(axis=1)][:1]
-    return float(model.predict(one, noisy=True)[1][0] - model.predict(one)[1][0])
+    return float(predict(model, one, noisy=True)[1][0] - predict(model, one)[1][0])
 
 
 def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
@@ -160,7 +161,7 @@ def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
     whole = np.isfinite(X).all(axis=1)
     if whole.any():
         transform = TRANSFORMS[str(model.settings.get("transform", "identity"))]
-        expected, variance = model.predict(X[whole])
+        expected, variance = predict(model, X[whole])
         mean, of_field = transform.moments(expected, variance)
         _, of_reading = transform.moments(expected, variance + noise)
         found[whole] = np.column_stack([mean, np.sqrt(of_field), np.sqrt(of_reading)])

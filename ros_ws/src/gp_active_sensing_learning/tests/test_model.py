@@ -16,6 +16,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
+from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.predict import predict_table
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows
@@ -100,8 +101,8 @@ def test_predict(file: Path, tmp_path: Path, model: KernelModel) -> None:
     assert found[4][3:] == ["", "", ""]
     whole = [k for k in range(20) if k != 4]
     numbers = np.array([found[k][3:] for k in whole], dtype=float)
-    mean, variance = model.predict(X[whole])
-    _, noisy = model.predict(X[whole], noisy=True)
+    mean, variance = predict(model, X[whole])
+    _, noisy = predict(model, X[whole], noisy=True)
     assert numbers[:, 0] == pytest.approx(mean)
     assert numbers[:, 1] == pytest.approx(np.sqrt(variance))
     assert numbers[:, 2] == pytest.approx(np.sqrt(noisy))
@@ -118,7 +119,7 @@ def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     head, found = read(tmp_path / "o.csv")
     assert head[3:] == ["model_mean", "std", "reading_std"]  # a column of that name was there
-    mean, variance = (float(v[0]) for v in model.predict(X[:1]))
+    mean, variance = (float(v[0]) for v in predict(model, X[:1]))
     assert float(found[0][3]) == pytest.approx(np.exp(mean + variance / 2))
     expected = np.sqrt(np.expm1(variance)) * np.exp(mean + variance / 2)
     assert float(found[0][4]) == pytest.approx(expected)
@@ -163,7 +164,7 @@ def test_predictions_at_later_times(tmp_path: Path) -> None:
         done = call("predict", str(file), str(source), "--out", str(out))
         assert done.exit_code == 0, done.output
         told = [float(row[1]) for row in read(out)[1]]
-        assert told == pytest.approx(model.predict(np.array([[12.0], [24.0]]))[0])
+        assert told == pytest.approx(predict(model, np.array([[12.0], [24.0]]))[0])
 
 
 def test_predictions_at_places(file: Path, tmp_path: Path, model: KernelModel) -> None:
@@ -173,7 +174,7 @@ def test_predictions_at_places(file: Path, tmp_path: Path, model: KernelModel) -
     done = call("predict", str(file), str(source), "--map", "town", "--out", str(out))
     assert done.exit_code == 0, done.output
     told = [float(row[1]) for row in read(out)[1]]
-    assert told == pytest.approx(model.predict(town.features[:5])[0], rel=1e-6)
+    assert told == pytest.approx(predict(model, town.features[:5])[0], rel=1e-6)
     wrong = table(tmp_path / "wrong.csv", "id", [town.names[0], "nowhere"])
     done = call("predict", str(file), str(wrong), "--scenario", "town", "--out", str(out))
     assert done.exit_code == 1

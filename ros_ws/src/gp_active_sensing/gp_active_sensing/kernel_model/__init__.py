@@ -1,4 +1,4 @@
-"""A belief over kernels, its predictor and its file; what it is learned with is in `learning`."""
+"""A belief over kernels and its file; what it is learned with is in `learning`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
         History,
         KernelFit,
         KernelModel,
+        KernelPosterior,
         Scaling,
     )
     from gp_active_sensing.kernel_model.model_file import model_mark, read_model, write_model
-    from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
 
 __all__ = [
     "JITTER",
@@ -24,7 +24,6 @@ __all__ = [
     "KernelModel",
     "KernelPosterior",
     "Scaling",
-    "kernel_belief",
     "model_mark",
     "read_model",
     "write_model",
@@ -33,8 +32,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "posterior": ("KernelPosterior", "kernel_belief"),
-        "model": ("JITTER", "History", "KernelFit", "KernelModel", "Scaling"),
+        "model": ("JITTER", "History", "KernelFit", "KernelModel", "KernelPosterior", "Scaling"),
         "model_file": ("model_mark", "read_model", "write_model"),
     },
 )

@@ -5,36 +5,26 @@ All that a fit holds is in normalised units, those of `Scaling`. [Teng2020, Sec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from gp_active_sensing.errors import BeliefError
-from gp_active_sensing.kernel_model.posterior import SAMPLES as DRAWS
-from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
     "JITTER",
     "History",
     "KernelFit",
     "KernelModel",
+    "KernelPosterior",
     "Scaling",
-    "drawn",
-    "moments",
 ]
 
 JITTER = 1e-6
 """K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
 bound."""
-_BLOCK = 2_000_000
-"""Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
-SAMPLES = 32
-"""Of θ, of which the moments of a prediction are made where q(θ) is no point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,79 +75,50 @@ class KernelFit:
         return np.asarray(np.sqrt((self.theta_root**2).sum(axis=1)))
 
 
-def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
-    """Return (S, P) of q(θ), in pairs on either side of its mean; of a point the one there is."""
-    if fit.point:
-        return fit.theta_mean[None]
-    half = np.random.default_rng([seed, fit.composite.size]).standard_normal(
-        (max(samples + 1, 2) // 2, fit.composite.size)
-    )
-    return np.asarray(fit.theta_mean + np.concatenate([half, -half]) @ fit.theta_root.T)
-
-
-def moments(
-    fit: KernelFit, Z: FloatArray, *, noisy: bool, samples: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean and variance (m,) under one kernel, over samples of θ, in normalised units.
-
-    .. math:: \mu_i = \frac{1}{S} \sum_s \mu_{i|\theta_s}, \quad
-        \sigma_i^2 = \frac{1}{S} \sum_s (\sigma_{i|\theta_s}^2 + \mu_{i|\theta_s}^2) - \mu_i^2
-
-    [Teng2020, App. D.2]. O(S M² (M + m)).
+@dataclass(frozen=True, eq=False)
+class KernelPosterior:
+    """q(g) = N(mean, root rootᵀ), and what it says of the kernels. [Teng2020, Eq. 13].
 
     Args:
-        fit: the kernel's.
-        Z: (m, d) inputs in normalised units.
-        noisy: of a new output instead of the noise-free function.
-        samples: S where q(θ) is no point.
-        seed: of the samples.
-
-    Raises:
-        BeliefError: a covariance that is not positive definite.
+        mean: (K,).
+        root: (K, K) lower factor C_g.
+        prior_std: s of p(g) = N(0, s² I).
+        probabilities: (K,) q*(k_i) = E_q(g)[softmax(g)_i].
+        errors: (K,) Monte Carlo standard errors of them.
+        softmax: (K,) softmax of the local ELBOs, which a Gaussian q(g) never quite reaches.
+        elbo: E_q(g)[Σ softmax(g)_i L_i] - KL[q(g) ‖ p(g)] [nat].
     """
-    thetas = drawn(fit, samples, seed)
-    total, square = np.zeros(len(Z)), np.zeros(len(Z))
-    within = np.zeros(len(Z))
-    first: FloatArray | None = None
-    for theta in thetas:
-        mean, variance = _given(fit, theta, Z)
-        if noisy:
-            noise = fit.composite.where("noise")[0]
-            variance = variance + fit.noise_floor**2 + np.exp(2.0 * theta[noise])
-        # The spread is that about the first mean, so that nothing large cancels.
-        first = mean if first is None else first
-        total += mean - first
-        square += (mean - first) ** 2
-        within += variance
-    S = len(thetas)
-    assert first is not None
-    spread = np.maximum(square / S - (total / S) ** 2, 0.0)
-    return first + total / S, within / S + spread
 
+    mean: FloatArray
+    root: FloatArray
+    prior_std: float
+    probabilities: FloatArray
+    errors: FloatArray
+    softmax: FloatArray
+    elbo: float
 
-def _given(fit: KernelFit, theta: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (m,) of the noise-free function given θ."""
-    kernel, U = fit.composite, fit.inducing
-    K = kernel.covariance(theta, U, U)
-    K[np.diag_indices_from(K)] += JITTER * K.diagonal().mean()
-    try:
-        chol = np.linalg.cholesky(K)
-    except np.linalg.LinAlgError as error:
-        msg = f"kernel {fit.name}: the covariance of its inducing inputs is not positive definite"
-        raise BeliefError(msg) from error
-    centre, root = fit.mean, fit.root
-    if not fit.whitened:
-        centre = solve_triangular(chol, centre, lower=True)
-        root = solve_triangular(chol, root, lower=True)
-    mean, variance = np.empty(len(Z)), np.empty(len(Z))
-    rows = max(1, _BLOCK // len(U))
-    for start in range(0, len(Z), rows):
-        some = slice(start, min(len(Z), start + rows))
-        A = solve_triangular(chol, kernel.covariance(theta, U, Z[some]), lower=True)
-        mean[some] = A.T @ centre
-        unknown = kernel.variance(theta, Z[some]) - (A * A).sum(axis=0)
-        variance[some] = np.maximum(unknown, 0.0) + ((root.T @ A) ** 2).sum(axis=0)
-    return mean, variance
+    def ordered(self, order: IntArray) -> KernelPosterior:
+        """Return the belief over the same kernels in another order (K,)."""
+        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
+        triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
+        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
+        return replace(
+            self,
+            mean=self.mean[order],
+            root=np.tril((signs[:, None] * triangle).T),
+            probabilities=self.probabilities[order],
+            errors=self.errors[order],
+            softmax=self.softmax[order],
+        )
+
+    @property
+    def correlations(self) -> FloatArray:
+        """(K, K) correlations of g under q(g)."""
+        covariance = self.root @ self.root.T
+        scale = np.sqrt(covariance.diagonal())
+        found = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
+        np.fill_diagonal(found, 1.0)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,61 +211,6 @@ class KernelModel:
         """Time stamps from which its hours are counted, by input."""
         return {str(k): str(stamp) for k, stamp in (self.recipe.get("times") or {}).items()}
 
-    def predict(
-        self,
-        X: FloatArray,
-        *,
-        noisy: bool = False,
-        samples: int = SAMPLES,
-        kernels: Sequence[int] | None = None,
-        seed: int = 0,
-    ) -> tuple[FloatArray, FloatArray]:
-        r"""Return mean and variance (m,) of the Bayesian model average. [Teng2020, Eqs. 14-15].
-
-        .. math:: \mu = \sum_i q^*(k_i) \mu_i, \quad
-            \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
-
-        Args:
-            X: (m, d) inputs in the given units.
-            noisy: of a new output instead of the noise-free function.
-            samples: S of θ where q(θ) is no point.
-            kernels: indices of those averaged over, their probabilities scaled to sum to one; None
-                = all.
-            seed: of the samples.
-
-        Returns:
-            Mean and variance in the unit of the outputs and its square.
-
-        Raises:
-            ValueError: inputs of another shape or not finite, or no such kernel.
-            BeliefError: a covariance that is not positive definite.
-        """
-        given = np.asarray(X, dtype=np.float64)
-        d = self.dimensions
-        if given.ndim != 2 or given.shape[1] != d:
-            names = ", ".join(self.input_names)
-            msg = f"expected inputs (m, {d}) with the columns {names}, got shape {given.shape}"
-            raise ValueError(msg)
-        if not np.isfinite(given).all():
-            bad = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
-            msg = f"expected finite inputs, row {bad} has {given[bad].tolist()}"
-            raise ValueError(msg)
-        chosen = list(range(len(self.fits)) if kernels is None else kernels)
-        if not chosen or not all(0 <= k < len(self.fits) for k in chosen):
-            msg = f"expected some of the kernels 0 … {len(self.fits) - 1}, got {chosen}"
-            raise ValueError(msg)
-        weights = self.belief.probabilities[chosen]
-        weights = np.full(len(chosen), 1.0) if weights.sum() <= 0.0 else weights
-        weights = weights / weights.sum()
-        Z = self.scaling.inputs(given)
-        found = [moments(self.fits[k], Z, noisy=noisy, samples=samples, seed=seed) for k in chosen]
-        means = np.array([mean for mean, _ in found])
-        variances = np.array([variance for _, variance in found])
-        mean = weights @ means
-        variance = weights @ (variances + (means - mean) ** 2)
-        scale = self.scaling.output_scale
-        return self.scaling.output_shift + scale * mean, scale**2 * variance
-
     def ordered(self) -> KernelModel:
         """Return the model with its kernels by q*, of equal ones that with the larger local ELBO.
 
@@ -324,36 +230,3 @@ class KernelModel:
         if (order == np.arange(len(order))).all():
             return self
         return replace(self, fits=tuple(self.fits[k] for k in order), belief=belief.ordered(order))
-
-    def prune(
-        self, top: int, *, samples: int | None = None, seed: int | None = None
-    ) -> KernelModel:
-        """Return the model of the `top` most probable kernels: local ELBOs as they are, q(g) again.
-
-        Args:
-            top: number of kernels that stay, at least 1.
-            samples: S of Eq. 13; None = as the model was learned with, or else as by default.
-            seed: of the samples; None = that of the model, or else 0.
-
-        Raises:
-            ValueError: `top` is below 1.
-        """
-        if top < 1:
-            msg = f"expected to keep at least one kernel, got {top}"
-            raise ValueError(msg)
-        whole = self.ordered()
-        if top >= len(whole.fits):
-            return whole
-        kept = whole.fits[:top]
-        why = f"pruned: not among the {top} most probable"
-        gone = tuple((fit.name, why) for fit in whole.fits[top:])
-        vbks = whole.settings.get("vbks")
-        learned = vbks if isinstance(vbks, Mapping) else {}
-        belief = kernel_belief(
-            [fit.bound for fit in kept],
-            prior_std=whole.belief.prior_std,
-            samples=learned.get("samples", DRAWS) if samples is None else samples,
-            seed=learned.get("seed", 0) if seed is None else seed,
-        )
-        pruned = replace(whole, fits=kept, belief=belief, dropped=(*whole.dropped, *gone))
-        return pruned.ordered()

@@ -18,8 +18,13 @@ import numpy as np
 
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, Scaling
-from gp_active_sensing.kernel_model.posterior import KernelPosterior
+from gp_active_sensing.kernel_model.model import (
+    History,
+    KernelFit,
+    KernelModel,
+    KernelPosterior,
+    Scaling,
+)
 from gp_active_sensing.kernel_model.schema import (
     HEADER,
     CorruptModelError,

@@ -404,7 +404,7 @@ def _way(options: KernelOptions) -> TwoStageSettings:
 
 
 def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any, ...]:
-    from gp_active_sensing.kernels.grammar import kernel_set
+    from gp_active_sensing_learning.kernel_sets import kernel_set
 
     if kernels is not None:
         return kernel_set(kernels)

@@ -148,10 +148,11 @@ def _map(
 def prune(file: Path, top: int, out: Path) -> None:
     """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
     from gp_active_sensing.kernel_model import read_model, write_model
+    from gp_active_sensing_learning.kernel_predictor import prune as pruned
 
     check_new_file("--out", out, ".npz", "the model file")
     found = read_model(file)
-    kept = found.prune(top)
+    kept = pruned(found, top)
     write_model(out, kept)
     share = float(found.belief.probabilities[:top].sum())
     echo(

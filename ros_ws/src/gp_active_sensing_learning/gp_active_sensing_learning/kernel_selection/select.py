@@ -18,12 +18,13 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernel_model.model import History
-from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, write_whole
 from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_belief import kernel_belief
+from gp_active_sensing_learning.kernel_predictor import prune
 from gp_active_sensing_learning.kernel_selection.config import TrainingProgress, VbksConfig
 from gp_active_sensing_learning.kernel_selection.data import Data, scaling_of
 
@@ -323,7 +324,7 @@ def learn_model(
         model = learned("learning", expressions, config)
         if way.top is None:
             return model
-        return model.prune(way.top, samples=config.samples, seed=config.seed)
+        return prune(model, way.top, samples=config.samples, seed=config.seed)
     screened = learned("screening", expressions, config)
     top = way.top or REFITTED
     chosen = [fit.composite.expression for fit in screened.fits[:top]]

@@ -15,6 +15,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.dataset import Dataset
+from gp_active_sensing_learning.kernel_predictor import predict
 
 __all__ = [
     "CURVE",
@@ -131,7 +132,7 @@ def check(
         msg = f"{rows.source}: expected rows with a number in every column, got none"
         raise ConfigError(msg)
     inputs, observed = inputs[whole], observed[whole]
-    mean, variance = model.predict(inputs, noisy=True, samples=samples, kernels=kernels, seed=seed)
+    mean, variance = predict(model, inputs, noisy=True, samples=samples, kernels=kernels, seed=seed)
     return ModelCheck(
         total=len(rows),
         inputs=inputs,
@@ -323,7 +324,7 @@ def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tupl
 
     def predicted(i: int) -> tuple[FloatArray, FloatArray]:
         if i not in predictions:
-            mean, variance = model.predict(X, samples=samples, kernels=[i], seed=seed)
+            mean, variance = predict(model, X, samples=samples, kernels=[i], seed=seed)
             predictions[i] = mean, np.sqrt(variance)
         return predictions[i]
 

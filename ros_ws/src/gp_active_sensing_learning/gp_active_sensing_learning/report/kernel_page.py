@@ -21,6 +21,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_lines import lengths_of, noise_of
+from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.report.kernel_check import Alike, ModelCheck, alike, check, domain
 from gp_active_sensing_learning.report.kernel_payload import kernel_payload, output_of
 
@@ -70,8 +71,8 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
     model, seed = model.ordered(), _seed(model)
     averaged, samples = _averaged_kernels(model), _samples(model)
 
-    def predict(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, variance = model.predict(X, samples=samples, kernels=averaged, seed=seed)
+    def predicted(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, variance = predict(model, X, samples=samples, kernels=averaged, seed=seed)
         return mean, np.sqrt(variance)
 
     found = None if rows is None else check(model, rows, averaged, samples=samples, seed=seed)
@@ -82,7 +83,7 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
         build_page(
             "kernels.html",
             _SCRIPTS,
-            kernel_payload(model, predict, found),
+            kernel_payload(model, predicted, found),
             package="gp_active_sensing_learning.report",
             title=html.escape(f"{output_of(model)} · belief over kernels"),
             heading=html.escape(f"{output_of(model)}: belief over {_count(model)}"),

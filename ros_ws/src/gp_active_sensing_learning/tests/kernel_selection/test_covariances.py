@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import MATERN, parse, sentences
+from gp_active_sensing.kernels.grammar import MATERN, parse
 from gp_active_sensing_learning.kernel_selection.group import order_by_shape
+from gp_active_sensing_learning.kernel_sets import sentences
 from tests.cases import for_each
 
 pytestmark = pytest.mark.heavy("learn")

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import K12, parse
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing_learning.kernel_sets import K12
 from learning_support import direct_vbks as direct
 from learning_support.direct_vbks import Q, Task
 from tests.cases import for_each

@@ -24,7 +24,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel, model_mark, write_model
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import kernel_set, parse
+from gp_active_sensing.kernels.grammar import BASES, add, multiply, parse
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
@@ -215,7 +215,10 @@ def expected(groups: list[KernelCandidates], Z: FloatArray, s: float) -> FloatAr
 def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not table:
         monkeypatch.setattr("gp_active_sensing.belief.from_kernel_model._TABLE", 0)
-    names = [str(e) for e in kernel_set("k144,MAT12,MAT32,LIN×MAT52")]
+    one = [parse(name) for name in BASES]
+    two = {join(a, b) for join in (add, multiply) for a in one for b in one}
+    three = {join(a, b) for join in (add, multiply) for a in two for b in one}
+    names = [*sorted(map(str, {*one, *two, *three})), "MAT12", "MAT32", "LIN×MAT52"]
     groups = [candidates(name, (0.7, 1.6)) for name in names]
     covariance = KernelCovariance(groups, PLACES, 3.0)
     assert covariance.n == 14

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import log_softmax, ndtri, softmax
 
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.kernel_model.model import KernelPosterior
+from gp_active_sensing.types import FloatArray
 
-__all__ = ["SAMPLES", "KernelPosterior", "kernel_belief"]
+__all__ = ["SAMPLES", "kernel_belief"]
 
 SAMPLES = 2000
 """S of Eq. 13, as in the paper."""
@@ -42,52 +42,6 @@ _SETTLED = 1e-5
 """Change of mean and precision, in units of q(g) itself, at which they have settled."""
 _CHUNK = 4_000_000
 """Numbers of an array of points that are made at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPosterior:
-    """q(g) = N(mean, root rootᵀ), and what it says of the kernels. [Teng2020, Eq. 13].
-
-    Args:
-        mean: (K,).
-        root: (K, K) lower factor C_g.
-        prior_std: s of p(g) = N(0, s² I).
-        probabilities: (K,) q*(k_i) = E_q(g)[softmax(g)_i].
-        errors: (K,) Monte Carlo standard errors of them.
-        softmax: (K,) softmax of the local ELBOs, which a Gaussian q(g) never quite reaches.
-        elbo: E_q(g)[Σ softmax(g)_i L_i] - KL[q(g) ‖ p(g)] [nat].
-    """
-
-    mean: FloatArray
-    root: FloatArray
-    prior_std: float
-    probabilities: FloatArray
-    errors: FloatArray
-    softmax: FloatArray
-    elbo: float
-
-    def ordered(self, order: IntArray) -> KernelPosterior:
-        """Return the belief over the same kernels in another order (K,)."""
-        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
-        triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
-        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
-        return replace(
-            self,
-            mean=self.mean[order],
-            root=np.tril((signs[:, None] * triangle).T),
-            probabilities=self.probabilities[order],
-            errors=self.errors[order],
-            softmax=self.softmax[order],
-        )
-
-    @property
-    def correlations(self) -> FloatArray:
-        """(K, K) correlations of g under q(g)."""
-        covariance = self.root @ self.root.T
-        scale = np.sqrt(covariance.diagonal())
-        found = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
-        np.fill_diagonal(found, 1.0)
-        return np.asarray(found)
 
 
 class _Moments(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from gp_active_sensing.kernel_model import kernel_belief
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing_learning.kernel_belief import kernel_belief
 from tests.cases import for_each
 
 CASES = [

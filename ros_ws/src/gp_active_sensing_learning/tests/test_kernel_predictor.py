@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model import JITTER, KernelModel
-from gp_active_sensing.kernel_model.model import moments
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import JITTER, KernelModel, model_file
+from gp_active_sensing.kernel_model.schema import HEADER, pack
+from gp_active_sensing_learning.kernel_predictor import moments, predict, prune
 from tests.kernel_models import make_fit, make_model, rows
 
 NAMES = ("SE", "LIN×RQ", "PER+SE")
@@ -79,7 +82,7 @@ def test_moments_against_brute_sampling(model: KernelModel) -> None:
         values[draw] = A.T @ np.linalg.solve(L, u) + spread * rng.standard_normal(len(X))
     scaling = model.scaling
     values = scaling.output_shift + scaling.output_scale * values
-    mean, variance = model.predict(X, noisy=True, samples=512)
+    mean, variance = predict(model, X, noisy=True, samples=512)
     error = values.std(axis=0) / math.sqrt(len(values))
     # 512 samples of θ have an error of their own, a sixth of that of the draws.
     assert np.all(np.abs(mean - values.mean(axis=0)) < 4.5 * error)
@@ -88,18 +91,18 @@ def test_moments_against_brute_sampling(model: KernelModel) -> None:
 
 def test_the_average_is_that_of_the_kernels(model: KernelModel) -> None:
     X = np.array([[20.0, 30.0], [55.0, 60.0]])
-    each = [model.predict(X, kernels=[k]) for k in range(3)]
+    each = [predict(model, X, kernels=[k]) for k in range(3)]
     means, variances = (np.array([pair[i] for pair in each]) for i in (0, 1))
     q = model.belief.probabilities
-    mean, variance = model.predict(X)
+    mean, variance = predict(model, X)
     assert mean == pytest.approx(q @ means)
     assert variance == pytest.approx(q @ (variances + means**2) - mean**2)
-    some, _ = model.predict(X, kernels=[0, 2])
+    some, _ = predict(model, X, kernels=[0, 2])
     assert some == pytest.approx((q[0] * means[0] + q[2] * means[2]) / (q[0] + q[2]))
 
 
 def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
-    pruned = model.prune(2)
+    pruned = prune(model, 2)
     assert pruned.names == model.names[:2]
     assert [fit.bound for fit in pruned.fits] == [fit.bound for fit in model.fits[:2]]
     assert pruned.belief.probabilities.sum() == pytest.approx(1.0)
@@ -109,11 +112,41 @@ def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
     assert pruned.dropped[-1][0] == model.names[2]
     assert "pruned" in pruned.dropped[-1][1]
     assert pruned.history is model.history
-    assert model.prune(5) is model
+    assert prune(model, 5) is model
     with pytest.raises(ValueError, match="at least one kernel"):
-        model.prune(0)
-    alone = model.prune(1)
+        prune(model, 0)
+    alone = prune(model, 1)
     assert alone.belief.probabilities.tolist() == [1.0]
-    assert alone.predict(np.zeros((1, 2)))[0] == pytest.approx(
-        model.predict(np.zeros((1, 2)), kernels=[0])[0]
+    assert predict(alone, np.zeros((1, 2)))[0] == pytest.approx(
+        predict(model, np.zeros((1, 2)), kernels=[0])[0]
     )
+
+
+def test_hundreds_of_files_with_wrong_contents_and_a_right_digest(model: KernelModel) -> None:
+    """What passes the checks predicts finite numbers; nothing else comes out."""
+    X, y = rows(n=20)
+    made = make_model(("SE", "LIN×(PER+RQ)"), X, y)
+    header, whole = model_file._header(made), model_file._arrays(made)
+    rng = np.random.default_rng(1)
+    values = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1e300, 1e-300, 3.0)
+    names = sorted(whole)
+    passed = 0
+    for _ in range(300):
+        arrays = dict(whole)
+        key = names[rng.integers(len(names))]
+        array = arrays[key] = arrays[key].copy()
+        if array.size:
+            array.flat[rng.integers(array.size)] = values[rng.integers(len(values))]
+        signed = {**header, "digest": model_file._digest(header, arrays)}
+        text = np.frombuffer(json.dumps(signed).encode(), np.uint8)
+        try:
+            found = model_file.model_from(pack({HEADER: text} | arrays), "f.npz")
+        except ConfigError:
+            continue
+        passed += 1
+        with np.errstate(all="ignore"):
+            mean, variance = predict(found, np.array([[10.0, 20.0], [80.0, 5.0]]), samples=4)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(variance).all()
+        assert (variance >= 0.0).all()
+    assert 20 < passed < 280

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model import kernel_belief
+from gp_active_sensing_learning.kernel_belief import kernel_belief
 from tests.cases import for_each
 
 

@@ -1,0 +1,120 @@
+"""Sets of kernels to learn from: all up to some size, and those of the paper. [Teng2020]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.grammar import (
+    BASES,
+    MOST,
+    BaseKernel,
+    Expression,
+    Sum,
+    add,
+    base_kernel,
+    multiply,
+    parse,
+)
+
+__all__ = ["K12", "KERNEL_SETS", "kernel_set", "sentences"]
+
+
+def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression, ...]:
+    """Return all expressions of up to `level` base kernels; 4, 24, 144 with the paper's four.
+
+    From one level to the next every part of an expression is added to, or multiplied by, every base
+    kernel.
+
+    Args:
+        level: number of base kernels at most, 1 … `MOST`.
+        bases: names of base kernels.
+
+    Raises:
+        ConfigError: no such base kernel, or no such level.
+    """
+    if not 1 <= level <= MOST:
+        msg = f"level: expected 1 or more, {MOST} at most, got {level}"
+        raise ConfigError(msg)
+    atoms = [base_kernel(base) for base in dict.fromkeys(bases)]
+    found: dict[Expression, None] = dict.fromkeys(atoms)
+    newest: list[Expression] = list(atoms)
+    for _ in range(level - 1):
+        grown = dict.fromkeys(
+            made for old in newest for atom in atoms for made in _grown(old, atom)
+        )
+        newest = [e for e in grown if e not in found]
+        found.update(dict.fromkeys(newest))
+    return tuple(found)
+
+
+def _grown(expression: Expression, atom: BaseKernel) -> Iterator[Expression]:
+    """Yield the expression with the atom joined to it, or to any part of it."""
+    yield add(expression, atom)
+    yield multiply(expression, atom)
+    if isinstance(expression, BaseKernel):
+        return
+    join = add if isinstance(expression, Sum) else multiply
+    for k, part in enumerate(expression.parts):
+        others = expression.parts[:k] + expression.parts[k + 1 :]
+        for made in _grown(part, atom):
+            yield join(made, *others)
+
+
+K12: tuple[Expression, ...] = tuple(
+    parse(name)
+    for name in (
+        "LIN+RQ",
+        "LIN×RQ+LIN",
+        "LIN×RQ+PER",
+        "PER+RQ+SE",
+        "PER+LIN+RQ",
+        "PER+PER+SE",
+        "PER×SE+SE",
+        "PER×RQ+SE",
+        "PER×LIN+SE",
+        "PER×LIN×SE",
+        "PER×LIN×RQ",
+        "(PER+RQ)×LIN",
+    )
+)
+"""The twelve kernels of [Teng2020, Table 1], in its order."""
+
+KERNEL_SETS = ("base", "level2", "k12", "k144")
+"""Names of sets of kernels."""
+
+
+def kernel_set(text: str) -> tuple[Expression, ...]:
+    """Return the kernels that a word or a list asks for.
+
+    Args:
+        text: one of `KERNEL_SETS`, ``k12`` and ``k144`` those of the paper; or kernels with commas
+            between them; or both, as in ``k12,MAT32``.
+
+    Raises:
+        ConfigError: neither a set nor a kernel.
+    """
+    sets = {
+        "base": lambda: sentences(1),
+        "level2": lambda: sentences(2),
+        "k12": lambda: K12,
+        "k144": lambda: sentences(3),
+    }
+    found: dict[Expression, None] = {}
+    for word in (w.strip() for w in text.split(",")):
+        if not word:
+            continue
+        if word.lower() in sets:
+            found.update(dict.fromkeys(sets[word.lower()]()))
+            continue
+        try:
+            found[parse(word)] = None
+        except ConfigError as error:
+            msg = f"kernels: {error}; or take one of the sets {', '.join(KERNEL_SETS)}"
+            raise ConfigError(msg) from error
+    if not found:
+        msg = (
+            f"kernels: expected at least one kernel or set ({', '.join(KERNEL_SETS)}), got {text!r}"
+        )
+        raise ConfigError(msg)
+    return tuple(found)
