@@ -30,7 +30,7 @@ one_blas_thread()
 from gp_active_sensing.report import write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 from gp_active_sensing.sim.runner import SimulationRunner  # noqa: E402 - loads numpy
-from gp_active_sensing.web.options import CommandAnswer, WatchOptions  # noqa: E402
+from gp_active_sensing.web.access import CommandAnswer, WatchOptions  # noqa: E402
 from gp_active_sensing.web.serve import make_server, served  # noqa: E402
 
 HERE = Path(__file__).resolve().parent

@@ -27,8 +27,8 @@ from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario
 from gp_active_sensing.util.files import open_to_append
+from gp_active_sensing.web.access import WatchOptions
 from gp_active_sensing.web.follow import LineTail
-from gp_active_sensing.web.options import WatchOptions
 from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
 __all__ = ["main"]

@@ -17,7 +17,7 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import BeliefError, ConfigError, MissingDependencyError
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.util.yaml_text import comment
+from gp_active_sensing.util.yaml_files import comment
 from gp_active_sensing_learning.data.readings import PriorReadings
 from gp_active_sensing_learning.problem import build_problem
 

@@ -50,7 +50,7 @@ def export(
     """
     from gp_active_sensing.export import export_map, format_of
     from gp_active_sensing.export.lattice import layer_at
-    from gp_active_sensing.report.run_map import map_of_run
+    from gp_active_sensing.report.reconstruction import map_of_run
 
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
     field = map_of_run(run_dir, stage)

@@ -224,7 +224,7 @@ def watch(
 
     RUN_DIR is only read; it need not exist yet. Ctrl-C ends it, and nothing of the run.
     """
-    from gp_active_sensing.web.options import WatchOptions
+    from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve
 
     options = WatchOptions(host=host, port=port, private=private, viewers=viewers, names=names)

@@ -12,7 +12,7 @@ from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, Layer, lattice_of, layers_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
+from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 __all__ = [
     "LEVELS",

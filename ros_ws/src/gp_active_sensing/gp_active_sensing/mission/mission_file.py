@@ -15,7 +15,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology, build_topology
 from gp_active_sensing.util.resources import find_resource
-from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
+from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.live import GridMap

@@ -48,9 +48,7 @@ policies.add("external", "gp_active_sensing.planning.external:External")
 policies.add("gp_bucb", "gp_active_sensing.planning.bandits.sequential_batch:GpBucb")
 policies.add("gp_ucb", "gp_active_sensing.planning.bandits.gp_ucb:GpUcb")
 policies.add("ie", "gp_active_sensing.planning.ie:ImplicitExploration")
-policies.add(
-    "integrated_variance", "gp_active_sensing.planning.integrated_variance:IntegratedVariance"
-)
+policies.add("integrated_variance", "gp_active_sensing.planning.greedy:IntegratedVariance")
 policies.add("ite", "gp_active_sensing.planning.ite:ExplicitExploration")
 policies.add("lawnmower", "gp_active_sensing.planning.lawnmower:Lawnmower")
 policies.add("lp_ucb", "gp_active_sensing.planning.bandits.sequential_batch:LpUcb")

@@ -27,7 +27,7 @@ from gp_active_sensing.mission.run_dirs import AUTO
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS
 from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import LivePageConfig, ParameterTree
-from gp_active_sensing.web.options import COMMANDS, CommandAnswer, WatchOptions
+from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 
 __all__ = ["LivePageNode", "main"]

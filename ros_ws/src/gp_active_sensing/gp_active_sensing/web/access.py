@@ -1,4 +1,4 @@
-"""Who may look and who may command: a token, and which requests are a page's own.
+"""Who may look and who may command what: a token, and which requests are a page's own.
 
 A web page of a stranger can make a browser send requests anywhere, this server included. So a
 request has to name this server as its host (else a stranger's name may have been bound to our
@@ -13,17 +13,61 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import cannot
 
-__all__ = ["Access", "is_loopback", "state_folder", "token_in"]
+__all__ = [
+    "COMMANDS",
+    "Access",
+    "Command",
+    "CommandAnswer",
+    "WatchOptions",
+    "is_loopback",
+    "state_folder",
+    "token_in",
+]
 
 _SHORTEST = 20
 """Letters of a token."""
+COMMANDS = ("pause", "resume", "finish")
+"""What may be asked of a mission."""
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """How the page is served.
+
+    Args:
+        host: address to listen on.
+        port: 0 = any that is free.
+        private: who has not the token may not look either.
+        viewers: at the same time, at most.
+        names: more host names by which this server may be called.
+        token_file: where the token is kept; None = in the user's own folder.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    private: bool = False
+    viewers: int = 50
+    names: tuple[str, ...] = ()
+    token_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class CommandAnswer:
+    """What became of a command: whether it was done, and what is said of it."""
+
+    done: bool
+    text: str
+
+
+Command = Callable[[str], Awaitable[CommandAnswer]]
+"""Carries out one of `COMMANDS`."""
 
 
 def state_folder() -> Path:

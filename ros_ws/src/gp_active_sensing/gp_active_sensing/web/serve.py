@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.web.options import Command, WatchOptions
+from gp_active_sensing.web.access import Command, WatchOptions
 
 if TYPE_CHECKING:
     from gp_active_sensing.web.server import WatchServer

@@ -18,9 +18,17 @@ from tornado import httpserver, iostream, web
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.report.frame import build_page
 from gp_active_sensing.report.page import SCRIPTS
-from gp_active_sensing.web.access import Access, is_loopback, state_folder, token_in
+from gp_active_sensing.web.access import (
+    COMMANDS,
+    Access,
+    Command,
+    CommandAnswer,
+    WatchOptions,
+    is_loopback,
+    state_folder,
+    token_in,
+)
 from gp_active_sensing.web.follow import RunFollower
-from gp_active_sensing.web.options import COMMANDS, Command, CommandAnswer, WatchOptions
 from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 
 __all__ = ["WatchServer"]

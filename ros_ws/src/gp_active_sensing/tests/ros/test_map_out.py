@@ -18,7 +18,7 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import export_map
 from gp_active_sensing.report.payload import unpack
-from gp_active_sensing.report.run_map import map_of_run
+from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.ros import qos
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing

@@ -21,7 +21,7 @@ from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.export import FORMATS, FieldMap, export_map
 from gp_active_sensing.export.lattice import lattice_of
-from gp_active_sensing.report.run_map import map_of_run
+from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid

@@ -13,7 +13,7 @@ import pytest
 from shapely.geometry import shape
 
 from gp_active_sensing.report import write_report
-from gp_active_sensing.report.run_map import map_of_run
+from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, Page
 from tests.unit.report.runs import HOSTILE

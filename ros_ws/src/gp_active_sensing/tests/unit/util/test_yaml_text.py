@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, strategies
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.util.yaml_text import check_meaning, comment, scalar
+from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 from tests.unit.util.hostile import HOSTILE
 
 ANY = strategies.one_of(

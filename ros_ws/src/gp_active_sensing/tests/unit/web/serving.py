@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.web.options import CommandAnswer, WatchOptions
+from gp_active_sensing.web.access import CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 from tests.waiting import LIMIT
 

@@ -26,7 +26,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web import server as server_module
-from gp_active_sensing.web.options import WatchOptions
+from gp_active_sensing.web.access import WatchOptions
 from gp_active_sensing.web.serve import make_server
 from tests.unit.report.runs import decided, node_run, plan, record, used
 from tests.unit.web.serving import Commands, Viewer, ask, serving
