@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +36,8 @@ class FreeTopology(Topology):
         frame: metric frame of the positions.
         names: (n,) the map's own identifiers.
         positions: (n, 2) metres.
-        features: (n, p) what the covariance is a function of; None = the points.
-        feature_names: (p,) their names.
         speed: of the probe [m/s], or its speeds along a leg and up and down.
-        heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
-        numbers: (n,) further numbers of the places by name, NaN where a place has none.
+        more: further arguments of `Topology`.
     """
 
     free = True
@@ -51,22 +49,10 @@ class FreeTopology(Topology):
         names: Sequence[str],
         positions: npt.ArrayLike,
         *,
-        features: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
         speed: float | Speeds = 1.0,
-        heights: npt.ArrayLike | None = None,
-        numbers: Mapping[str, npt.ArrayLike] | None = None,
+        **more: Any,
     ) -> None:
-        super().__init__(
-            name,
-            frame,
-            names,
-            positions,
-            features=features,
-            feature_names=feature_names,
-            heights=heights,
-            numbers=numbers,
-        )
+        super().__init__(name, frame, names, positions, **more)
         self.speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
 
     def neighbours(self, location: int) -> IntArray:

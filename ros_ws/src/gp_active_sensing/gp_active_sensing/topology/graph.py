@@ -6,8 +6,9 @@ and bytes beat arrays and graph libraries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,15 +48,11 @@ class GraphTopology(Topology):
         names: (n,) the map's own identifiers.
         positions: (n, 2) metres.
         moves: (n,) the moves out of each place.
-        features: (n, p) what the covariance is a function of; None = the points.
-        feature_names: (p,) their names.
-        goals: (n, 3) waypoint of each place; None = its position.
-        heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
-        numbers: (n,) further numbers of the places by name, NaN where a place has none.
         entry: (n,) cost of observing a place first, from nowhere; None = nothing.
         stay: a probe can observe the place where it stands without moving.
         reach: places within so many metres of driving may be next, too, whatever is crossed on the
             way; 0 = the adjacent ones only [m].
+        more: further arguments of `Topology`.
     """
 
     def __init__(
@@ -66,26 +63,12 @@ class GraphTopology(Topology):
         positions: npt.ArrayLike,
         moves: Sequence[Sequence[Move]],
         *,
-        features: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        goals: npt.ArrayLike | None = None,
-        heights: npt.ArrayLike | None = None,
-        numbers: Mapping[str, npt.ArrayLike] | None = None,
         entry: Sequence[Cost] | None = None,
         stay: bool = True,
         reach: float = 0.0,
+        **more: Any,
     ) -> None:
-        super().__init__(
-            name,
-            frame,
-            names,
-            positions,
-            features=features,
-            feature_names=feature_names,
-            goals=goals,
-            heights=heights,
-            numbers=numbers,
-        )
+        super().__init__(name, frame, names, positions, **more)
         if len(moves) != self.n:
             msg = f"map {name!r}: expected moves of {self.n} places, got {len(moves)}"
             raise ValueError(msg)

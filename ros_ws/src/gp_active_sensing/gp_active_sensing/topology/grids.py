@@ -100,9 +100,7 @@ def usual_map(
     Raises:
         MapError: no spacing gives a place.
     """
-    free = np.count_nonzero(
-        ~grid.blocked(inflation=config.inflation, unknown=config.unknown, occupied=config.occupied)
-    )
+    free = np.count_nonzero(~grid.blocked(**config.counting))
     tried: dict[float, Places | None] = {}
     for wanted in _near(max(1, int(free)) * grid.resolution**2)[:_TRIED]:
         spacing = max(wanted, grid.resolution)
@@ -372,15 +370,10 @@ def _on_occupancy(
     counts = ", ".join(f"{count} {what}" for what, count in grid.counts(config.occupied).items())
     rows, columns = grid.shape
     notes.append(f"{columns} × {rows} cells of {grid.resolution:g} m: {counts}")
-    how: dict[str, Any] = {
-        "inflation": config.inflation,
-        "unknown": config.unknown,
-        "occupied": config.occupied,
-    }
     spacing, origin = config.spacing, config.origin or (0.0, 0.0)
 
     def build(step: float | tuple[float, float]) -> Places:
-        return make_occupancy_map(grid, step, anchor=origin, **how, **shared)
+        return make_occupancy_map(grid, step, anchor=origin, **config.counting, **shared)
 
     if spacing:
         places = build(spacing)
@@ -390,7 +383,7 @@ def _on_occupancy(
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)
-    notes += _lost_ground(grid, how, places)
+    notes += _lost_ground(grid, config.counting, places)
     return places, spacing, origin
 
 

@@ -24,35 +24,21 @@ __all__ = ["GridSurvey", "Survey", "survey", "survey_grid"]
 
 @dataclass(frozen=True)
 class GridSurvey:
-    """Figures of a grid.
-
-    Args:
-        name: of the map.
-        frame: its metric frame.
-        datum: longitude and latitude of the frame's origin [degree], None when unknown.
-        places: number of them.
-        spacing: between neighbouring places along x and along y [m].
-        west, south, east, north: extent of the places [m].
-        joined: pairs of places that a move joins.
-        parts: parts that no move joins.
-        largest: places of the largest part.
-        lost: places of free ground that were left out.
-        notes: on the file, a sentence each.
-    """
+    """Figures of a grid; lengths in metres, speeds in m/s, datum longitude and latitude."""
 
     name: str
     frame: str
     datum: tuple[float, float] | None
     places: int
-    spacing: tuple[float, float]
-    west: float
-    south: float
-    east: float
-    north: float
-    joined: int
-    parts: int
-    largest: int
-    lost: int
+    spacing: tuple[float, float]  # between neighbouring places along x and along y [m]
+    west: float  # extent of the places [m]
+    south: float  # extent of the places [m]
+    east: float  # extent of the places [m]
+    north: float  # extent of the places [m]
+    joined: int  # pairs of places that a move joins
+    parts: int  # parts that no move joins
+    largest: int  # places of the largest part
+    lost: int  # places of free ground that were left out
     notes: tuple[str, ...]
 
     @property
@@ -105,40 +91,7 @@ def _step(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Survey:
-    """Figures of a road map.
-
-    Args:
-        name: of the map.
-        frame: its metric frame.
-        crs: coordinate system of the file.
-        datum: longitude and latitude of the frame's origin [degree], None when unknown.
-        segments: number of directed segments.
-        junctions: number of junctions.
-        metres: length of all segments.
-        width: extent along x [m].
-        height: extent along y [m].
-        one_way: segments without one in the opposite direction.
-        dead_ends: junctions with one neighbour only.
-        self_loops: segments that end where they begin.
-        parallel: segments with another one between the same junctions in the same direction.
-        parts: parts that no move joins.
-        largest: segments of the largest part with a way from each to each.
-        outside: segments outside of it.
-        traps: segments that no other one may follow.
-        with_successors: segments that list which ones may follow.
-        shortest: length of the shortest segment [m].
-        median_length: [m].
-        longest: length of the longest segment [m].
-        without_limit: segments without a speed limit.
-        slowest: lowest limit [m/s], None when none is known.
-        fastest: highest limit [m/s], None when none is known.
-        lanes: number of segments by lanes; "?" = unknown.
-        classes: number of segments by class; "" = none given.
-        features: what a covariance may be a function of: what every segment has.
-        partly: numbers that some segments have and others lack.
-        constant: features that are the same everywhere, and tell no segments apart.
-        notes: of the loader.
-    """
+    """Figures of a road map; lengths in metres, speeds in m/s, datum longitude and latitude."""
 
     name: str
     frame: str
@@ -146,29 +99,29 @@ class Survey:
     datum: tuple[float, float] | None
     segments: int
     junctions: int
-    metres: float
-    width: float
-    height: float
-    one_way: int
-    dead_ends: int
-    self_loops: int
-    parallel: int
-    parts: int
-    largest: int
-    outside: int
-    traps: int
-    with_successors: int
-    shortest: float
-    median_length: float
-    longest: float
-    without_limit: int
-    slowest: float | None
-    fastest: float | None
-    lanes: dict[str, int]
-    classes: dict[str, int]
-    features: tuple[str, ...]
-    partly: tuple[str, ...]
-    constant: tuple[str, ...]
+    metres: float  # length of all segments
+    width: float  # extent along x [m]
+    height: float  # extent along y [m]
+    one_way: int  # segments without one in the opposite direction
+    dead_ends: int  # junctions with one neighbour only
+    self_loops: int  # segments that end where they begin
+    parallel: int  # segments with another one between the same junctions in the same direction
+    parts: int  # parts that no move joins
+    largest: int  # segments of the largest part with a way from each to each
+    outside: int  # segments outside of it
+    traps: int  # segments that no other one may follow
+    with_successors: int  # segments that list which ones may follow
+    shortest: float  # length of the shortest segment [m]
+    median_length: float  # [m]
+    longest: float  # length of the longest segment [m]
+    without_limit: int  # segments without a speed limit
+    slowest: float | None  # lowest limit [m/s], None when none is known
+    fastest: float | None  # highest limit [m/s], None when none is known
+    lanes: dict[str, int]  # number of segments by lanes; "?" = unknown
+    classes: dict[str, int]  # number of segments by class; "" = none given
+    features: tuple[str, ...]  # what a covariance may be a function of: what every segment has
+    partly: tuple[str, ...]  # numbers that some segments have and others lack
+    constant: tuple[str, ...]  # features that are the same everywhere, and tell no segments apart
     notes: tuple[str, ...]
 
     @property

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import yaml
@@ -95,7 +95,7 @@ class LivePlaces:
             return None
         before = self.topology
         free = _free(self.config, grid, before.positions)
-        if not free.any() and grid.blocked(**_how(self.config)).all():
+        if not free.any() and grid.blocked(**self.config.counting).all():
             _places(self.config, grid, ())  # says why nothing at all is free
         found = _places(self.config, grid, before.names) if free.any() else before
         closed = _closed(found, free)
@@ -119,15 +119,6 @@ class LivePlaces:
         return LivePlaces(self.config, found, closed, mark, self.number + 1)
 
 
-def _how(config: GridConfig) -> dict[str, Any]:
-    """Return what counts as free ground."""
-    return {
-        "inflation": config.inflation,
-        "unknown": config.unknown,
-        "occupied": config.occupied,
-    }
-
-
 def _places(
     config: GridConfig, grid: OccupancyGrid, keep: tuple[str, ...]
 ) -> FreeTopology | GraphTopology:
@@ -145,7 +136,7 @@ def _places(
         reach=config.reach,
         name=config.name or config.topic.strip("/") or "map",
         frame=config.frame,
-        **_how(config),
+        **config.counting,
     )
     if config.weights == WeightsConfig():
         return places
@@ -160,7 +151,7 @@ def _areas(config: GridConfig) -> tuple[Outline | None, list[Outline]]:
 
 def _free(config: GridConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
     """Return at which positions (m, 2) a probe can be [m]."""
-    free = free_points(grid, grid.blocked(**_how(config)), positions)
+    free = free_points(grid, grid.blocked(**config.counting), positions)
     return np.asarray(free & FreeGround(*_areas(config)).free(positions))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, suggest
@@ -310,6 +310,11 @@ class GridConfig(SharedConfig):
         "[m], which the places then have, or another name, under which they are a number of each "
         'place (map.weights.column, belief.attributes); "" = they only say where places are',
     )
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """What counts as free ground: the arguments of `OccupancyGrid.blocked`."""
+        return {key: getattr(self, key) for key in ("inflation", "unknown", "occupied")}
 
     def problems(self) -> list[str]:
         """Return what is wrong with the keys of this kind."""

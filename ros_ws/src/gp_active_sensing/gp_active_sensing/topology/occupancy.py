@@ -170,38 +170,22 @@ def make_occupancy_map(
     outline: Outline | None = None,
     obstacles: Sequence[Outline] = (),
     anchor: tuple[float, float] = (0.0, 0.0),
-    at: tuple[float, float] | None = None,
     keep: Sequence[str] = (),
     speed: float = 1.0,
     reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Make a map of places on the free ground of an occupancy grid.
+    """Make a map of places on the free ground of an occupancy grid, see `OccupancyGrid.blocked`.
 
-    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) and called
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and called
     "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
-    touches no blocked cell. Of what is not joined the largest part is kept.
+    touches no blocked cell; beyond the grid all is blocked. Of what is not joined the largest part
+    is kept. The arguments that are not named here are those of `make_grid`.
 
-    Args:
-        grid: what is known of the ground.
-        spacing: between neighbouring places, along x and along y [m].
-        inflation: radius of the probe, by which occupied cells are widened [m].
-        unknown: "blocked" or "free", what unknown cells count as; beyond the grid all is blocked.
-        occupied: cells of this value and more are occupied [%].
-        neighbours: 4 or 8.
-        moves: "free" (any place next, straight distance) or "adjacent".
-        outline: places and moves stay inside, too; as for `make_grid`. None = wherever it is free.
-        obstacles: further ones, as for `make_grid`.
-        anchor: a point of the lattice [m].
-        at: a position: the part that its nearest place is in is kept, instead of the largest [m].
-        keep: names of earlier places: they come first, in this order, with the same indices, even
-            where they are blocked now (then no move leads there). New ones follow; without `at`
-            those of the part that most of the earlier ones are in.
-        speed: of the probe [m/s].
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
-        name: name of the map.
-        frame: metric frame of the positions.
+    Places whose names are in `keep` come first, in this order, with the same indices, even where
+    they are blocked now (then no move leads there). New ones follow: those of the part that most of
+    the earlier ones are in.
 
     Raises:
         ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; names to keep
@@ -233,7 +217,7 @@ def make_occupancy_map(
     standing[: len(earlier)] = ground.free(before)
     pairs = neighbouring(cells, standing, neighbours)
     pairs = pairs[ground.passable(positions, pairs)]
-    kept = _kept(positions, pairs, standing, len(earlier), at)
+    kept = _kept(pairs, standing, len(earlier))
     number = np.full(len(cells), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
     ends = number[pairs[(number[pairs] >= 0).all(axis=1)]]
@@ -283,31 +267,20 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
     return cells
 
 
-def _kept(
-    positions: FloatArray,
-    pairs: IntArray,
-    standing: BoolArray,
-    earlier: int,
-    at: tuple[float, float] | None,
-) -> IntArray:
+def _kept(pairs: IntArray, standing: BoolArray, earlier: int) -> IntArray:
     """Return the earlier places, in their order, then the others of the part that is kept."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    n = len(positions)
+    n = len(standing)
     joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     _, part = connected_components(joined, directed=False)
     first = np.arange(earlier)
     if not standing.any():
         return first
-    if at is not None:
-        free = np.flatnonzero(standing)
-        nearest = free[np.argmin(np.hypot(*(positions[free] - np.asarray(at)).T))]
-        chosen = part[nearest]
-    else:
-        counted = standing.copy()
-        if standing[:earlier].any():
-            counted[earlier:] = False
-        chosen = np.argmax(np.bincount(part[counted], minlength=part.max() + 1))
+    counted = standing.copy()
+    if standing[:earlier].any():
+        counted[earlier:] = False
+    chosen = np.argmax(np.bincount(part[counted], minlength=part.max() + 1))
     new = np.flatnonzero((part == chosen) & standing)
     return np.concatenate([first, new[new >= earlier]])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,6 @@ __all__ = [
     "LOCAL",
     "LONLAT",
     "Located",
-    "Placed",
     "frame_error",
     "geographic_of",
     "in_system",
@@ -74,23 +73,6 @@ class Located:
     crs: str
     datum: Point | None
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Lines in local metres; crs, datum and notes as of `Located`.
-
-    Args:
-        lines: in metres, as many as came.
-        crs: the system they came in.
-        datum: longitude and latitude of the origin.
-        notes: what was taken for granted.
-    """
-
-    lines: list[tuple[Point, ...]]
-    crs: str
-    datum: Point | None
-    notes: tuple[str, ...]
 
 
 def locate(
@@ -183,30 +165,21 @@ def place(
     where: str,
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
-    datum: Point | None = None,
-) -> Placed:
+) -> tuple[list[tuple[Point, ...]], Located]:
     """Bring lines into local metres, and refuse those in another unit than declared.
 
-    Args:
-        lines: two or more points each.
-        crs: as of `locate`.
-        where: the file, for messages.
-        lengths: of the lines as stated [m], None where nothing is; empty = nowhere.
-        allow_small: a map of a few metres is meant.
-        datum: longitude and latitude of the origin [degree]; None = the middle of the map.
-
-    Raises:
-        MapError: as `locate`, which lets a map be as large as its lines are.
-        MissingDependencyError: pyproj is needed and missing.
+    `lengths` are theirs as stated [m], None where nothing is, empty = nowhere; `allow_small` = a
+    map of a few metres is meant. The rest is as in `locate`, and so are the errors; a map may be as
+    large as its lines are.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     degrees = not allow_small and _lines_look_like_degrees(points, lines, lengths)
-    made = locate(points, crs, where=where, datum=datum, degrees=degrees, chosen=True)
+    made = locate(points, crs, where=where, degrees=degrees, chosen=True)
     placed = _cut(made.points, lines)
     if made.crs == LOCAL:
-        return Placed(placed, LOCAL, None, _disagreement(lines, lengths))
+        return placed, replace(made, notes=_disagreement(lines, lengths))
     _check_lengths(placed, lengths, where, made.crs, points)
-    return Placed(placed, made.crs, made.datum, made.notes)
+    return placed, made
 
 
 def geographic_of(

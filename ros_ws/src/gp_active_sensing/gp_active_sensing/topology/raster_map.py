@@ -125,15 +125,11 @@ class RasterCells:
 def load_raster_cells(
     path: Path, datum: Point | None = None, value: str = "", crs: str = ""
 ) -> RasterCells:
-    """Read a raster and lay it into local metres.
+    """Read a raster and lay it into local metres, see `read_raster`.
 
-    Args:
-        path: ``.asc``, ``.tif`` or ``.tiff``.
-        datum: longitude and latitude of the origin of the map's frame; None = that of the raster's
-            own frame where it is a local one, as an export of a map has it, else the middle of its
-            data.
-        value: what is wanted of it; see `read_raster`.
-        crs: of its coordinates, whatever the file says; "" = what it says.
+    `datum` is longitude and latitude of the origin of the map's frame; None = that of the raster's
+    own frame where it is a local one, as an export of a map has it, else the middle of its data.
+    `crs` is that of its coordinates, "" = what the file says.
 
     Raises:
         MapError: a file that cannot be used; an unknown coordinate system.
@@ -196,26 +192,13 @@ def make_raster_map(
     name: str = "grid",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Make a map of places where a raster has data.
+    """Make a map of places where a raster has data; the place in column c and row r is "c{c}r{r}".
 
-    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) and called
-    "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
-    touches no cell without data.
-
-    Args:
-        cells: the raster.
-        spacing: between neighbouring places, along x and along y [m].
-        value: what the raster's value is: a name of a height, such as "height" or "depth" [m], or
-            another one, under which it is a number of each place; "" = it is not kept.
-        neighbours: 4 or 8.
-        moves: "free" (any place next, straight distance) or "adjacent".
-        outline: places and moves stay inside, too; as for `make_grid`. None = wherever data are.
-        obstacles: as for `make_grid`.
-        anchor: a point of the lattice [m]; None = the centre of the raster's south-west cell.
-        speed: of the probe [m/s], or its speeds along a leg and up and down.
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
-        name: name of the map.
-        frame: metric frame of the positions.
+    It is at `anchor` + `spacing` (c, r) [m]; both may be below 0, and without an anchor it is the
+    centre of the raster's south-west cell. Two neighbours are joined where the straight line
+    between them touches no cell without data. The raster's `value` may be the name of a height,
+    such as "height" or "depth" [m], or another one, under which it is a number of each place; "" =
+    it is not kept. The other arguments are those of `make_grid`.
 
     Raises:
         ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells.

@@ -139,19 +139,11 @@ class Roads(GraphTopology):
         largest_component: bool = False,
         **settings: Any,
     ) -> Roads:
-        """Return the road network of a graph of networkx: a map without a file.
+        """Return the road network of a graph of networkx, see `loaders.graph.road_map_of`.
 
-        The graph is one that osmnx made, or any other whose nodes have x and y (or pos), or whose
-        edges have `length` [m], or both. An edge of a directed graph is a segment in its direction,
-        one of an undirected graph a segment each way. Without positions the features are those of
-        an embedding of the road distances, unless `settings` say otherwise.
-
-        Args:
-            graph: with x and y in degrees or metres; its `crs` says which, as osmnx writes it.
-            name: of the map; "" = the graph's own.
-            crs: of the coordinates; "" = the graph's `crs`, else what they look like.
-            largest_component: keep only the largest part with a way from each segment to each.
-            settings: of `Roads`.
+        Without positions the features are those of an embedding of the road distances, unless
+        `settings`, which are those of `Roads`, say otherwise. With `largest_component` only the
+        largest part with a way from each segment to each is kept.
 
         Raises:
             ConfigError: unknown feature.

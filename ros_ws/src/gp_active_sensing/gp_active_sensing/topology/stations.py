@@ -47,20 +47,12 @@ def load_stations(
     name: str = "",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Return the map of the places of a CSV table.
+    """Return the map of the places of a table, see `read_stations`.
 
-    Without a table of distances any place may be next, by the straight way.
-
-    Args:
-        path: a row for each place, see `read_stations`.
-        columns_of: what its columns are called, see `read_stations`.
-        crs: of its coordinates, see `read_stations`.
-        distances: ways between them, see `read_distances`; None = straight.
-        features: what the covariance is a function of; None = x, y, and z where there are heights.
-        speed: of the probe [m/s], or its speeds along a way and up and down.
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
-        name: of the map; "" = that of the file.
-        frame: metric frame of the positions.
+    Without a table of `distances` any place may be next, by the straight way. `features` are what
+    the covariance is a function of; None = x, y, and z where there are heights. The speed of the
+    probe is in m/s, perhaps with that up and down; places within `reach` [m] may be next, too. A
+    name of "" is that of the file.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
@@ -140,7 +132,7 @@ Ways = dict[tuple[int, int], DirectWay]
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
-    """Read a table of the ways between places.
+    """Read a table of the ways between places of these names.
 
     A list has columns `from`, `to` and `metres`, perhaps `seconds` and `oneway`. A pair that is
     listed in one direction only holds for both, unless its `oneway` says 1, true or yes.
@@ -148,10 +140,6 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
     A matrix has the names of the places in its first line and its first column, and metres from the
     place of the row to that of the column. An empty cell is no way; where one half of the matrix is
     empty the other half holds for both directions.
-
-    Args:
-        path: of a CSV file with a header.
-        names: (n,) of the places.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.

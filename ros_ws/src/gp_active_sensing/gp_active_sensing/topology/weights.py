@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,15 +75,9 @@ def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = 
             or nothing that counts.
         MapError: a column that a place lacks.
     """
-    weights = np.ones(places.n)
-    if config.column:
-        weights = _column(config.column, places)
+    weights = _column(config.column, places) if config.column else np.ones(places.n)
     if config.areas:
         weights = weights * _areas(config, places, base_dir)
-    return _counting(weights, places)
-
-
-def _counting(weights: FloatArray, places: Topology) -> FloatArray:
     if not weights.any():
         msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
         raise ConfigError(msg)
@@ -116,32 +108,25 @@ def _column(name: str, places: Topology) -> FloatArray:
 
 def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> FloatArray:
     problems: list[str] = []
-    areas: list[tuple[str, Any, float]] = []
+    factors = np.full(places.n, config.elsewhere)
     for number, area in enumerate(config.areas):
         key = f"weights.areas[{number}].outline"
         if isinstance(area.outline, str):
             shape = areas_on(places, find_map(area.outline, base_dir)).everything
         else:
             shape = polygon(area.outline, key, problems)
-        areas.append((key, shape, area.weight))
-    factors = _factors(areas, places, config.elsewhere, problems)
-    if problems:
-        raise ConfigError(problems)
-    return factors
-
-
-def _factors(
-    areas: Sequence[tuple[str, Any, float]], places: Topology, elsewhere: float, problems: list[str]
-) -> FloatArray:
-    """Return the (n,) weights of places in areas of key, shape and weight; of no shape none."""
-    factors = np.full(places.n, elsewhere)
-    for key, shape, weight in areas:
         if shape is None:
             continue
         held = inside_of(shape, places.positions)
         if not held.any():
-            problems.append(f"{key}: holds no place of map {places.name!r}{_extent(places)}")
-        factors[held] = weight
+            (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
+            problems.append(
+                f"{key}: holds no place of map {places.name!r} (its places are at x {x0:g} … "
+                f"{x1:g}, y {y0:g} … {y1:g} m)"
+            )
+        factors[held] = area.weight
+    if problems:
+        raise ConfigError(problems)
     return factors
 
 
@@ -160,8 +145,3 @@ def areas_on(places: Topology, path: Path) -> Areas:
         )
         raise MapError(msg)
     return areas
-
-
-def _extent(places: Topology) -> str:
-    (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
-    return f" (its places are at x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m)"

@@ -97,10 +97,10 @@ def kinds_of_file(file: str) -> tuple[str, ...]:
     return tuple(kind for kind in OF_FILE if name.endswith(kinds[kind]))
 
 
-def kind_of_map(file: str, base_dir: Path | None = None) -> str:
+def kind_of_map(file: str) -> str:
     """Return the kind of map that a file is; "roads" where it cannot be found, or is no map."""
     try:
-        path = find_map(file, base_dir)
+        path = find_map(file)
     except ResourceError:
         return "roads"
     kinds = kinds_of_file(path.name)

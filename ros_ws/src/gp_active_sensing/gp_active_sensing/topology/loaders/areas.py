@@ -84,14 +84,11 @@ def name_problems(key: str, given: object) -> list[str]:
 
 
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
-    """Read the areas of a file.
+    """Read the areas of a file in one of the formats of areas in `loaders`.
 
-    Args:
-        path: ``.kml``, ``.kmz``, ``.plan`` of QGroundControl, ``.geojson``, ``.json``, ``.shp`` or
-            ``.gpkg``.
-        datum: longitude and latitude of the origin of the map's frame [degree]; None = the middle
-            of the areas, where they are in degrees.
-        crs: of the coordinates, whatever the file says; "" = what it says.
+    `datum` is longitude and latitude of the origin of the map's frame [degree]; None = the middle
+    of the areas, where they are in degrees. `crs` is that of the coordinates; "" = what the file
+    says.
 
     Raises:
         MapError: no such file, no polygon, or polygons that cannot be used; all problems at once.

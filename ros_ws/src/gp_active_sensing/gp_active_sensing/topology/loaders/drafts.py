@@ -125,12 +125,10 @@ def crowded(segments: Iterable[Segment]) -> list[str]:
 
 @dataclass
 class Draft:
-    """A segment as its file gives it; as in `Segment`, but in the coordinates of the file.
+    """A segment as its file gives it: a `Segment` in the coordinates of the file, at a place in it.
 
-    Args:
-        where: in the file, for messages.
-        length: as stated [m]; None = as drawn, once in metres.
-        two_way: the reverse twin is wanted as well.
+    Without a stated length [m] it is as long as it is drawn; `two_way` wants the reverse twin as
+    well.
     """
 
     where: str
@@ -322,14 +320,14 @@ class Drafts:
         if not self._drafts:
             msg = f"{self.path}: has no segments; {nothing}"
             raise MapError(msg)
-        placed = place(
+        lines, placed = place(
             [draft.line for draft in self._drafts],
             crs,
             where=str(self.path),
             lengths=[draft.length for draft in self._drafts],
             allow_small=allow_small,
         )
-        pairs = list(zip(self._drafts, placed.lines, strict=True))
+        pairs = list(zip(self._drafts, lines, strict=True))
         empty = [draft for draft, line in pairs if _length(draft, line) < SHORTEST]
         if empty and self._join:
             pairs = self._joined(pairs)

@@ -89,12 +89,9 @@ def elements(
 ) -> Iterator[ET.Element]:
     """Yield the elements of some names, whole, each when it ends; everything else is forgotten.
 
-    Args:
-        path: of an XML file, or of one compressed with gzip (ending in .gz).
-        wanted: names without their namespace; of those that lie within another only the outer one
-            is given.
-        root: name that the outermost element must have.
-        opened: names of elements that are given when they begin, with their attributes only.
+    The file is XML, or XML compressed with gzip. Names are without their namespace; of those that
+    lie within another only the outer one is given. Those in `opened` are given when they begin,
+    with their attributes only; `root` is the name that the outermost element must have.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large, is no XML or another

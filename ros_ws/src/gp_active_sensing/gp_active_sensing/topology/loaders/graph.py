@@ -142,15 +142,12 @@ def has_positions(graph: nx.Graph[Any]) -> bool:
 def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx, such as osmnx makes.
 
-    An edge of a directed graph is a segment in its direction; one of an undirected graph is a
-    segment each way, unless its `oneway` is true: then it leads from its `from` to its `to`. An
-    edge without `length` is as long as it is drawn. Nodes without positions are drawn on a circle;
-    then every edge needs a `length`.
-
-    Args:
-        graph: nodes with x and y (or lon and lat, or pos), edges with length [m], or both.
-        name: of the map; "" = the graph's own.
-        crs: of the coordinates; "" = the graph's `crs`, and where it has none what they look like.
+    Nodes have x and y (or lon and lat, or pos), edges length [m], or both. An edge of a directed
+    graph is a segment in its direction; one of an undirected graph is a segment each way, unless
+    its `oneway` is true: then it leads from its `from` to its `to`. An edge without `length` is as
+    long as it is drawn. Nodes without positions are drawn on a circle; then every edge needs a
+    `length`. Name and crs of "" are the graph's own; without a crs coordinates are what they look
+    like.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its node or edge.

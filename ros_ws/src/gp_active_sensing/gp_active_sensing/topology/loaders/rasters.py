@@ -80,12 +80,9 @@ class RasterFile:
 
 
 def read_raster(path: Path, value: str = "") -> RasterFile:
-    """Read a raster.
+    """Read a raster; of several bands the one that is called `value`.
 
-    Args:
-        path: of the file.
-        value: what is wanted of it: of several bands the one of that name; a height, such as
-            "depth" or "height", is given upwards and in metres. "" = only where there are data.
+    A height, such as "depth" or "height", is given upwards and in metres; "" = only where data are.
 
     Raises:
         MapError: a file that cannot be read, that is damaged, too large, or without any data;
@@ -256,16 +253,11 @@ def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFil
 def read_layers(
     path: Path, bands: Sequence[int] | None, datum: tuple[float, float] | None, most: int
 ) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    """Read bands of a GeoTIFF, in the metres of a map where both say where they lie.
+    """Read bands (from 0; None = all) of a GeoTIFF, in metres of a map where both are placed.
 
-    A file with a coordinate system is brought into the map's frame when the map knows its origin
-    (bilinear, cells of about the file's size). Otherwise its coordinates are taken as metres.
-
-    Args:
-        path: the file.
-        bands: which, from 0; None = all.
-        datum: longitude and latitude of the map's origin [degree]; None where it is not known.
-        most: cells that are read at most.
+    A file with a coordinate system is brought into the map's frame when the map knows its origin,
+    the `datum` (bilinear, cells of about the file's size). Otherwise its coordinates are taken as
+    metres.
 
     Returns:
         (k, rows, columns) values from south to north, NaN = no data; the south-west corner of the
@@ -273,7 +265,7 @@ def read_layers(
 
     Raises:
         MapError: a file that cannot be read, is in degrees on a map without an origin, is turned,
-            too large, or has no such band.
+            has more than `most` cells, or no such band.
         MissingDependencyError: rasterio is not installed.
     """
     with _opened(path) as (found, transform):

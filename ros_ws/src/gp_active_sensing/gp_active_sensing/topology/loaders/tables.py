@@ -170,19 +170,14 @@ def read_stations(
     columns_of: ColumnsConfig | Mapping[str, str] | None = None,
     crs: str = "",
 ) -> Sites:
-    """Read a table of places.
+    """Read a table of places, or points of a file of GIS.
 
     Columns, in any case and order: `x` and `y` [m], perhaps with the `zone` of UTM that they are
     in, or `longitude` and `latitude` [degree], which are projected; perhaps a `name` (else the
     places are called 1, 2, …) and a `height`, `z` or `depth` [m, or as the title says]. Every other
     column of numbers is kept by its name, with gaps where a cell is empty or a usual fill value.
-
-    Args:
-        path: of a CSV file with a header, or of points in a file of GIS.
-        name: of the map; "" = that of the file.
-        columns_of: columns with names of their own, such as ``{"x": "E", "y": "N"}``: keys are
-            those of `ColumnsConfig`. They come before columns with the usual names.
-        crs: of x and y, or of longitude and latitude; "" = metres of the map's own, degrees.
+    Columns with names of their own come first: ``{"x": "E", "y": "N"}``, keys of `ColumnsConfig`. A
+    name of "" is that of the file; a crs of "" means metres of the map's own, or degrees.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.

@@ -22,8 +22,8 @@ def tables(tmp_path: Path) -> Path:
 
 
 def test_a_table_is_stations_or_roads_by_its_columns(tables: Path) -> None:
-    assert kind_of_map("stations.csv", tables) == "points"
-    assert kind_of_map("edges.csv", tables) == "roads"
+    assert kind_of_map(str(tables / "stations.csv")) == "points"
+    assert kind_of_map(str(tables / "edges.csv")) == "roads"
     sites = build_topology(MapConfig(file="stations.csv"), base_dir=tables)
     assert sites.names == ("north", "south")
     assert isinstance(build_topology(MapConfig(file="edges.csv"), base_dir=tables), Roads)
@@ -32,7 +32,7 @@ def test_a_table_is_stations_or_roads_by_its_columns(tables: Path) -> None:
 def test_a_table_with_ends_is_roads_under_any_name(tmp_path: Path) -> None:
     for ends in ("source,target", "u,v", "From,To"):
         (tmp_path / "edges.csv").write_text(f"{ends},x,y\na,b,0,0\na,b,30,40\n")
-        assert kind_of_map("edges.csv", tmp_path) == "roads"
+        assert kind_of_map(str(tmp_path / "edges.csv")) == "roads"
 
 
 def test_keys_of_stations_need_no_kind(tables: Path) -> None:

@@ -6,13 +6,13 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.projection import LOCAL, LONLAT, Placed, place
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, Located, place
 from tests.unit.topology.road_maps import HEADER, segment, write
 
 pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
@@ -23,19 +23,29 @@ WIDE = [((10 + k / 100, 50.0), (10 + (k + 1) / 100, 50.0)) for k in range(200)]
 ROOM = [((0.0, 0.0), (8.0, 3.0)), ((8.0, 3.0), (40.0, 30.0))]
 
 
+class Placed(NamedTuple):
+    lines: list[Any]
+    made: Located
+
+
 def placed(lines: Sequence[Any], crs: str, **options: Any) -> Placed:
-    return place(lines, crs, where="streets.geojson", **options)
+    return Placed(*place(lines, crs, where="streets.geojson", **options))
 
 
 def test_metres_stay_as_they_are() -> None:
     found = placed(ROOM, LOCAL)
-    assert (found.lines, found.crs, found.datum, found.notes) == (ROOM, LOCAL, None, ())
-    assert placed(ROOM, "").crs == LOCAL
+    assert (found.lines, found.made.crs, found.made.datum, found.made.notes) == (
+        ROOM,
+        LOCAL,
+        None,
+        (),
+    )
+    assert placed(ROOM, "").made.crs == LOCAL
 
 
 def test_degrees_become_metres_about_the_middle() -> None:
     found = placed(STREET, LONLAT)
-    assert found.datum == (13.405, 52.505)
+    assert found.made.datum == (13.405, 52.505)
     geodesic = pyproj.Geod(ellps="WGS84")
     for line, ((lon0, lat0), (lon1, lat1)) in zip(found.lines, STREET, strict=True):
         _, _, metres = geodesic.inv(lon0, lat0, lon1, lat1)
@@ -50,8 +60,8 @@ def test_a_map_and_a_satellite_receiver_agree() -> None:
     from gp_active_sensing.messages.conversions import geodetic_to_local
 
     found = placed(STREET, LONLAT)
-    assert found.datum is not None
-    lon, lat = found.datum
+    assert found.made.datum is not None
+    lon, lat = found.made.datum
     for line, ends in zip(found.lines, STREET, strict=True):
         for (x, y), (point_lon, point_lat) in zip(line, ends, strict=True):
             east, north = geodetic_to_local(point_lat, point_lon, (lat, lon))
@@ -72,19 +82,19 @@ def test_other_projections_come_to_the_same() -> None:
     change = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:32633", always_xy=True)
     utm = [tuple(change.transform(*point) for point in line) for line in STREET]
     first, second = placed(utm, "EPSG:32633"), placed(STREET, LONLAT)
-    assert first.crs == "EPSG:32633"
-    assert first.datum == second.datum
+    assert first.made.crs == "EPSG:32633"
+    assert first.made.datum == second.made.datum
     for a, b in zip(first.lines, second.lines, strict=True):
         assert sum(a, ()) == pytest.approx(sum(b, ()), abs=0.002)
 
 
 def test_undeclared_degrees_are_seen_and_said() -> None:
     found = placed(STREET, "")
-    assert found.crs == LONLAT
-    assert "look like longitude and latitude and were taken as EPSG:4326" in found.notes[0]
+    assert found.made.crs == LONLAT
+    assert "look like longitude and latitude and were taken as EPSG:4326" in found.made.notes[0]
     small = placed(STREET, "", allow_small=True)
-    assert small.crs == LOCAL
-    assert placed(WIDE, "").crs == LONLAT
+    assert small.made.crs == LOCAL
+    assert placed(WIDE, "").made.crs == LONLAT
 
 
 def test_units_that_do_not_fit() -> None:
@@ -107,7 +117,7 @@ def test_a_map_across_the_180th_meridian() -> None:
     found = placed(
         [((179.999, -16.0), (-179.999, -16.0)), ((-179.999, -16.0), (-179.998, -16.0))], LONLAT
     )
-    assert found.datum == (-179.9995, -16.0)
+    assert found.made.datum == (-179.9995, -16.0)
     ((x0, _), (x1, _)), (_, (x2, _)) = found.lines
     assert (x1 - x0) / 2 == pytest.approx(x2 - x1, rel=1e-4)
     assert x2 - x1 == pytest.approx(107.0, abs=0.1)
@@ -117,7 +127,7 @@ def test_without_pyproj_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "pyproj", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[maps\]'"):
         placed(STREET, LONLAT)
-    assert placed(ROOM, LOCAL).crs == LOCAL
+    assert placed(ROOM, LOCAL).made.crs == LOCAL
 
 
 def test_geojson_says_its_system_in_three_ways(tmp_path: Path) -> None:
