@@ -44,7 +44,6 @@ from gp_active_sensing.topology.raster_map import (
 __all__ = [
     "build_grid",
     "usual_map",
-    "usual_spacing",
 ]
 
 logger = logging.getLogger(__name__)
@@ -60,24 +59,12 @@ _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 class BuiltGrid(NamedTuple):
-    """A grid, and what was worked out for it.
+    """A grid, and what was worked out for it."""
 
-    Args:
-        places: the map.
-        notes: on what was taken for granted, a sentence each.
-        spacing: of the places, along x and along y, or alike [m].
-        origin: a point of their lattice [m].
-    """
-
-    places: Places
-    notes: tuple[str, ...]
-    spacing: float | tuple[float, float]
-    origin: tuple[float, float]
-
-
-def usual_spacing(area: float) -> float:
-    """Return a round spacing with which an area [m²] has about `USUAL_PLACES` places [m]."""
-    return _near(area)[0]
+    places: Places  # the map
+    notes: tuple[str, ...]  # on what was taken for granted, a sentence each
+    spacing: float | tuple[float, float]  # of the places, along x and along y, or alike [m]
+    origin: tuple[float, float]  # a point of their lattice [m]
 
 
 def _near(area: float) -> list[float]:
@@ -258,7 +245,11 @@ class _AreaLayout:
 
 def _on_areas(config: GridConfig, shared: dict[str, Any], ground: _AreaLayout) -> _Lattice:
     sized = bool(config.columns and config.rows)
-    spacing = config.spacing or (1.0 if sized else _for_area(ground.area(), ground.notes))
+    spacing = config.spacing or 1.0
+    # No area: there is no outline, or none that is one, which will be refused as such.
+    if not (config.spacing or sized) and (area := ground.area()):
+        spacing = _near(area)[0]
+        _say_spacing(spacing, round(area / spacing**2), ground.notes)
     origin = config.origin
     if origin is None and ground.of_file and ground.outline is not None and not sized:
         # In the middle of the outline: as much is left over on either side.
@@ -319,15 +310,6 @@ def _largest_part(places: GraphTopology, notes: list[str]) -> GraphTopology:
     return part.over(places.ground)
 
 
-def _for_area(area: float, notes: list[str]) -> float:
-    """Return the spacing of a map that has none [m], and say it."""
-    if not area:  # there is no outline, or none that is one: then it will be refused as such
-        return 1.0
-    spacing = usual_spacing(area)
-    _say_spacing(spacing, round(area / spacing**2), notes)
-    return spacing
-
-
 def _on_raster(
     config: GridConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
 ) -> _Lattice:
@@ -342,7 +324,7 @@ def _on_raster(
         notes.append("every cell has data, so there is no shore: map.outline cuts the map smaller")
     spacing = config.spacing
     if not spacing:
-        spacing = usual_step(cells, usual_spacing(known * width * height))
+        spacing = usual_step(cells, _near(known * width * height)[0])
         step = np.broadcast_to(np.asarray(spacing), (2,))
         notes.append(
             f"spacing {in_metres(step)}, for about {known * width * height / step.prod():.0f} "

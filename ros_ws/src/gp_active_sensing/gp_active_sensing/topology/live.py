@@ -50,21 +50,14 @@ def mark_of(grid: OccupancyGrid) -> str:
 
 @dataclass(frozen=True)
 class LivePlaces:
-    """The places of an occupancy grid, and of those that come after it.
+    """The places of an occupancy grid, and of those that come after it."""
 
-    Args:
-        config: of the map, with the spacing that the first grid gave where none is set.
-        topology: the places.
-        closed: those that are occupied now: no move leads there, and they have no weight.
-        mark: of the grid, see `mark_of`.
-        number: of the map, from 1.
-    """
-
-    config: GridConfig
-    topology: FreeTopology | GraphTopology
+    config: GridConfig  # of the map, with the spacing that the first grid gave where none is set
+    topology: FreeTopology | GraphTopology  # the places
+    # those that are occupied now: no move leads there, and they have no weight
     closed: frozenset[int]
-    mark: str
-    number: int = 1
+    mark: str  # of the grid, see `mark_of`
+    number: int = 1  # of the map, from 1
 
     @classmethod
     def of(cls, config: GridConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,17 @@ from gp_active_sensing.topology.features import AXIS
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.links import Links, embed
 from gp_active_sensing.topology.loaders.drafts import fail, number_of, shown
+from gp_active_sensing.topology.loaders.graph import check_graph, crs_of, road_map_of
 from gp_active_sensing.topology.loaders.tables import HEIGHTS, Sites, below_water
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, locate
 from gp_active_sensing.topology.roads import Roads
-from gp_active_sensing.topology.stations import topology_of
+from gp_active_sensing.topology.stations import DirectWay, Ways, moves_along, topology_of
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from gp_active_sensing.topology.stations import Ways
 
 __all__ = ["from_networkx"]
 
@@ -36,11 +35,9 @@ def from_networkx(
     *,
     roads: bool | None = None,
     crs: str = "",
-    features: Sequence[str] | None = None,
-    speed: float | Speeds = 1.0,
-    reach: float = 0.0,
     name: str = "",
-    frame: str = "map",
+    speed: float | Speeds = 1.0,
+    **settings: Any,
 ) -> GraphTopology | FreeTopology:
     """Return the map of a graph of networkx.
 
@@ -58,11 +55,9 @@ def from_networkx(
         roads: every edge is a road; None = where the graph has a `crs`, as those of osmnx do.
         crs: of the coordinates; "" = the graph's `crs`; without one lon and lat are degrees, x and
             y metres.
-        features: what the covariance is a function of; None = the points.
-        speed: of the probe [m/s], or its speeds along an edge and up and down.
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
         name: of the map; "" = the graph's own.
-        frame: metric frame of the positions.
+        speed: of the probe [m/s], or its speeds along an edge and up and down.
+        settings: features, reach [m] and frame, as in `load_stations`; of roads those of `Roads`.
 
     Raises:
         MapError: no edges, no positions and no lengths, positions or lengths that are none, or
@@ -70,33 +65,18 @@ def from_networkx(
         ConfigError: no such feature.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    import networkx as nx
-
-    from gp_active_sensing.topology.loaders.graph import road_map_of
-
-    given: object = graph
-    if not isinstance(given, nx.Graph):
-        msg = f"expected a graph of networkx, got {shown(graph)}"
-        raise MapError(msg)
+    check_graph(graph)
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     if roads if roads is not None else "crs" in graph.graph:
-        return Roads(
-            road_map_of(graph, name=name, crs=crs),
-            features=tuple(features or ("x", "y")),
-            speed=speeds.along,
-            frame=frame,
-            reach=reach,
-        )
-    from gp_active_sensing.topology.stations import moves_along
-
+        return Roads(road_map_of(graph, name=name, crs=crs), speed=speeds.along, **settings)
     title = name or str(graph.graph.get("name") or "graph")
     places = _Nodes(graph, title, crs)
     ways = places.ways()
     sites = places.sites(ways)
     moves = moves_along(ways, sites.points, speeds, names=sites.names, where=title)
-    if features is None and not places.placed:
-        features = [key for key in sites.numbers if key.startswith(AXIS)]
-    return topology_of(sites, moves, features=features, speed=speeds, reach=reach, frame=frame)
+    if not places.placed:
+        settings.setdefault("features", [key for key in sites.numbers if key.startswith(AXIS)])
+    return topology_of(sites, moves, speed=speeds, **settings)
 
 
 class _Nodes:
@@ -107,8 +87,7 @@ class _Nodes:
             msg = f"{title}: has {len(graph)} nodes and no edges; expected at least one edge"
             raise MapError(msg)
         self._graph, self._title = graph, title
-        own = graph.graph.get("crs") or ""
-        self._crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
+        self._crs = crs or crs_of(graph)
         self._nodes = list(graph)
         self.names = tuple(map(str, self._nodes))
         if len(set(self.names)) < len(self.names):
@@ -170,8 +149,6 @@ class _Nodes:
 
     def ways(self) -> Ways:
         """Return the direct ways along the edges; of parallel ones the shortest."""
-        from gp_active_sensing.topology.stations import DirectWay
-
         place = {node: k for k, node in enumerate(self._nodes)}
         found: Ways = {}
         for start, end, data in self._graph.edges(data=True):
@@ -214,8 +191,6 @@ class _Nodes:
         """Return the places; without positions, at the coordinates of an embedding."""
         if self.placed:
             return Sites(self._title, self.names, self._points, self._datum, self._numbers())
-        from gp_active_sensing.topology.links import Links, embed
-
         pairs = ((a, b, way.metres, 1.0 / way.metres) for (a, b), way in ways.items())
         links = Links.between(len(self.names), pairs)
         points = np.zeros((links.n, 1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -254,15 +253,15 @@ def _nothing_free(
 
 def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the columns and rows of places by their names."""
-    found = [_NAME.fullmatch(name) for name in names]
-    for name, match in zip(names, found, strict=True):
+    cells = []
+    for name in names:
+        match = _NAME.fullmatch(name)
         if match is None:
             msg = f"keep: expected names of cells, such as c12r-3, got {name!r}"
             raise ConfigError(msg)
-    cells = [(int(match[1]), int(match[2])) for match in found if match is not None]
-    twice = [cell for cell, count in Counter(cells).items() if count > 1]
-    if twice:
-        msg = f"keep: c{twice[0][0]}r{twice[0][1]} is there more than once"
+        cells.append((int(match[1]), int(match[2])))
+    if len(set(cells)) < len(cells):
+        msg = "keep: a cell is there more than once"
         raise ConfigError(msg)
     return cells
 

@@ -60,19 +60,12 @@ _BEYOND = 1e9
 
 @dataclass(frozen=True)
 class Located:
-    """Points in local metres.
+    """Points in local metres."""
 
-    Args:
-        points: (n, 2) [m].
-        crs: the system they came in, `LOCAL` when they were in metres of their own.
-        datum: longitude and latitude of the origin, None for `LOCAL`.
-        notes: what was taken for granted.
-    """
-
-    points: FloatArray
-    crs: str
-    datum: Point | None
-    notes: tuple[str, ...] = ()
+    points: FloatArray  # (n, 2) [m]
+    crs: str  # the system they came in, `LOCAL` when they were in metres of their own
+    datum: Point | None  # longitude and latitude of the origin, None for `LOCAL`
+    notes: tuple[str, ...] = ()  # what was taken for granted
 
 
 def locate(

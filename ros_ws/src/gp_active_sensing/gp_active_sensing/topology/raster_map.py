@@ -40,26 +40,18 @@ _ALONG = 16
 
 @dataclass(frozen=True, eq=False)
 class RasterCells:
-    """A raster in the frame of a map.
+    """A raster in the frame of a map."""
 
-    Args:
-        where: the file, for messages.
-        raster: as it is stored.
-        crs: system of its coordinates, `LOCAL` for metres of the map.
-        datum: longitude and latitude of the origin of the map's frame; None with `LOCAL`.
-        corners: (m, 2) points of the edge of its data in the map's frame [m].
-        first: centre of its cell in the first column of the last row, mostly the south-west one,
-            in the map's frame [m].
-        notes: what was taken for granted, a sentence each.
-    """
-
-    where: str
-    raster: RasterFile
-    crs: str
+    where: str  # the file, for messages
+    raster: RasterFile  # as it is stored
+    crs: str  # system of its coordinates, `LOCAL` for metres of the map
+    # longitude and latitude of the origin of the map's frame; None with `LOCAL`
     datum: Point | None
-    corners: FloatArray
+    corners: FloatArray  # (m, 2) points of the edge of its data in the map's frame [m]
+    # centre of its cell in the first column of the last row, mostly the south-west one, in the
+    # map's frame [m]
     first: Point
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was taken for granted, a sentence each
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -42,16 +42,12 @@ _Came = dict[int, tuple[int, Move]]
 
 @dataclass(frozen=True)
 class Ways:
-    """The cheapest way to one place from every other, whatever is crossed.
+    """The cheapest way to one place from every other, whatever is crossed."""
 
-    Args:
-        goal: where they lead.
-        costs: (n,) what each costs, None where there is none; nothing from the goal itself.
-        following: (n,) the place that comes next, -1 where there is none and at the goal.
-    """
-
-    goal: int
+    goal: int  # where they lead
+    # (n,) what each costs, None where there is none; nothing from the goal itself
     costs: tuple[Cost | None, ...]
+    # (n,) the place that comes next, -1 where there is none and at the goal
     following: tuple[int, ...]
 
     def route(self, at: int) -> Route | None:
@@ -68,18 +64,12 @@ class Ways:
 
 @dataclass(frozen=True)
 class WaysFrom:
-    """The cheapest way from one place to every other, whatever is crossed.
+    """The cheapest way from one place to every other, whatever is crossed."""
 
-    Args:
-        metres: (n,) driven, infinite where there is no way.
-        seconds: (n,) the same in time.
-        before: (n,) the last place that is crossed on the way, -1 where none is (or no way).
-        order: places with a way, each after the one before it; None where nothing is ever crossed.
-    """
-
-    metres: FloatArray
-    seconds: FloatArray
-    before: IntArray
+    metres: FloatArray  # (n,) driven, infinite where there is no way
+    seconds: FloatArray  # (n,) the same in time
+    before: IntArray  # (n,) the last place that is crossed on the way, -1 where none is (or no way)
+    # places with a way, each after the one before it; None where nothing is ever crossed
     order: tuple[int, ...] | None = None
 
     def route(self, goal: int) -> Route | None:
@@ -283,22 +273,14 @@ def _path(at: int, goal: int, came: _Came) -> Route:
 
 @dataclass(frozen=True)
 class Components:
-    """How places hang together.
+    """How places hang together."""
 
-    Args:
-        weak: number of parts that no move joins, in either direction.
-        strong: number of parts with a way from each place to each.
-        largest: places of the largest of those, sorted; of equally large ones, that with the first
-            place.
-        outside: the other places, sorted.
-        traps: places without any move to another one, sorted.
-    """
-
-    weak: int
-    strong: int
+    weak: int  # number of parts that no move joins, in either direction
+    strong: int  # number of parts with a way from each place to each
+    # places of the largest of those, sorted; of equally large ones, that with the first place
     largest: tuple[int, ...]
-    outside: tuple[int, ...]
-    traps: tuple[int, ...]
+    outside: tuple[int, ...]  # the other places, sorted
+    traps: tuple[int, ...]  # places without any move to another one, sorted
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:

@@ -41,15 +41,14 @@ def load_stations(
     columns_of: ColumnsConfig | Mapping[str, str] | None = None,
     crs: str = "",
     distances: Path | None = None,
-    features: Sequence[str] | None = None,
     speed: float | Speeds = 1.0,
-    reach: float = 0.0,
     name: str = "",
-    frame: str = "map",
+    **more: Any,
 ) -> FreeTopology | GraphTopology:
     """Return the map of the places of a table, see `read_stations`.
 
-    Without a table of `distances` any place may be next, by the straight way. `features` are what
+    Without a table of `distances` any place may be next, by the straight way. `more` may have
+    `features`, `reach` and `frame`: `features` are what
     the covariance is a function of; None = x, y, and z where there are heights. The speed of the
     probe is in m/s, perhaps with that up and down; places within `reach` [m] may be next, too. A
     name of "" is that of the file.
@@ -65,7 +64,7 @@ def load_stations(
     if distances is not None:
         ways = read_distances(distances, sites.names)
         moves = moves_along(ways, sites.points, speeds, names=sites.names, where=str(distances))
-    return topology_of(sites, moves, features=features, speed=speeds, reach=reach, frame=frame)
+    return topology_of(sites, moves, speed=speeds, **more)
 
 
 def topology_of(

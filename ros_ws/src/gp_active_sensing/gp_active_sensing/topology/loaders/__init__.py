@@ -46,6 +46,9 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 roads: a function of a path that returns a `RoadMap`; areas: a `Drawing`; cells: an `OccupancyGrid`
 and notes; raster: of a path and a value, a `RasterFile` and its unit; points: a `PlaceTable`.
+
+Every reader raises MapError for a file that cannot be used, with every problem found (the first ten
+in words) and where it is, and MissingDependencyError where a library is missing.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
 """What is held and the end of the name, such as "areas .kml" -> reader. A plug-in whose name is an

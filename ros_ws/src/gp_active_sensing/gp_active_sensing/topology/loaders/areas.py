@@ -44,26 +44,19 @@ _MEET = 1e-6
 
 @dataclass(frozen=True)
 class Areas:
-    """What a file says of the ground, in metres.
+    """What a file says of the ground, in metres."""
 
-    Args:
-        name: of the file.
-        outline: Polygon or MultiPolygon of shapely that places lie in; None where the file has
-            obstacles or regions only.
-        obstacles: Polygons that they avoid.
-        regions: name, Polygon and weight of each part that counts more or less than the rest.
-        datum: longitude and latitude of the frame's origin [degree], None for metres of its own.
-        home: where the file says that a mission begins [m], None where it does not.
-        notes: what was taken as what, for granted, or left out, a sentence each.
-    """
-
-    name: str
+    name: str  # of the file
+    # Polygon or MultiPolygon of shapely that places lie in; None where the file has obstacles or
+    # regions only
     outline: Any
-    obstacles: tuple[Any, ...]
+    obstacles: tuple[Any, ...]  # Polygons that they avoid
+    # name, Polygon and weight of each part that counts more or less than the rest
     regions: tuple[tuple[str, Any, float], ...]
+    # longitude and latitude of the frame's origin [degree], None for metres of its own
     datum: Point | None
-    home: Point | None
-    notes: tuple[str, ...]
+    home: Point | None  # where the file says that a mission begins [m], None where it does not
+    notes: tuple[str, ...]  # what was taken as what, for granted, or left out, a sentence each
 
     @property
     def everything(self) -> Any:

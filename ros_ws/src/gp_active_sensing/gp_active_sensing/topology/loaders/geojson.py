@@ -40,10 +40,6 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
     `crs` is that of the coordinates, whatever the file says; "" = what it says, and where it says
     nothing what they look like.
-
-    Raises:
-        MapError: with every problem found (the first ten in words), each with its feature.
-        MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
     data = read_json(path)
     features = _features(data, path)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-import xml.etree.ElementTree as ET
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,15 @@ from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["GraphReader", "graph_of", "has_positions", "load", "road_map_of"]
+__all__ = [
+    "GraphReader",
+    "check_graph",
+    "crs_of",
+    "graph_of",
+    "has_positions",
+    "load",
+    "road_map_of",
+]
 
 _USED = {"length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"}
 _KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"}
@@ -133,6 +140,21 @@ class GraphReader:
         return self.drafts.wkt(value, "geometry", where)
 
 
+def check_graph(graph: object) -> None:
+    """Refuse what is no graph of networkx."""
+    import networkx as nx
+
+    if not isinstance(graph, nx.Graph):
+        msg = f"expected a graph of networkx, got {shown(graph)}"
+        raise MapError(msg)
+
+
+def crs_of(graph: nx.Graph[Any]) -> str:
+    """Return the system of coordinates that a graph says, "" if none."""
+    own = graph.graph.get("crs") or ""
+    return own.to_string() if hasattr(own, "to_string") else str(own)
+
+
 def has_positions(graph: nx.Graph[Any]) -> bool:
     """Whether nodes of a graph say where they are."""
     keys = {"x", "lon", "pos"}
@@ -153,20 +175,14 @@ def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadM
         MapError: with every problem found (the first ten in words), each with its node or edge.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    import networkx as nx
-
-    given: object = graph
-    if not isinstance(given, nx.Graph):
-        msg = f"expected a graph of networkx, got {shown(graph)}"
-        raise MapError(msg)
+    check_graph(graph)
     name = name or str(graph.graph.get("name") or "graph")
     edges = _edges_of(graph)
     if not edges:
         msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
         raise MapError(msg)
     reader = GraphReader(Path(name))
-    own = graph.graph.get("crs") or ""
-    crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
+    crs = crs or crs_of(graph)
     if not has_positions(graph):
         graph, crs = _on_a_circle(graph, name, [values for *_, values in edges]), LOCAL
         reader.drafts.notes.append(
@@ -335,71 +351,39 @@ def _missing(value: Any) -> bool:
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a graph; `crs` is that of its coordinates, "" = what the file says.
-
-    Raises:
-        MapError: with every problem found (the first ten in words), each with its edge.
-        MissingDependencyError: coordinates are not metres, and pyproj is missing.
-    """
-    graph = _Graph(path)
-    for element in elements(
-        path, ("key", "data", "node", "edge"), root="graphml", opened=("graph",)
-    ):
-        getattr(graph, f"_{tag_of(element)}")(element)
-    return graph.finish(crs)
-
-
-class _Graph:
-    """Collects nodes and edges; the file may hold them in any order."""
-
-    def __init__(self, path: Path) -> None:
-        self._reader = GraphReader(path)
-        self._names: dict[str, str] = {}
-        self._crs = ""
-        self._edges: list[tuple[str, str, str, dict[str, str], bool]] = []
-        self._directed = True
-
-    def _graph(self, element: ET.Element) -> None:
-        self._directed = element.get("edgedefault", "directed") != "undirected"
-
-    def _key(self, element: ET.Element) -> None:
-        self._names[element.get("id", "")] = element.get("attr.name", "")
-
-    def _data(self, element: ET.Element) -> None:
-        if self._name(element) == "crs":
-            self._crs = (element.text or "").strip()
-
-    def _name(self, data: ET.Element) -> str:
-        key = data.get("key", "")
-        return self._names.get(key, key)
-
-    def _values(self, element: ET.Element) -> dict[str, str]:
-        return {
-            self._name(data): (data.text or "").strip()
-            for data in element
+    """Read a graph; `crs` is that of its coordinates, "" = what the file says."""
+    reader = GraphReader(path)
+    names: dict[str, str] = {}
+    edges: list[tuple[str, str, str, dict[str, str], bool]] = []
+    directed = True
+    wanted = ("key", "data", "node", "edge")
+    for element in elements(path, wanted, root="graphml", opened=("graph",)):
+        tag, identity = tag_of(element), element.get("id", "")
+        values = {
+            names.get(key := data.get("key", ""), key): (data.text or "").strip()
+            for data in (element, *element)
             if tag_of(data) == "data"
         }
-
-    def _node(self, element: ET.Element) -> None:
-        self._reader.node(element.get("id", ""), self._values(element))
-
-    def _edge(self, element: ET.Element) -> None:
-        start, end = element.get("source", ""), element.get("target", "")
-        key = element.get("id", "")
-        own = element.get("directed", "")
-        directed = own != "false" if own else self._directed
-        self._edges.append((start, end, key, self._values(element), directed))
-
-    def finish(self, crs: str) -> RoadMap:
-        counts: dict[tuple[str, str], int] = {}
-        reader = self._reader
-        for start, end, key, values, directed in self._edges:
-            number = counts.get((start, end), 0)
-            counts[start, end] = number + 1
-            # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
-            name = key if key and not key.isdigit() else f"{start}_{end}_{key or number}"
-            if directed:
-                reader.edge(name, start, end, values)
-            else:
-                _take_undirected(reader, name, start, end, values)
-        return reader.drafts.finish(crs or self._crs, nothing="expected nodes and edges")
+        if tag == "graph":
+            directed = element.get("edgedefault", "directed") != "undirected"
+        elif tag == "key":
+            names[identity] = element.get("attr.name", "")
+        elif tag == "data":
+            crs = crs or values.get("crs", "")
+        elif tag == "node":
+            reader.node(identity, values)
+        else:
+            own = element.get("directed", "")
+            ends = element.get("source", ""), element.get("target", "")
+            edges.append((*ends, identity, values, own != "false" if own else directed))
+    counts: Counter[tuple[str, str]] = Counter()
+    for start, end, key, values, one_way in edges:
+        number = counts[start, end]
+        counts[start, end] += 1
+        # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
+        name = key if key and not key.isdigit() else f"{start}_{end}_{key or number}"
+        if one_way:
+            reader.edge(name, start, end, values)
+        else:
+            _take_undirected(reader, name, start, end, values)
+    return reader.drafts.finish(crs, nothing="expected nodes and edges")

@@ -172,11 +172,6 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
 
     Returns:
         The occupancy grid in the map's frame, and notes on what was taken for granted.
-
-    Raises:
-        MapError: a file that is none, an image that is missing or damaged, a resolution of 0 or
-            less; all problems of the YAML file are said at once.
-        MissingDependencyError: the image is no PGM, and Pillow is missing.
     """
     check_file(path)
     said = _described(path)

@@ -137,12 +137,7 @@ _KEPT = re.compile(
 
 
 def load(path: Path) -> RoadMap:
-    """Read an extract of OpenStreetMap; nothing is fetched.
-
-    Raises:
-        MapError: a file that is missing, damaged or cut short, or that holds no street.
-        MissingDependencyError: osmium or pyproj is missing.
-    """
+    """Read an extract of OpenStreetMap; nothing is fetched."""
     osmium = _osmium()
     with _said(path):
         ways = _ways(osmium, path)

@@ -30,54 +30,35 @@ _SAYS_NOTHING = ("version", "breachReturn", "params")
 
 @dataclass(frozen=True)
 class Shape:
-    """A polygon, a circle or a corridor.
+    """A polygon, a circle or a corridor."""
 
-    Args:
-        where: for messages.
-        geometry: of shapely in the coordinates of the file: a Polygon; of a circle its middle, a
-            Point; of a corridor its middle line.
-        name: of the file's author, "" if none.
-        role: "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its
-            weight); "" = not said.
-        weight: of a region.
-        radius: of a circle [m].
-        width: of a corridor, half of it on either side of the line [m].
-    """
-
-    where: str
+    where: str  # for messages
+    # of shapely in the coordinates of the file: a Polygon; of a circle its middle, a Point; of a
+    # corridor its middle line
     geometry: Any
-    name: str = ""
+    name: str = ""  # of the file's author, "" if none
+    # "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its weight); "" =
+    # not said
     role: str = ""
-    weight: float | None = None
-    radius: float = 0.0
-    width: float = 0.0
+    weight: float | None = None  # of a region
+    radius: float = 0.0  # of a circle [m]
+    width: float = 0.0  # of a corridor, half of it on either side of the line [m]
 
 
 @dataclass
 class Drawing:
-    """What a file of areas holds.
+    """What a file of areas holds."""
 
-    Args:
-        crs: of its coordinates, "" where it does not say.
-        shapes: in the order of the file.
-        others: how many there are of what is no polygon, by its name.
-        home: where a mission begins.
-        notes: what was taken for granted, a sentence each.
-    """
-
-    crs: str = LONLAT
-    shapes: list[Shape] = field(default_factory=list)
+    crs: str = LONLAT  # of its coordinates, "" where it does not say
+    shapes: list[Shape] = field(default_factory=list)  # in the order of the file
+    # how many there are of what is no polygon, by its name
     others: Counter[str] = field(default_factory=Counter)
-    home: Point | None = None
-    notes: list[str] = field(default_factory=list)
+    home: Point | None = None  # where a mission begins
+    notes: list[str] = field(default_factory=list)  # what was taken for granted, a sentence each
 
 
 def read_plan(path: Path) -> Drawing:
-    """Read a plan.
-
-    Raises:
-        MapError: it is none, is damaged, or has a fence or a survey of a kind that is not known.
-    """
+    """Read a plan; one with a fence or a survey of a kind that is not known is refused."""
     whole = read_json(path)
     if not isinstance(whole, dict) or whole.get("fileType") != "Plan":
         kind = whole.get("fileType") if isinstance(whole, dict) else type(whole).__name__

@@ -62,21 +62,16 @@ _OFF = 0.5
 
 @dataclass(frozen=True)
 class RasterFile:
-    """One layer of a file.
+    """One layer of a file."""
 
-    Args:
-        values: (rows, columns), heights [m] where they are heights; NaN = no data.
-        transform: a, b, c, d, e, f: the outer corner of the cell in column k and row l has the
-            coordinates x = a k + b l + c and y = d k + e l + f.
-        crs: system of the coordinates as PROJ reads it, or "local" for metres of the map; "" where
-            neither the file nor one beside it says any.
-        notes: what was taken for granted, a sentence each.
-    """
-
-    values: FloatArray
+    values: FloatArray  # (rows, columns), heights [m] where they are heights; NaN = no data
+    # a, b, c, d, e, f: the outer corner of the cell in column k and row l has the coordinates x = a
+    # k + b l + c and y = d k + e l + f
     transform: tuple[float, float, float, float, float, float]
+    # system of the coordinates as PROJ reads it, or "local" for metres of the map; "" where neither
+    # the file nor one beside it says any
     crs: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was taken for granted, a sentence each
 
 
 def read_raster(path: Path, value: str = "") -> RasterFile:

@@ -27,11 +27,7 @@ _TRUE_ENOUGH = 1.0
 
 
 def load(path: Path) -> RoadMap:
-    """Read a network.
-
-    Raises:
-        MapError: a damaged file, or a network that no car can use.
-    """
+    """Read a network; one that no car can use is refused."""
     net = _Net(path)
     for element in elements(path, ("location", "edge", "connection"), root="net"):
         getattr(net, f"_{tag_of(element)}")(element)

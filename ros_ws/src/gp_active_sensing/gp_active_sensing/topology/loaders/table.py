@@ -58,10 +58,6 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a table of edges; `NAME_nodes.csv` or so beside it is read when needed.
 
     `crs` is that of the coordinates; "" = metres, or what the names of the columns say.
-
-    Raises:
-        MapError: with every problem found (the first ten in words), each with its line.
-        MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:

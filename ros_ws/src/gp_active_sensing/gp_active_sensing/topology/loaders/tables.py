@@ -123,23 +123,16 @@ class ColumnsConfig:
 
 @dataclass(frozen=True)
 class Sites:
-    """Places as a table or a graph gives them.
+    """Places as a table or a graph gives them."""
 
-    Args:
-        title: name of the map.
-        names: (n,) of the places.
-        points: (n, 2) x, y, or (n, 3) with z upwards [m].
-        datum: longitude and latitude of the origin; None = not known.
-        numbers: (n,) further numbers by name, NaN where a place has none.
-        notes: what was taken as what, and what was left out, a sentence each.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    points: FloatArray
+    title: str  # name of the map
+    names: tuple[str, ...]  # (n,) of the places
+    points: FloatArray  # (n, 2) x, y, or (n, 3) with z upwards [m]
+    # longitude and latitude of the origin; None = not known
     datum: tuple[float, float] | None = None
+    # (n,) further numbers by name, NaN where a place has none
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was taken as what, and what was left out, a sentence each
 
 
 def is_stations(path: Path) -> bool:

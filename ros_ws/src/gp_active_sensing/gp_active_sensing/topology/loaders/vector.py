@@ -52,21 +52,13 @@ _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 @dataclass(frozen=True)
 class Feature:
-    """What a file says of a shape.
+    """What a file says of a shape."""
 
-    Args:
-        where: in the file, for messages.
-        name: of its author, "" if none.
-        folder: name of the folder of KML, or of the layer, that it is in.
-        said: properties by name, in lower case, as text.
-        geometry: of shapely, in the coordinates of the file; None where there is none.
-    """
-
-    where: str
-    name: str
-    folder: str
-    said: Mapping[str, str]
-    geometry: Any
+    where: str  # in the file, for messages
+    name: str  # of its author, "" if none
+    folder: str  # name of the folder of KML, or of the layer, that it is in
+    said: Mapping[str, str]  # properties by name, in lower case, as text
+    geometry: Any  # of shapely, in the coordinates of the file; None where there is none
 
 
 @dataclass
