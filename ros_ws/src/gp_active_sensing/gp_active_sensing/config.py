@@ -20,9 +20,11 @@ from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, sugges
 
 __all__ = [
     "Param",
+    "default_of",
     "from_mapping",
     "param",
     "param_of",
+    "plain",
     "removed_hint",
     "to_mapping",
 ]
@@ -78,6 +80,13 @@ def param_of(field: dataclasses.Field[Any]) -> Param:
     return cast(Param, field.metadata.get("param", Param()))
 
 
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Return the default of a field, None where it has none."""
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else None
+
+
 def removed_hint(cls: type, key: str) -> str:
     """Return what replaces a dotted key that a configuration had once, "" when it never had it.
 
@@ -113,16 +122,17 @@ def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = ""
 
 def to_mapping(config: Any) -> dict[str, Any]:
     """Return a configuration as plain data that `from_mapping` accepts."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value of a configuration as plain data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_mapping(value)
     if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     return value
 
 

@@ -310,11 +310,7 @@ class SensingLoop:
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
-        """Refuse a stamp far ahead: where the field changes, it would make all else out of date.
-
-        Raises:
-            ReadingError: it is.
-        """
+        """Refuse a stamp far ahead: where the field changes, it would make all else out of date."""
         if self.clock_ns is None or self.restoring or not self.belief.drift.changing:
             return
         ahead = 1e-9 * (reading.stamp_ns - self.clock_ns)

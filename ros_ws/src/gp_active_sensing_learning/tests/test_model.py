@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
+from gp_active_sensing_learning import learned_file
 from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.predict import predict_table
 from tests.cases import for_each
@@ -275,3 +276,27 @@ def test_files_that_are_no_models(file: Path, tmp_path: Path) -> None:
             no_model = "is no model file" in done.stderr
             assert no_model == (name == "text.npz"), "the others may be copies that did not finish"
     assert not list(tmp_path.glob("o.*"))
+
+
+@for_each(
+    ("settings", "words"),
+    [
+        ({"recipe": {"times": {"x": "abc"}}}, "settings.recipe.times.x: expected a time such as"),
+        ({"recipe": {"scale": 0}}, "settings.recipe.scale: expected a number other than 0"),
+        ({"recipe": {"transform": "log"}}, "expected one transform, got identity and log"),
+        ({"vbks": {"samples": 1}}, "settings.vbks.samples: expected a whole number, 2 or more"),
+        ({"vbks": {"hyperparameters": "some"}}, "settings.vbks.hyperparameters: expected full or"),
+        ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": []}}, "expected 1 numbers"),
+        ({"versions": {"torch": 2}}, "settings.versions.torch: expected text"),
+    ],
+)
+def test_settings_are_checked_when_a_model_is_read_and_written(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
+    bad = make_model(("SE",), *rows(n=20), settings=settings)
+    with pytest.raises(ValueError, match=words):
+        learned_file.write_model(tmp_path / "new.npz", bad)
+    assert not (tmp_path / "new.npz").exists()
+    with pytest.raises(ConfigError, match=words) as caught:
+        learned_file.read_model(write_model(tmp_path / "m.npz", bad))
+    assert str(caught.value).startswith(f"{tmp_path / 'm.npz'}: is damaged")

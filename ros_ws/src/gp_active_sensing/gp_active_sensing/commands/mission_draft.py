@@ -294,12 +294,7 @@ class MissionDraft:
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
     def _find_needs(self, what: str, heard: list[Heard]) -> None:
-        """Take what the rates ask for.
-
-        Args:
-            what: reading or pose.
-            heard: those of each probe.
-        """
+        """Take what the rates ask for."""
         from gp_active_sensing.mission.config import MissionConfig
         from gp_active_sensing.ros.heard import LISTEN_SECONDS, pose_needs, reading_needs
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from gp_active_sensing.config import Param, param_of
+from gp_active_sensing.config import Param, default_of, param_of, plain
 
 __all__ = ["describe_fields", "describe_policies", "policies"]
 
@@ -83,7 +83,7 @@ def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
         yield {
             "name": field.name,
             "type": _type_name(hints[field.name]),
-            "default": _default(field),
+            "default": plain(default_of(field)),
             "required": _required(field),
             "unit": info.unit,
             "bounds": _bounds(info),
@@ -93,22 +93,6 @@ def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
 
 def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default is not dataclasses.MISSING:
-        return _plain(field.default)
-    if field.default_factory is not dataclasses.MISSING:
-        return _plain(field.default_factory())
-    return None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    return value
 
 
 def _bounds(info: Param) -> str:

@@ -154,11 +154,7 @@ def lattice_of(topology: Topology) -> Lattice:
 
 
 def _cells(topology: Topology) -> Lattice:
-    """Return the cells in which places stand, perhaps several in one.
-
-    Raises:
-        RunError: they do not stand in cells.
-    """
+    """Return the cells in which places stand, perhaps several in one."""
     if topology.roads or any(len(topology.geometry(i)) > 1 for i in range(min(topology.n, 2))):
         raise _refused(topology, "its places are pieces of roads")
     x, y = topology.positions.T

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ __all__ = [
     "FORMAT",
     "TRANSFORMS",
     "VERSION",
-    "check_settings",
+    "damaged",
     "model_from",
     "model_mark",
     "read_model",
@@ -64,90 +63,6 @@ _FAR, _LARGE = 1e9, 1e15
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 _BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
 _HISTORY = ("rows", "bounds", "probabilities", "softmax")
-
-
-def check_settings(settings: HeaderReader) -> None:
-    """Refuse settings that cannot be used as they are meant to be.
-
-    Raises:
-        CorruptModelError: naming the entry.
-    """
-    if settings.has("transform"):
-        settings.one_of("transform", *TRANSFORMS)
-    if settings.has("recipe"):
-        recipe = settings.inside("recipe")
-        _check_recipe(recipe)
-        transforms = {s.text("transform") for s in (settings, recipe) if s.has("transform")}
-        if len(transforms) > 1:
-            msg = f"settings: expected one transform, got {' and '.join(sorted(transforms))}"
-            raise CorruptModelError(msg)
-    if settings.has("vbks"):
-        _check_vbks(settings.inside("vbks"))
-    if settings.has("screening"):
-        _check_screening(settings.inside("screening"))
-    for key in ("notes", "expressions"):
-        if settings.has(key):
-            settings.words(key)
-    if settings.has("rows_digest"):
-        settings.text("rows_digest", 64)
-    if settings.has("seconds"):
-        settings.number("seconds", low=0.0)
-    if settings.has("versions"):
-        versions = settings.inside("versions")
-        for key in settings.mapping("versions"):
-            versions.text(key)
-
-
-def _check_recipe(recipe: HeaderReader) -> None:
-    """Check how rows were read; what it takes to read others in the same way."""
-    for key in ("kind", "map", "scenario"):
-        if recipe.has(key):
-            recipe.text(key)
-    if recipe.has("transform"):
-        recipe.one_of("transform", *TRANSFORMS)
-    if recipe.has("scale") and recipe.number("scale") == 0.0:
-        msg = "settings.recipe.scale: expected a number other than 0"
-        raise CorruptModelError(msg)
-    if not recipe.has("times"):
-        return
-    times = recipe.inside("times")
-    for name in recipe.mapping("times"):
-        stamp = times.text(name)
-        try:
-            datetime.fromisoformat(stamp[:-1] + "+00:00" if stamp[-1:] in "zZ" else stamp)
-        except ValueError as error:
-            msg = (
-                f"settings.recipe.times.{name}: expected a time such as 2024-03-01T06:30:00+00:00, "
-                f"got {stamp[:40]!r}"
-            )
-            raise CorruptModelError(msg) from error
-
-
-def _check_vbks(vbks: HeaderReader) -> None:
-    """Check the settings that a model is pruned, shown and continued with."""
-    for key, low in (("inducing", 1), ("batch", 1), ("iterations", 1), ("samples", 2), ("seed", 0)):
-        if vbks.has(key):
-            vbks.whole(key, low)
-    for key in ("noise_floor", "prior_std"):
-        if vbks.has(key):
-            vbks.number(key, above=0.0)
-    for key in ("whitened", "centre"):
-        if vbks.has(key):
-            vbks.flag(key)
-    if vbks.has("hyperparameters"):
-        vbks.one_of("hyperparameters", "full", "point")
-
-
-def _check_screening(screening: HeaderReader) -> None:
-    """Check what is known of kernels that were fitted twice."""
-    screening.whole("inducing", 1)
-    count = len(screening.texts("kernels", least=1))
-    for key in ("bounds", "probabilities", "softmax"):
-        if not screening.has(key):
-            continue
-        if len(screening.numbers(key)) != count:
-            msg = f"settings.screening.{key}: expected {count} numbers, one a kernel"
-            raise CorruptModelError(msg)
 
 
 def write_model(path: Path, model: KernelModel) -> Path:
@@ -204,7 +119,7 @@ def model_from(data: bytes, source: str = "the model") -> KernelModel:
         check_plain(header, "header")
         return _model(HeaderReader(header, "header"), arrays).ordered()
     except CorruptModelError as error:
-        raise _damaged(source, error) from error
+        raise damaged(source, error) from error
 
 
 def _check_version(raw: bytes, source: str) -> None:
@@ -230,7 +145,8 @@ def _check_version(raw: bytes, source: str) -> None:
         raise ConfigError(msg)
 
 
-def _damaged(source: str, why: Exception) -> ConfigError:
+def damaged(source: str, why: Exception) -> ConfigError:
+    """Return the error for a file whose contents are wrong."""
     return ConfigError(
         f"{source}: is damaged or cut short ({why}); copy it again, or learn it again with "
         "`gp-active-sensing learn --kernels`"
@@ -356,7 +272,9 @@ def _model(header: HeaderReader, arrays: dict[str, FloatArray]) -> KernelModel:
     )
     found.all_used()
     settings = header.mapping("settings")
-    check_settings(HeaderReader(settings, "settings"))
+    told = HeaderReader(settings, "settings")
+    if told.has("transform"):
+        told.one_of("transform", *TRANSFORMS)
     return KernelModel(
         fits=fits,
         belief=belief,

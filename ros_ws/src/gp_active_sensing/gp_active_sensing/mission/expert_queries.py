@@ -190,11 +190,7 @@ class ExpertQueries:
         return True
 
     def _checked(self, raw: RawAnswer, now_ns: int) -> Reading:
-        """Return an answer that can be used.
-
-        Raises:
-            ReadingError: it cannot.
-        """
+        """Return an answer that can be used."""
         if not self.open:
             msg = f"answer at {moment(raw.stamp_ns)}: the mission is over"
             raise ReadingError("mission_over", msg)

@@ -374,12 +374,7 @@ class _Builder:
 def _first_map(
     config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, goes_on: bool
 ) -> LivePlaces:
-    """Return the places of the first map: that which the run began with, or the one that came.
-
-    Raises:
-        NoMapYet: none has come.
-        ActiveSensingError: it cannot be used, or kept.
-    """
+    """Return the places of the first map: that which the run began with, or the one that came."""
     if run is not None and goes_on:
         return FirstMap.of(config.map, kept_map(run.path)).places
     if first is None:

@@ -20,7 +20,6 @@ __all__ = [
     "Entries",
     "checked",
     "draw",
-    "entries_of",
     "greedy_kdpp",
     "log_elementary",
     "mixing_steps",
@@ -36,11 +35,6 @@ _REFRESH = 64
 
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 """``entries(rows, columns) -> (r, c)`` of a symmetric positive semi-definite kernel."""
-
-
-def entries_of(L: FloatArray) -> Entries:
-    """Return the entries of a kernel that is there as an (m, m) matrix."""
-    return lambda rows, columns: np.asarray(L[np.ix_(rows, columns)], dtype=np.float64)
 
 
 def checked(diagonal: FloatArray, k: int) -> FloatArray:

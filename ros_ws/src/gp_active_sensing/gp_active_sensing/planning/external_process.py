@@ -229,11 +229,7 @@ class PlannerProgram:
         return bool(found)
 
     def _end_found(self) -> None:
-        """Close and say how the program ended.
-
-        Raises:
-            ProgramError: always.
-        """
+        """Close and say how the program ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
         self.close(0.0)

@@ -233,11 +233,7 @@ class MutualInformation(Greedy):
 
 
 class _ReadingVariances:
-    """Variances of a reading given readings of other places but not those of D.
-
-    Args:
-        belief: whose prior covariance, mean included, is meant.
-    """
+    """Variances of a reading given readings of other places but not those of D."""
 
     def __init__(self, belief: Belief) -> None:
         weights = belief.weights

@@ -113,11 +113,7 @@ class Spread(RoutePolicy):
 
 
 class _Laying:
-    """Looks for the largest set.
-
-    Args:
-        ask: what a route is laid for.
-    """
+    """Looks for the largest set."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -142,11 +138,7 @@ class _Laying:
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 
     def largest(self, share: float) -> tuple[int, ...]:
-        """Return the largest set whose tour fits, in order; () where there is none.
-
-        Args:
-            share: of what is left, the most that going to a place and home may take.
-        """
+        """Return the largest set whose tour fits, in order; () where there is none."""
         ask = self.ask
         begin = ask.at if ask.at is not None and self._reads_here(ask.at) else None
         covered = {*np.flatnonzero(ask.belief.observed).tolist(), *ask.pending}

@@ -402,14 +402,7 @@ class _Routes:
 
 
 class _Room:
-    """Says whether there is room for another route.
-
-    Args:
-        driver: counts those that were tried.
-        limit: of the decision.
-        clock: monotonic seconds.
-        started: when the decision began.
-    """
+    """Says whether there is room for another route."""
 
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False

@@ -77,13 +77,7 @@ def parse_events(lines: Iterable[Line]) -> Iterator[Event]:
 
 
 class _Codec(NamedTuple):
-    """How values of a type are written and read.
-
-    Args:
-        write: value -> what stands in the line.
-        read: the inverse. Raises KeyError, TypeError, ValueError, IndexError.
-        mark: of a type that is spread over the line: a key that tells that it is there.
-    """
+    """How values of a type are written and read."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]

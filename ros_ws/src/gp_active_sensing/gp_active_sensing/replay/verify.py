@@ -420,15 +420,7 @@ class ReproducibilityCheck:
         job: DecisionRequest | PlanAheadRequest,
         at: int | None,
     ) -> SensingLoop:
-        """Compare a decision with the recorded one; return the engine after the recorded one.
-
-        Args:
-            event: the recorded decision.
-            plan: the replayed one.
-            trial: the engine after it.
-            job: the request.
-            at: place at which the replayed decision was taken.
-        """
+        """Compare a decision with the recorded one; return the engine after the recorded one."""
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=at)
         if self.comparison.decision(event.stage, to_line(event), to_line(own)):
             return trial

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DOUBT", "PAGE", "VALUES", "as_json", "build_page", "colour_table", "luminance", "tile"]
+__all__ = ["DOUBT", "PAGE", "VALUES", "as_json", "build_page", "colour_table", "tile"]
 
 _PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
@@ -31,13 +31,6 @@ def colour_table(anchors: tuple[str, ...], count: int = _COUNT) -> tuple[str, ..
         f"#{round(red):02x}{round(green):02x}{round(blue):02x}"
         for red, green, blue in zip(*mixed, strict=True)
     )
-
-
-def luminance(colour: str) -> float:
-    """Return the relative luminance of a colour ("#rrggbb"), 0 black to 1 white."""
-    share = np.array(_channels(colour)) / 255.0
-    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def _channels(colour: str) -> tuple[int, int, int]:

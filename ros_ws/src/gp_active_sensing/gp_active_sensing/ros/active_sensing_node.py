@@ -195,11 +195,7 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
 
     def _begin(self, first: FirstMap) -> None:
-        """Build everything with the first map, and begin if the node is active.
-
-        Raises:
-            MapError: no mission can be made of it; another one may do.
-        """
+        """Build everything with the first map, and begin if the node is active."""
         try:
             self._build(self._config, first)
         except MapError:
@@ -216,12 +212,7 @@ class ActiveSensingNode(GuardedNode):
             self._results.send_map()
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
-        """Make the mission and all that belongs to it.
-
-        Args:
-            config: of the node.
-            first: the first map, where maps come by a topic and one has come.
-        """
+        """Make the mission and all that belongs to it."""
         self._parts = parts = build_parts(
             config,
             self._scenario,
@@ -241,11 +232,7 @@ class ActiveSensingNode(GuardedNode):
             self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
-        """Look at what the configuration leaves open.
-
-        Raises:
-            ConfigError: no map, heights that no waypoint has, a policy with problems.
-        """
+        """Look at what the configuration leaves open."""
         found: list[str] = []
         given = mapping.get("map", {})
         said = given.get("file") or given.get("topic")

@@ -8,14 +8,14 @@ import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.config import Param, from_mapping, param, param_of
+from gp_active_sensing.config import Param, default_of, from_mapping, param, param_of
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
@@ -235,13 +235,7 @@ def _walk(cls: type, prefix: str, sections: Mapping[str, type | None]) -> Iterat
             if inner is not None:
                 yield from _walk(inner, f"{name}.", {})
         else:
-            yield Leaf(name, hint, param_of(field), _default(field))
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    return field.default_factory() if field.default_factory is not MISSING else None
+            yield Leaf(name, hint, param_of(field), default_of(field))
 
 
 def _same(kind: type, value: float) -> Any:

@@ -137,11 +137,7 @@ class RunningSystem:
         return found
 
     def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
-        """Return the seconds of simulated time in one of real time; 1 where there is no simulation.
-
-        Args:
-            streams: stamps of messages that have one, and when each came.
-        """
+        """Return the seconds of simulated time in one of real time, 1 without a simulation."""
         if not self._node.count_publishers("/clock"):
             return 1.0
         paces = [pace_of(stamps, times) for stamps, times in streams]

@@ -172,11 +172,7 @@ class Subscriptions:
         self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str) -> tuple[float, ...]:
-        """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m].
-
-        Raises:
-            ReadingError: tf does not say it.
-        """
+        """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m]."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")

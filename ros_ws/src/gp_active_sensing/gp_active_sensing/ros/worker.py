@@ -185,11 +185,7 @@ class Worker:
                         self._outputs.mission_ended()
 
     def _ask(self, job: DecisionRequest) -> Plan:
-        """Compute a plan; one that looks at the clock is given up as soon as the worker stops.
-
-        Raises:
-            Stopped: it was.
-        """
+        """Compute a plan; one that looks at the clock is given up as soon as the worker stops."""
         clock = job.loop.clock
 
         def until_stopped() -> float:

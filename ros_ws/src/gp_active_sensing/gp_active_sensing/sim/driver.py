@@ -157,11 +157,7 @@ def run_scenario(
 
 
 def _play(runner: SimulationRunner, scenario: Scenario) -> None:
-    """Go on until the mission is over.
-
-    Raises:
-        RunError: it does not go on any more.
-    """
+    """Go on until the mission is over."""
     waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
     patience = PATIENCE + 100.0 * waits
     decided, since = 0, runner.seconds
@@ -179,11 +175,7 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
 
 
 def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
-    """Return the run that a directory holds, None where nothing was written there yet.
-
-    Raises:
-        RunError: it holds something else.
-    """
+    """Return the run that a directory holds, None where nothing was written there yet."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     with ExitStack() as stack:

@@ -156,17 +156,7 @@ def _trip(
     key: tuple[int, ...] = (),
     taken: Collection[int] = (),
 ) -> tuple[int | None, Budget]:
-    """Return where the mission begins, and its budget with where it has to end.
-
-    Args:
-        topology: the map.
-        scenario: what is simulated.
-        key: of the draw of a random start, beside the seed.
-        taken: places not to be drawn while there are others.
-
-    Raises:
-        ConfigError: no such places, or no way home from the start within the budget.
-    """
+    """Return where the mission begins, and its budget with where it has to end."""
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
     if end is not None and (end != START or START in topology.names):

@@ -239,12 +239,7 @@ class RunFollower:
         return self._reading
 
     def _find(self, reading: Followed, *, whole: bool = False) -> bool:
-        """Let what is taken in be found, once it is as far as what was; say whether it now is.
-
-        Args:
-            reading: what is taken in.
-            whole: there is no more of it.
-        """
+        """Let what is taken in be found, once it is as far as what was; say whether it now is."""
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False
         self.found, self._goal = reading, 0

@@ -238,13 +238,7 @@ class LiveView:
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
-    """Return a run under way with a summary of what is known of it, which then costs nothing.
-
-    Args:
-        data: the run.
-        floor: that nobody could promise less than.
-        stage: newest one that was taken in; records may be ahead of a long journal.
-    """
+    """Return a run under way with a summary of what is known of it, which then costs nothing."""
     if data.summary:
         return data
     records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)

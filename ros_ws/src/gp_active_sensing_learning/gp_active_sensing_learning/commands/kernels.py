@@ -223,7 +223,6 @@ def learn_kernels(
         as_json: print plain data and nothing else.
         scale_given: the scale of `asked` is what the user said, not the default one.
     """
-    from gp_active_sensing.kernel_model import read_model
     from gp_active_sensing_learning.checkpoint_directory import (
         NAME,
         claimed_name,
@@ -231,6 +230,7 @@ def learn_kernels(
         workplace,
     )
     from gp_active_sensing_learning.data.sources import asked_as_before
+    from gp_active_sensing_learning.learned_file import read_model
 
     _check_usage(options)
     earlier = None if options.earlier is None else read_model(options.earlier)
@@ -276,10 +276,10 @@ def _learn(
     from rich.console import Console
 
     from gp_active_sensing.errors import MissingDependencyError
-    from gp_active_sensing.kernel_model import write_model
     from gp_active_sensing_learning.data.sources import as_before, load_rows
     from gp_active_sensing_learning.kernel_lines import show_learning
     from gp_active_sensing_learning.kernel_selection.select import learn_model
+    from gp_active_sensing_learning.learned_file import write_model
 
     config, expressions, earlier = what
     rows = load_rows(asked, place.rows, earlier.time_origins if earlier else None)

@@ -60,8 +60,8 @@ def model() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON: all of it.")
 def show(file: Path, top: int | None, as_json: bool) -> None:
     """Say what the model FILE believes: kernels, noise, lengths, how the learning ended."""
-    from gp_active_sensing.kernel_model import read_model
     from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
+    from gp_active_sensing_learning.learned_file import read_model
 
     found = read_model(file)
     if as_json:
@@ -92,7 +92,7 @@ def predict(
     """
     from rich.console import Console
 
-    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing_learning.learned_file import read_model
     from gp_active_sensing_learning.predict import predict_table
 
     check_new_file("--out", out, ".csv", "the table")
@@ -147,8 +147,8 @@ def _map(
 @click.option("--out", type=_file, metavar="FILE", required=True, help="The smaller model, .npz")
 def prune(file: Path, top: int, out: Path) -> None:
     """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
-    from gp_active_sensing.kernel_model import read_model, write_model
     from gp_active_sensing_learning.kernel_predictor import prune as pruned
+    from gp_active_sensing_learning.learned_file import read_model, write_model
 
     check_new_file("--out", out, ".npz", "the model file")
     found = read_model(file)
@@ -191,9 +191,9 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     import tempfile
 
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.kernel_model import read_model
     from gp_active_sensing_learning.data.sources import asked_of, load_rows
     from gp_active_sensing_learning.data.table import check_stamps
+    from gp_active_sensing_learning.learned_file import read_model
     from gp_active_sensing_learning.report.kernel_page import write_kernel_page
 
     check_new_file("--out", out, ".html", "the page")

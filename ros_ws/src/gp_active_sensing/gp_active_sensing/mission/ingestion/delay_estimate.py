@@ -42,7 +42,6 @@ __all__ = [
     "DelayEvidence",
     "DelayMonitor",
     "common_delay",
-    "log_likelihood",
     "said_by",
 ]
 
@@ -168,17 +167,6 @@ class Block:
         """How far it reaches [m]."""
         flat = self.positions.reshape(-1, 2)
         return float(np.hypot(*np.ptp(flat, axis=0)))
-
-
-def log_likelihood(positions: FloatArray, values: FloatArray, reach: float) -> float:
-    """Return ``log p(values | positions)`` up to a constant of the values.
-
-    Args:
-        positions: (m, 2) [m].
-        values: (m,).
-        reach: what the length-scales are parts of [m].
-    """
-    return _averaged([e for part in _LENGTHS for e in _evidence(positions, values, part * reach)])
 
 
 def _averaged(found: Sequence[float]) -> float:

@@ -458,13 +458,7 @@ class Ingestion:
         return [PendingReading(placed, held.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
-        """Return whether the probe had been for long enough where it was when a reading was taken.
-
-        Args:
-            place: of the reading.
-            pose: of the probe; it stands at its waypoint, wherever its sensor is then.
-            sensor: of its sensor.
-        """
+        """Return whether the probe had been long enough where a reading was taken."""
         if self.dwelling.seconds > 0.0 and sensor is not pose:
             at = self._match(pose)
             place = place if at is None else at.place

@@ -223,12 +223,7 @@ class ReadingPipeline:
         self._tell(told, event.count)
 
     def _tell(self, told: Told, count: int) -> bool:
-        """Tell the loop what is in the journal; return whether it is used.
-
-        Args:
-            told: what the belief is to hold.
-            count: how many readings the last one of it is the average of.
-        """
+        """Tell the loop what is in the journal; return whether it is used."""
         if told.before is None:
             report = self.loop.tell([told.placed])
         else:

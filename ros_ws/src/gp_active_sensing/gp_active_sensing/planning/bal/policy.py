@@ -289,15 +289,7 @@ def _most_probable(weights: FloatArray, mass: float) -> IntArray:
 
 
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
-    """Return the plan of a searched tree: the first move with the largest lower bound.
-
-    Args:
-        tree: searched.
-        options: the first moves.
-        alpha: gap at which the search was to end.
-        offset: added to the tree's values.
-        seconds: that it took.
-    """
+    """Return the plan of a searched tree: the first move with the largest lower bound."""
     if tree.root is None:
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)

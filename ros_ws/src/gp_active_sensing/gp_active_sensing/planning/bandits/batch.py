@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,6 @@ __all__ = [
     "Batch",
     "ByEstimate",
     "BySchedule",
-    "HasWidths",
     "Start",
     "Widths",
     "assign",
@@ -38,19 +37,6 @@ __all__ = [
 Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
 """√β_t [standard deviations] of stage t ≥ 1, given the places (m,) that a member is chosen from and
 the deviations there (m,)."""
-
-
-class HasWidths(Protocol):
-    """Says how many standard deviations a confidence bound is away from the mean."""
-
-    def widths(self, view: View, belief: Belief) -> Widths:
-        """Return √β_t, for all members of a batch.
-
-        Args:
-            view: of the belief at the start of the batch.
-            belief: over the field.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -163,7 +149,7 @@ class Batch(Bandit):
 
     @abstractmethod
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return how wide confidence bounds are; see `HasWidths`."""
+        """Return √β_t for all members of a batch, given what is believed at its start."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ + √β_t σ`` [unit of the readings]."""

@@ -309,12 +309,7 @@ def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int
 
 @dataclass(frozen=True)
 class _Step:
-    """The way to the next waypoint.
-
-    Args:
-        route: the way.
-        reads: places on it that may be read for the first time.
-    """
+    """The way to the next waypoint."""
 
     route: Route
     reads: int
@@ -340,12 +335,7 @@ class _Steps:
         self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
-        """Return the way to the next waypoint on the way to a goal, None if it is out of reach.
-
-        Args:
-            goal: where it leads in the end.
-            along: the route; where the probe stands on it, that is read first.
-        """
+        """Return the way to the next waypoint on the way to a goal, None if it is out of reach."""
         if not self.affordable[goal]:
             return None
         at = self.at
@@ -368,11 +358,6 @@ class _Steps:
         """Return what would be read along the rest of a route, as far as the budget lasts.
 
         Up to where another probe is sent to.
-
-        Args:
-            step: the way to the next waypoint.
-            number: of the goal that it leads to, in the route.
-            route: places in order.
         """
         unread = self.unread.copy()
         unread[list(step.route.path)] = False

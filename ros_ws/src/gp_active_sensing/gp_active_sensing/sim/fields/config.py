@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from gp_active_sensing.config import param
+from gp_active_sensing.config import default_of, param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import kernel_problems
 from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
@@ -201,7 +201,7 @@ class FieldConfig:
         problems += self._time_problems() + self._layer_problems()
         for field in dataclasses.fields(self):
             kinds = _ONLY.get(field.name, _KINDS)
-            if self.kind not in kinds and getattr(self, field.name) != _default(field):
+            if self.kind not in kinds and getattr(self, field.name) != default_of(field):
                 problems.append(
                     f"{field.name}: is for a field of kind {' or '.join(kinds)}, this one is of "
                     f"kind {self.kind}"
@@ -230,7 +230,3 @@ class FieldConfig:
         if self.time_column and self.value_columns:
             return ["value_columns: is for a line for each place, without a time_column"]
         return []
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()

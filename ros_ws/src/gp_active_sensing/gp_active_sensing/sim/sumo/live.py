@@ -108,11 +108,7 @@ class _Snapshots(GroundTruth):
         self._fields.append(field)
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values last known at a time of the mission [s]; read-only.
-
-        Raises:
-            RunError: nothing is known at all.
-        """
+        """Return the (n,) values last known at a time of the mission [s]; read-only."""
         if not self._times:
             msg = "the speeds of live traffic are not known before it runs"
             raise RunError(msg)

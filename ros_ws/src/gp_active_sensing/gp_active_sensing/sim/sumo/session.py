@@ -122,11 +122,7 @@ class Session:
 
 
 def _load() -> Any:
-    """Return libsumo, imported; it sets where PROJ finds its data, for others in the process too.
-
-    Raises:
-        MissingDependencyError: it cannot be loaded.
-    """
+    """Return libsumo; its import sets where PROJ finds its data, for the whole process."""
     before = {name: os.environ.get(name) for name in _PROJ}
     try:
         return importlib.import_module("libsumo")

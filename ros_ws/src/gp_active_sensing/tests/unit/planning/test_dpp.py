@@ -15,7 +15,6 @@ from gp_active_sensing.planning.dpp import (
     Entries,
     _BasesExchange,
     draw,
-    entries_of,
     greedy_kdpp,
     log_elementary,
     mixing_steps,
@@ -28,6 +27,10 @@ from tests.cases import for_each
 Sampler = Callable[[Entries, FloatArray, int, np.random.Generator], IntArray]
 SAMPLERS: list[Sampler] = [sample_kdpp, sample_kdpp_mcmc]
 ALL = [*SAMPLERS, lambda entries, diagonal, k, rng: greedy_kdpp(entries, diagonal, k)]
+
+
+def entries_of(L: FloatArray) -> Entries:
+    return lambda rows, columns: L[np.ix_(rows, columns)]
 
 
 def kernel(m: int, seed: int = 0, rank: int | None = None) -> FloatArray:

@@ -6,14 +6,21 @@ import html
 import json
 import re
 
+import numpy as np
+
 from gp_active_sensing.report.frame import (
     DOUBT,
     VALUES,
     as_json,
     build_page,
-    luminance,
 )
 from tests.unit.report.runs import HOSTILE
+
+
+def luminance(colour: str) -> float:
+    share = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def test_json_cannot_leave_its_element() -> None:
