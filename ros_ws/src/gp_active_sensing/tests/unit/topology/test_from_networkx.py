@@ -113,21 +113,17 @@ def two_nodes(**edge: object) -> nx.Graph[str]:
 
 
 def test_graphs_that_are_refused() -> None:
-    bare: nx.Graph[str] = nx.Graph()
-    bare.add_edge("a", "b")
-    with pytest.raises(MapError, match=r"edge 'a' to 'b': has no length, and nodes have no pos"):
-        gas.from_networkx(bare)
-    with pytest.raises(MapError, match=r"edge 'a' to 'b': length: expected a number above 0"):
-        gas.from_networkx(two_nodes(length=-5.0))
-    graph = two_nodes()
-    graph.nodes["b"]["y"] = math.nan
-    with pytest.raises(MapError, match=r"node 'b': y: expected a finite number, got nan"):
-        gas.from_networkx(graph)
-    graph = two_nodes()
-    graph.add_node("far", x=90.0, y=0.0)
-    with pytest.raises(MapError, match=r"no way joins the 2 parts .* the smallest holds far"):
-        gas.from_networkx(graph)
+    bare, nan, apart = nx.Graph([("a", "b")]), two_nodes(), two_nodes()
+    nan.nodes["b"]["y"] = math.nan
+    apart.add_node("far", x=90.0, y=0.0)
     numbered: nx.Graph[Any] = nx.Graph()
     numbered.add_edge(1, "1", length=3.0)
-    with pytest.raises(MapError, match=r"told apart by their names as text; 1 is twice"):
-        gas.from_networkx(numbered)
+    for graph, message in (
+        (bare, "edge 'a' to 'b': has no length, and nodes have no pos"),
+        (two_nodes(length=-5.0), "edge 'a' to 'b': length: expected a number above 0"),
+        (nan, "node 'b': y: expected a finite number, got nan"),
+        (apart, "no way joins the 2 parts .* the smallest holds far"),
+        (numbered, "told apart by their names as text; 1 is twice"),
+    ):
+        with pytest.raises(MapError, match=message):
+            gas.from_networkx(graph)

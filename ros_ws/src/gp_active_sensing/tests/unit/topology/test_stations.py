@@ -177,27 +177,6 @@ def test_degrees_in_columns_of_metres_are_refused_unless_the_map_says_so(tmp_pat
     assert stations(tmp_path, text.replace("x,y", "x_m,y_m")).datum is None
 
 
-def test_points_of_a_file_of_gis_are_places(tmp_path: Path) -> None:
-    gpd = pytest.importorskip("geopandas")
-    points = gpd.points_from_xy([8.0, 8.01, 8.02], [47.0, 47.001, 47.002])
-    frame = gpd.GeoDataFrame(
-        {"Name": ["a", "b", "c"], "depth": [1.0, 2, 4]}, geometry=points, crs=4326
-    )
-    frame.to_file(tmp_path / "a.geojson")
-    frame.to_crs(32632).to_file(tmp_path / "a.gpkg")
-    frame.to_file(tmp_path / "a.kml", driver="LIBKML")
-    for end in ("geojson", "gpkg", "kml"):
-        sites = gas.load_stations(tmp_path / f"a.{end}")
-        assert (sites.names, sites.datum) == (
-            ("a", "b", "c"),
-            pytest.approx((8.01, 47.001), abs=1e-5),
-        )
-        np.testing.assert_array_equal(sites.heights, [-1, -2, -4])
-        config = MapConfig(kind="points", file=str(tmp_path / f"a.{end}"))
-        assert build_topology(config).n == 3
-    assert build_topology(MapConfig(file=str(tmp_path / "a.geojson"))).free
-
-
 def test_a_table_of_a_million_rows(tmp_path: Path) -> None:
     rows = "\n".join(f"{k % 1000},{k // 1000},{k}.5" for k in range(30_000))
     places = stations(tmp_path, f"x,y,salt\n{rows}\n")

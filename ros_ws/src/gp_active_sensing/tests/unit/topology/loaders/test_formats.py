@@ -15,7 +15,7 @@ import pytest
 import shapely
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import load_stations
+from gp_active_sensing.topology import MapConfig, build_topology, load_stations
 from gp_active_sensing.topology.loaders import ends_of, vector
 from gp_active_sensing.topology.loaders.areas import read_areas
 from tests.cases import for_each
@@ -93,12 +93,19 @@ def test_points_of_every_format(tmp_path: Path, end: str) -> None:
     assert found.names == ("a", "b", "c")
     assert found.heights is not None
     assert found.heights.tolist() == [-1.0, -2.0, -4.0]
+    assert found.datum == pytest.approx((8.01, 0.0), abs=1e-5)
+    if end in ("shp", "gpkg"):  # in metres of a system
+        path = written(tmp_path, end, points, "EPSG:32632", Name=["a", "b", "c"])
+    assert build_topology(MapConfig(kind="points", file=str(path))).datum == found.datum
 
 
-def test_geojson_says_its_system_or_is_told_by_its_extent(tmp_path: Path) -> None:
+def test_what_says_no_system_is_told_by_its_extent(tmp_path: Path) -> None:
     ring = [[0, 0], [40, 0], [40, 30], [0, 30], [0, 0]]
     path = tmp_path / "a.geojson"
     path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
     assert read_areas(path).datum is None
     assert read_areas(path, crs="EPSG:32632").datum is not None
+    shore = written(tmp_path, "shp", [square(8.0, 0.0, 0.01)], Name=["x"])
+    shore.with_suffix(".prj").unlink()
+    assert read_areas(shore).datum == pytest.approx((8.005, 0.005), abs=1e-4)
     assert set(ends_of("areas")) == {f".{end}" for end in (*FORMATS, "json", "plan")}
