@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,14 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders import files
+from gp_active_sensing.topology.inspection import survey
+from gp_active_sensing.topology.loaders import files, map_text
 from gp_active_sensing.topology.loaders.files import elements, tag_of
+from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm
 from tests.unit.topology.loaders.nets import net, write_net
-from tests.unit.topology.road_maps import segment, write
+from tests.unit.topology.loaders.test_graphml import STREET, text_of
+from tests.unit.topology.loaders.test_table import HEAD, ROWS
+from tests.unit.topology.road_maps import segment, street, write
 
 LAUGHS = "".join(f'<!ENTITY lol{k} "{f"&lol{k - 1};" * 10 if k else "lol"}">' for k in range(10))
 BILLION = f'<?xml version="1.0"?><!DOCTYPE net [{LAUGHS}]><net><location x="&lol9;"/></net>'
@@ -56,43 +62,41 @@ def test_nothing_is_expanded_or_loaded(tmp_path: Path) -> None:
                 load_roads(path)
 
 
-def test_a_network_that_is_cut_short(tmp_path: Path) -> None:
-    for keep in (0.1, 0.5, 0.9):
-        text = net()
-        path = write_net(tmp_path, text[: int(keep * len(text))])
-        with pytest.raises(MapError, match=r"small\.net\.xml: is not valid XML, perhaps truncated"):
-            load_roads(path)
-
-
-def test_a_gzip_file_that_is_cut_short(tmp_path: Path) -> None:
-    for keep in (0.02, 0.5, 0.99):
-        path = write_net(tmp_path, net(), "small.net.xml.gz")
-        data = path.read_bytes()
-        path.write_bytes(data[: max(8, int(keep * len(data)))])
-        with pytest.raises(MapError, match="the gzip file is cut short; copy it again"):
-            load_roads(path)
-
-
-def test_a_gzip_file_that_expands_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
-    path = tmp_path / "bomb.net.xml.gz"
-    path.write_bytes(gzip.compress(b"<net>" + b" " * (4 << 20) + b"</net>"))
-    with pytest.raises(MapError, match=r"bomb\.net\.xml\.gz: expands to more than"):
-        load_roads(path)
-
-
-def test_files_that_are_no_networks(tmp_path: Path) -> None:
-    for data, message in (
-        (b"", "not valid XML"),
-        (b"<routes/>", "expected a file that begins with <net>, got <routes>"),
-        (b'<?xml version="1.0" encoding="klingon"?><net/>', "klingon|cannot be read|not valid XML"),
+def test_networks_that_are_cut_short_or_none(tmp_path: Path) -> None:
+    text = net().encode()
+    packed = gzip.compress(text)
+    for name, data, message in (
+        *(
+            ("net.xml", text[: len(text) * k // 10], "not valid XML, perhaps trunc")
+            for k in (1, 5, 9)
+        ),
+        *(("net.xml.gz", packed[:k], "is cut short; copy it") for k in (8, len(packed) - 9)),
+        ("net.xml", b"", "not valid XML"),
+        ("net.xml", b"<routes/>", "expected a file that begins with <net>, got <routes>"),
+        (
+            "net.xml",
+            b'<?xml version="1.0" encoding="klingon"?><net/>',
+            "klingon|cannot be read|not ",
+        ),
     ):
-        path = tmp_path / "broken.net.xml"
+        path = tmp_path / f"small.{name}"
         path.write_bytes(data)
-        with pytest.raises(MapError, match=message):
+        with pytest.raises(MapError, match=message) as caught:
             load_roads(path)
+        assert str(path) in str(caught.value)
+
+
+def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bomb.net.xml.gz"
+    for limit, size, filling in (
+        ("MOST_BYTES", 1 << 20, b" " * (4 << 20)),
+        ("MOST_FLOOR", 1 << 16, b"<a          />" * 90_000),
+    ):
+        path.write_bytes(gzip.compress(b"<net>" + filling + b"</net>"))
+        with monkeypatch.context() as patch:
+            patch.setattr(files, limit, size)
+            with pytest.raises(MapError, match="expands to more than"):
+                list(elements(path, ["edge"], root="net"))
 
 
 LINE = [(0, 0), (100, 0)]
@@ -171,15 +175,6 @@ def test_a_tag_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                         list(elements(path, ["edge"], root="net"))
 
 
-def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_FLOOR", 1 << 16)
-    path = tmp_path / "bomb.net.xml.gz"
-    path.write_bytes(gzip.compress(b"<net>" + b"<a          />" * 90_000 + b"</net>"))
-    assert path.stat().st_size < 12_000
-    with pytest.raises(MapError, match=r"expands to more than [01] MiB"):
-        list(elements(path, ["edge"], root="net"))
-
-
 @pytest.mark.slow
 def test_a_file_of_nothing_but_tags(tmp_path: Path) -> None:
     for tag in (b"<a/>", b"<a></a>"):
@@ -187,3 +182,81 @@ def test_a_file_of_nothing_but_tags(tmp_path: Path) -> None:
         path.write_bytes(gzip.compress(b"<net>" + tag * 300_000 + b"</net>"))
         with pytest.raises(MapError, match=r"tags in \d+ bytes: no map has more than one in 8"):
             list(elements(path, ["edge"], root="net"))
+
+
+ROUNDS = 60
+
+
+def table(folder: Path) -> Path:
+    path = folder / "town_edges.csv"
+    path.write_text("\n".join([HEAD, ROWS[0].replace(",bc,", ",,")]) + "\n", encoding="utf-8")
+    return path
+
+
+def graphml(folder: Path) -> Path:
+    path = folder / "quarter.graphml"
+    path.write_text(text_of([("5", "7", "0", STREET), ("7", "9", "0", {})]), encoding="utf-8")
+    return path
+
+
+def extract(folder: Path) -> Path:
+    pytest.importorskip("osmium", reason="the extra [maps] is not installed")
+    path = folder / "quarter.osm"
+    path.write_text(osm([(1, [1, 2, 3], RESIDENTIAL), (2, [2, 12], RESIDENTIAL)]), encoding="utf-8")
+    return path
+
+
+def nav2(folder: Path) -> Path:
+    road_map = load_roads(write(folder / "street.geojson", street()))
+    path = folder / "graph.geojson"
+    path.write_text(map_text(road_map, "nav2")[0], encoding="utf-8")
+    return path
+
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "geojson": lambda folder: write(folder / "street.geojson", street()),
+    "nav2": nav2,
+    "graphml": graphml,
+    "osm": extract,
+    "net": lambda folder: write_net(folder, net()),
+    "net.gz": lambda folder: write_net(folder, net(), "small.net.xml.gz"),
+    "table": table,
+}
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """Return a file with a few bytes changed, a piece lost or doubled, or a number made absurd."""
+    spoilt = bytearray(data)
+    kind = rng.randrange(5)
+    start = rng.randrange(len(data))
+    end = min(len(data), start + rng.randrange(1, 60))
+    if kind == 0:
+        for _ in range(rng.randrange(1, 4)):
+            spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
+    elif kind == 1:
+        del spoilt[start:end]
+    elif kind == 2:
+        spoilt[start:start] = data[start:end]
+    elif kind == 3:
+        del spoilt[start:]
+    else:
+        digits = [k for k, byte in enumerate(data) if chr(byte).isdigit()]
+        at = rng.choice(digits)
+        spoilt[at : at + 1] = rng.choice([b"nan", b"-1e400", b"null", b"99999999999", b"{}", b'""'])
+    return bytes(spoilt)
+
+
+def test_damage_never_gives_a_traceback(tmp_path: Path) -> None:
+    for kind in MAKERS:
+        path = MAKERS[kind](tmp_path)
+        data = path.read_bytes()
+        assert survey(load_roads(path)).segments > 0
+        refused: list[str] = []
+        for k in range(ROUNDS):
+            path.write_bytes(damaged(data, random.Random(k)))
+            try:
+                assert survey(load_roads(path)).segments > 0
+            except MapError as error:
+                refused.append(str(error))
+        assert len(refused) > ROUNDS // 4
+        assert all(str(path) in message for message in refused)

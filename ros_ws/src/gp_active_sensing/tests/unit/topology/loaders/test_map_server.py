@@ -54,22 +54,17 @@ def test_trinary(tmp_path: Path) -> None:
     assert load(by_default)[0].values.tolist() == VALUES
 
 
-def test_negate(tmp_path: Path) -> None:
-    shades = np.array([[0, 100, 255]], dtype=np.uint8)
-    assert load(write(tmp_path, shades, negate=1))[0].values.tolist() == [[0, -1, 100]]
-    assert load(write(tmp_path, shades, negate=0))[0].values.tolist() == [[100, -1, 0]]
-
-
-def test_scale(tmp_path: Path) -> None:
-    """Between the thresholds it is the share of the way from free to occupied."""
-    shades = np.array([[255, 204, 153, 102, 51, 0]], dtype=np.uint8)
-    path = write(tmp_path, shades, mode="scale", free_thresh=0.1, occupied_thresh=0.9)
-    assert load(path)[0].values.tolist() == [[0, 12, 37, 62, 87, 100]]
-
-
-def test_raw(tmp_path: Path) -> None:
-    shades = np.array([[0, 40, 100, 101, 255]], dtype=np.uint8)
-    assert load(write(tmp_path, shades, mode="raw"))[0].values.tolist() == [[0, 40, 100, -1, -1]]
+def test_modes_and_negate(tmp_path: Path) -> None:
+    """In mode scale values between the thresholds are the share of the way to occupied."""
+    thresholds = {"free_thresh": 0.1, "occupied_thresh": 0.9}
+    for shades, more, values in (
+        ([0, 100, 255], {"negate": 1}, [0, -1, 100]),
+        ([0, 100, 255], {"negate": 0}, [100, -1, 0]),
+        ([255, 204, 153, 102, 51, 0], {"mode": "scale", **thresholds}, [0, 12, 37, 62, 87, 100]),
+        ([0, 40, 100, 101, 255], {"mode": "raw"}, [0, 40, 100, -1, -1]),
+    ):
+        path = write(tmp_path, np.array([shades], dtype=np.uint8), **more)
+        assert load(path)[0].values.tolist() == [values]
 
 
 def test_unknown_cells_that_count_as_free_are_said(tmp_path: Path) -> None:

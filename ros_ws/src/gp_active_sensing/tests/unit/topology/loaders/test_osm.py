@@ -83,15 +83,13 @@ def test_directions(tmp_path: Path) -> None:
     assert road_map.notes == ("left out: streets whose direction changes with the hour (1)",)
 
 
-def test_a_street_that_meets_itself(tmp_path: Path) -> None:
-    road_map = load(tmp_path, (1, [1, 2, 12, 11, 1, 21], {**RESIDENTIAL, "oneway": "yes"}))
-    assert ends(road_map) == {"1.0": ("1", "1"), "1.1": ("1", "21")}
-
-
-def test_an_extract_that_cuts_streets(tmp_path: Path) -> None:
-    way: Way = (1, [1, 2, 3, 4, 5], {**RESIDENTIAL, "oneway": "yes"})
-    road_map = load(tmp_path, way, missing=3)
-    assert ends(road_map) == {"1.0": ("1", "2"), "1.1": ("4", "5")}
+def test_streets_that_meet_themselves_or_leave_the_extract(tmp_path: Path) -> None:
+    for nodes, missing, expected in (
+        ([1, 2, 12, 11, 1, 21], 0, {"1.0": ("1", "1"), "1.1": ("1", "21")}),
+        ([1, 2, 3, 4, 5], 3, {"1.0": ("1", "2"), "1.1": ("4", "5")}),
+    ):
+        road_map = load(tmp_path, (1, nodes, {**RESIDENTIAL, "oneway": "yes"}), missing=missing)
+        assert ends(road_map) == expected
     assert road_map.notes == ("left out: nodes of streets that leave the extract (1)",)
 
 
