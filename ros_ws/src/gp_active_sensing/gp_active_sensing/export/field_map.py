@@ -134,4 +134,4 @@ class FieldMap:
             raise ValueError(msg)
         pairs = [(x, y) for x, y in points.tolist()]
         system = local_system(self.topology.datum)
-        return geographic_of(pairs, system, where=f"map {self.topology.name!r}")[0]
+        return geographic_of(pairs, system, where=f"map {self.topology.name!r}")

@@ -123,7 +123,7 @@ class Recorder:
 
         Args:
             earlier: events of the processes before.
-            map: what a first event says of the map, see `topology.stored`.
+            map: what a first event says of the map, see `topology.config`.
         """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         kind = MissionResumed if earlier else MissionStarted

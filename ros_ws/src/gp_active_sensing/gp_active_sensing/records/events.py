@@ -115,7 +115,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStarted(Event):
-    """Start of the run: seed, versions, driver, the map as worked out (`topology.stored`)."""
+    """Start of the run: seed, versions, driver, the map as worked out (`topology.config`)."""
 
     KIND = "start"
     details: Mapping[str, Any] = field(default_factory=dict)

@@ -81,7 +81,7 @@ def georeference(topology: Topology) -> dict[str, Any] | None:
     points = middle + half * np.column_stack([u, v])
     pairs = [(x, y) for x, y in points.tolist()]
     try:
-        degrees, _ = geographic_of(pairs, local_system(topology.datum), where=topology.name)
+        degrees = geographic_of(pairs, local_system(topology.datum), where=topology.name)
     except ActiveSensingError:
         return None
     terms: FloatArray = np.column_stack([u**i * v**j for i, j in POWERS])

@@ -22,8 +22,8 @@ from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.config import check_places, stored_map
 from gp_active_sensing.topology.live import kept_places
-from gp_active_sensing.topology.stored import check_places, stored_map
 from gp_active_sensing.util.wording import symbol
 
 __all__ = ["RunData", "load_run", "truth_of"]

@@ -19,7 +19,7 @@ from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
-from gp_active_sensing.topology.stored import as_begun_with
+from gp_active_sensing.topology.config import as_begun_with
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import differences
 

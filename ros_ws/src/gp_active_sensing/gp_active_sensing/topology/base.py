@@ -138,20 +138,19 @@ class Topology:
         if not values.any():
             msg = f"map {self.name!r}: expected at least one weight above 0, got none"
             raise ValueError(msg)
-        other = copy.copy(self)
-        other.weights = values
-        return other
+        return self._with("weights", values)
 
     def over(self: T, ground: FreeGround | None) -> T:
         """Return the same map with the ground that it lies on."""
-        other = copy.copy(self)
-        other.ground = ground
-        return other
+        return self._with("ground", ground)
 
     def located(self: T, datum: tuple[float, float] | None) -> T:
         """Return the same map with longitude and latitude of its frame's origin [degree]."""
+        return self._with("datum", datum)
+
+    def _with(self: T, attribute: str, value: object) -> T:
         other = copy.copy(self)
-        other.datum = datum
+        setattr(other, attribute, value)
         return other
 
     def neighbours(self, location: int) -> IntArray:

@@ -71,19 +71,11 @@ class FreeGround:
 
     def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(m,) points inside or on the edge of the outline."""
-        if self._area is None:
-            return np.ones(len(points), dtype=np.bool_)
-        import shapely
-
-        return np.asarray(shapely.intersects_xy(self._area, points[:, 0], points[:, 1]))
+        return _touched(self._area, points, if_none=True)
 
     def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(m,) points inside or on the edge of an obstacle."""
-        if self._obstacles is None:
-            return np.zeros(len(points), dtype=np.bool_)
-        import shapely
-
-        return np.asarray(shapely.intersects_xy(self._obstacles, points[:, 0], points[:, 1]))
+        return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(m,) points inside the outline that no obstacle covers."""
@@ -224,7 +216,16 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
     wide = widened(shape)
     shapely.prepare(wide)
-    return np.asarray(shapely.intersects_xy(wide, points[:, 0], points[:, 1]))
+    return _touched(wide, points, if_none=False)
+
+
+def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
+    """(m,) points (m, 2) inside a shape or on its edge."""
+    if shape is None:
+        return np.full(len(points), if_none)
+    import shapely
+
+    return np.asarray(shapely.intersects_xy(shape, points[:, 0], points[:, 1]))
 
 
 @dataclass(frozen=True)

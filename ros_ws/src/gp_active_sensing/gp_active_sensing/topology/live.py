@@ -17,14 +17,13 @@ import yaml
 
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.cells import free_points
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_map
 from gp_active_sensing.topology.loaders import map_server
 from gp_active_sensing.topology.map_config import GridConfig
-from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
+from gp_active_sensing.topology.occupancy import OccupancyGrid, free_points, make_occupancy_map
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import write_whole

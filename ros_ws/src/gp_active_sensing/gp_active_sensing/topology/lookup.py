@@ -22,7 +22,6 @@ __all__ = [
     "check_start",
     "parts_that_count",
     "place_index",
-    "place_near",
     "place_of",
     "route_geometry",
     "runs",

@@ -175,14 +175,10 @@ def place(
     return placed, made
 
 
-def geographic_of(
-    points: Sequence[Point], crs: str, *, where: str
-) -> tuple[FloatArray, tuple[float, float]]:
-    """Return (n, 2) longitude and latitude of points and the middle of their box."""
-    lonlat = _transform(
-        _system(crs, where), LONLAT, np.array(points, dtype=np.float64).reshape(-1, 2), where
-    )
-    return lonlat, _middle(lonlat)
+def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArray:
+    """Return (n, 2) longitude and latitude of points."""
+    given = np.array(points, dtype=np.float64).reshape(-1, 2)
+    return _transform(_system(crs, where), LONLAT, given, where)
 
 
 def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
@@ -239,7 +235,7 @@ def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: st
 
     `points`, where to look, and the origin are in the coordinates of `crs`, whose shift it is.
     """
-    lonlat, _ = geographic_of([datum_at, *points], crs, where=where)
+    lonlat = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))
     local = _transform(LONLAT, local_system(origin), lonlat[1:], where)
     shifted = np.array(points, dtype=np.float64) - np.array(datum_at)

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.cells import (
-    CellGround,
-    lattice_over,
-    map_of,
-    neighbouring,
-)
 from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
 from gp_active_sensing.topology.geometry import Outline, Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
 from gp_active_sensing.topology.loaders.tables import HEIGHTS
+from gp_active_sensing.topology.occupancy import (
+    CellGround,
+    lattice_over,
+    map_of,
+    neighbouring,
+)
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, locate, own_origin
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray

@@ -22,7 +22,6 @@ __all__ = [
     "length_of",
     "parts_of",
     "successors_of",
-    "turn_angle",
 ]
 
 Point: TypeAlias = tuple[float, float]

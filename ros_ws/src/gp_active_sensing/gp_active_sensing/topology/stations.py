@@ -22,15 +22,7 @@ from gp_active_sensing.topology.search import components_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
 
-__all__ = [
-    "DirectWay",
-    "Ways",
-    "both_ways",
-    "load_stations",
-    "moves_along",
-    "read_distances",
-    "topology_of",
-]
+__all__ = ["DirectWay", "Ways", "load_stations", "moves_along", "topology_of"]
 
 logger = logging.getLogger(__name__)
 

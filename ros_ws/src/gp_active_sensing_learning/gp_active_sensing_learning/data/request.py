@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.stored import check_places, stored_map
+from gp_active_sensing.topology.config import check_places, stored_map
 from gp_active_sensing.util.yaml_files import apply_overrides
 from gp_active_sensing_learning.data.readings import (
     SNAP,

@@ -15,7 +15,6 @@ from gp_active_sensing.util.resources import find_resource
 
 __all__ = [
     "OF_FILE",
-    "ends_in_words",
     "ends_of",
     "find_map",
     "kind_of_map",

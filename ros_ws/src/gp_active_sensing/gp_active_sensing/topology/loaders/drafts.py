@@ -21,18 +21,13 @@ from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_
 __all__ = [
     "KMH",
     "MOST_NUMBER",
-    "MOST_TURNS",
     "MPH",
-    "RESERVED",
     "SHORTEST",
-    "SHOWN_PROBLEMS",
     "Draft",
     "Drafts",
-    "crowded",
     "expected",
     "fail",
     "is_number",
-    "is_text",
     "number_of",
     "shown",
 ]

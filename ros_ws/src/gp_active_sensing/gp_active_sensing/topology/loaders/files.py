@@ -23,11 +23,8 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.util.files import open_file
 
 __all__ = [
-    "BYTES_PER_TAG",
     "MOST_BYTES",
     "MOST_FLOOR",
-    "MOST_RATIO",
-    "MOST_TAGS",
     "MOST_TEXT",
     "MOST_TOKEN",
     "check_file",

@@ -28,7 +28,7 @@ from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.yaml_files import load_yaml
 
-__all__ = ["MOST_PIXELS", "GreyImage", "load", "read_image"]
+__all__ = ["load", "read_image"]
 
 MOST_PIXELS = MOST_GROUND
 """Of the largest image that is read."""

@@ -20,16 +20,7 @@ from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts, n
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
 
-__all__ = [
-    "DRIVABLE",
-    "Directions",
-    "directions",
-    "drivable",
-    "lanes_of",
-    "limit_of",
-    "load",
-    "speed_of",
-]
+__all__ = ["Directions", "directions", "drivable", "lanes_of", "limit_of", "load", "speed_of"]
 
 _WITH_LINKS = ("motorway", "trunk", "primary", "secondary", "tertiary")
 DRIVABLE = frozenset(

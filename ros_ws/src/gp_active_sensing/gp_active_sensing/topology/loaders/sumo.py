@@ -161,7 +161,7 @@ class _Net:
         shifted = [(x - dx, y - dy) for x, y in corners]
         where = str(self.path)
         try:
-            lonlat, _ = geographic_of([(-dx, -dy)], projection, where=where)
+            lonlat = geographic_of([(-dx, -dy)], projection, where=where)
             error = frame_error(shifted, projection, (-dx, -dy), where=where)
         except (MapError, MissingDependencyError) as problem:
             self.drafts.notes.append(f"where the network lies is not known: {problem}")

@@ -38,14 +38,12 @@ __all__ = [
     "ColumnsConfig",
     "PlaceTable",
     "Sites",
-    "SitesReader",
     "below_water",
     "is_stations",
     "metres_in",
     "of_csv",
     "of_features",
     "read_stations",
-    "upwards_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -477,7 +475,7 @@ class SitesReader:
             rows = np.array([word == zone for word in said])
             system = f"EPSG:{32700 if south else 32600}".replace("00", f"{int(match[1]):02d}", 1)
             given = [(x, y) for x, y in points[rows].tolist()]
-            lonlat[rows] = geographic_of(given, system, where=self._path)[0]
+            lonlat[rows] = geographic_of(given, system, where=self._path)
         notes.insert(0, f"x and y are UTM, zone {', '.join(dict.fromkeys(zones))}")
         return lonlat, tuple(notes)
 

@@ -30,15 +30,7 @@ from gp_active_sensing.topology.loaders.files import (
 )
 from gp_active_sensing.topology.projection import LOCAL
 
-__all__ = [
-    "MOST_FEATURES",
-    "Feature",
-    "VectorFile",
-    "declared_crs",
-    "read_features",
-    "read_json",
-    "simple",
-]
+__all__ = ["MOST_FEATURES", "Feature", "declared_crs", "read_features", "read_json", "simple"]
 
 MOST_FEATURES = 10_000
 """Of a file; more are no map of a robot."""

@@ -14,13 +14,12 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.topology.cells import neighbouring
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import build_grid
 from gp_active_sensing.topology.inspection import survey_grid
 from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.loaders import find_map
-from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
+from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map, neighbouring
 
 
 def grid_of(picture: str, resolution: float = 1.0, **at: object) -> OccupancyGrid:
