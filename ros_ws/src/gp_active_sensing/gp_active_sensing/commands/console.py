@@ -327,11 +327,7 @@ def _nat(value: float | None) -> str:
 
 
 def end_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a replay.
-
-    Args:
-        summary: as in ``summary.json``.
-    """
+    """Return a few lines for the end of a replay."""
     lines = summary_lines(summary)
     done = summary["replay"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import platform
 import sys
@@ -15,6 +14,7 @@ import click
 
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.ros.environment import inspect_ros, is_importable
 
 if TYPE_CHECKING:
     from gp_active_sensing.registry import Registry
@@ -115,19 +115,13 @@ class Diagnosis:
         return {"core_works": self.core_works, "checks": checks}
 
 
-def examine(
-    *,
-    can_import: Callable[[str], bool] | None = None,
-    python: tuple[int, int] | None = None,
-) -> Diagnosis:
+def examine(*, can_import: Callable[[str], bool] = is_importable) -> Diagnosis:
     """Look at the installation; nothing heavy is imported.
 
     Args:
-        can_import: says whether a module can be imported; None = ask the import system.
-        python: version of the interpreter; None = this one.
+        can_import: says whether a module can be imported.
     """
-    can_import = _can_import if can_import is None else can_import
-    checks = [Check(PACKAGE, "ok", __version__, needed=True), _python(python)]
+    checks = [Check(PACKAGE, "ok", __version__, needed=True), _python()]
     for name, module in CORE.items():
         remedy = f"pip install {PACKAGE}  (or: pip install {name})"
         checks.append(_package(name, module, can_import, remedy, needed=True))
@@ -146,9 +140,9 @@ def examine(
     return Diagnosis(tuple(checks))
 
 
-def _python(version: tuple[int, int] | None) -> Check:
-    found = platform.python_version() if version is None else ".".join(map(str, version))
-    if (sys.version_info[:2] if version is None else version) >= OLDEST_PYTHON:
+def _python() -> Check:
+    found = platform.python_version()
+    if sys.version_info[:2] >= OLDEST_PYTHON:
         return Check("Python", "ok", found, needed=True)
     oldest = ".".join(map(str, OLDEST_PYTHON))
     return Check("Python", "error", found, f"use Python {oldest} or newer", needed=True)
@@ -169,8 +163,6 @@ def _package(
 
 
 def _ros() -> Check:
-    from gp_active_sensing.ros.environment import inspect_ros
-
     ros = inspect_ros()
     if ros.usable:
         return Check("ROS 2", "ok", ros.summary)
@@ -218,10 +210,3 @@ def _plugins() -> list[Check]:
             else:
                 checks.append(Check(f"{registry.kind} {name}", "ok", origin))
     return checks
-
-
-def _can_import(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False

@@ -385,11 +385,7 @@ class MissionDraft:
         return f"{'of ' + self.map.section['topic'] if now else ''}{now}{in_words(self.map.places)}"
 
     def text(self, start: str) -> str:
-        """Return the file.
-
-        Args:
-            start: the command that starts it.
-        """
+        """Return the file."""
         from gp_active_sensing.mission.mission_file import mission_text
 
         parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}

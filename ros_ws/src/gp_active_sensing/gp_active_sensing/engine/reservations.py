@@ -137,13 +137,7 @@ class BatchPlan:
         }
 
     def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Return the plan kept for a probe, if it still stands there; it is kept no longer.
-
-        Args:
-            probe: its name.
-            at: where it stands.
-            unavailable: places not to be chosen now.
-        """
+        """Return the plan kept for a probe, if it still stands there; it is kept no longer."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None

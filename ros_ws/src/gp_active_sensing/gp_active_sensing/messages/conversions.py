@@ -88,12 +88,6 @@ class FieldPath:
     def parse(cls, text: str, type: str, types: MessageTypes, key: str = "field") -> FieldPath:
         """Return the path, checked against a message type.
 
-        Args:
-            text: the path.
-            type: name of the message type.
-            types: knows it, and those inside it.
-            key: what the path is for, in messages.
-
         Raises:
             ConfigError: not a path, an unknown field (with the nearest), or not a number.
         """
@@ -462,13 +456,12 @@ class RateLimit:
     Args:
         rate: messages a second.
         clock: monotonic seconds.
-        burst: most at once; None = a second's worth.
     """
 
-    def __init__(self, rate: float, clock: Clock, burst: float | None = None) -> None:
+    def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate
         self._clock = clock
-        self._burst = max(1.0, rate if burst is None else burst)
+        self._burst = max(1.0, rate)
         self._left = self._burst
         self._then = clock()
 
@@ -489,10 +482,6 @@ _ASIDE = re.compile(r"variance|covariance|status|header|stamp|seq", re.IGNORECAS
 
 def number_paths(type: str, types: MessageTypes) -> list[str]:
     """Return the paths of the numbers in a message, without those of its header.
-
-    Args:
-        type: name of the message type.
-        types: knows it, and those inside it.
 
     Returns:
         Paths such as ``temperature`` and ``ranges[0]``: of an array its first element.

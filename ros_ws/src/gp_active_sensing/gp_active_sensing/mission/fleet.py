@@ -125,13 +125,7 @@ class Fleet:
         self.probes = {**self.probes, probe.name: probe}
 
     def heard(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe: with the first one that can be used it takes part.
-
-        Args:
-            probe: whose it is.
-            stamp_ns: of the pose.
-            now_ns: time of the node's clock.
-        """
+        """Record a pose of a probe: with the first one that can be used it takes part."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used

@@ -66,10 +66,6 @@ class FirstMap(NamedTuple):
     def of(cls, config: MapConfig, found: GridMap) -> FirstMap:
         """Make the places of a map.
 
-        Args:
-            config: of the map.
-            found: the occupancy grid, and its frame.
-
         Raises:
             MapError: it is in another frame, has no free cell, or no place on one.
             ConfigError: a spacing, an outline or weights that do not fit it.
@@ -148,12 +144,7 @@ class LiveMap:
             return True
 
     def refuse(self, word: str, why: str) -> None:
-        """Count a map that cannot be used, and say why.
-
-        Args:
-            word: of the reason.
-            why: in words.
-        """
+        """Count a map that cannot be used, and say why."""
         self.refused[word] += 1
         self.problem = why
         count = self.refused[word]

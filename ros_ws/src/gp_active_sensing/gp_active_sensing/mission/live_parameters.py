@@ -48,13 +48,7 @@ LIVE = (
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Go on with another configuration, and say what is other; the rest of it is the same in both.
-
-    Args:
-        parts: the mission.
-        before: what it goes by.
-        now: what it should go by.
-    """
+    """Go on with another configuration, and say what is other; the rest is the same in both."""
     mission = parts.mission
     _say(before, now)
     with mission.lock:

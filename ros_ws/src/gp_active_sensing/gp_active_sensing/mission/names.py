@@ -27,10 +27,6 @@ _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
     """Return names of probes that can be used.
 
-    Args:
-        names: as they were given.
-        key: what they are for, begins the message.
-
     Raises:
         ConfigError: a name that cannot be a namespace or is too long, one that comes twice, too
             many.

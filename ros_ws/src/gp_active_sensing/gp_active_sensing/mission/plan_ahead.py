@@ -299,13 +299,6 @@ class PlannedAhead:
         """Return what to plan ahead now, None when that is nothing or on its way.
 
         A place observed on the way makes what was foreseen worthless: it is begun again.
-
-        Args:
-            loop: the mission's engine.
-            plan: being carried out.
-            noise_variance: what the readings bring along.
-            left: of the probe's budget.
-            probe: its name.
         """
         if not self.samples or plan is None:
             return None

@@ -223,12 +223,7 @@ class Headings:
         self._moved_from = None
 
     def filled(self, pose: Pose, before: Pose | None) -> Pose:
-        """Return a pose with a heading, if there is any.
-
-        Args:
-            pose: the newest.
-            before: the one before it.
-        """
+        """Return a pose with a heading, if there is any."""
         if math.isfinite(pose.heading):
             return pose
         heading = heading_between(self._moved_from, pose)

@@ -462,10 +462,6 @@ class ReturnHome:
 
         What was driven and waited since the last stage ended is taken off what is left, and what is
         still to be driven in any case.
-
-        Args:
-            at: where the probe stands.
-            now_ns: time of the node's clock.
         """
         copy = self._probe.snapshot()
         owed = self._probe.stages.owed(now_ns, self._probe.ingestion.metres)

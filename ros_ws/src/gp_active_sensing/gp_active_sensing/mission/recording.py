@@ -174,14 +174,7 @@ class Recorder:
             return True
 
     def stage(self, stage: Stage, loop: SensingLoop, found: Mixture, **details: Any) -> str:
-        """Add the record of a stage; return it as a line for the log.
-
-        Args:
-            stage: that ended.
-            loop: map and belief after it.
-            found: what it believes of every place.
-            details: further keys.
-        """
+        """Add the record of a stage; return it as a line for the log."""
         plan, belief, topology = stage.plan, loop.belief, loop.topology
         goal = plan.waypoints[0]
         name = topology.names[goal]

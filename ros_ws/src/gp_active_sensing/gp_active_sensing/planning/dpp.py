@@ -228,7 +228,6 @@ def sample_kdpp_mcmc(
     rng: np.random.Generator,
     *,
     epsilon: float = 0.01,
-    steps: int | None = None,
 ) -> IntArray:
     """Draw k of m items from a distribution within `epsilon` of the k-DPP's (total variation).
 
@@ -245,28 +244,22 @@ def sample_kdpp_mcmc(
         k: number of items, 0 … m.
         rng: source of randomness.
         epsilon: total variation distance from the k-DPP.
-        steps: of the walk; None = `mixing_steps`, which keep `epsilon`.
 
     Returns:
         (k,) items, sorted.
 
     Raises:
-        ValueError: k, epsilon, steps or the diagonal cannot be used, or the kernel's rank is
-            below k.
+        ValueError: k, epsilon or the diagonal cannot be used, or the kernel's rank is below k.
     """
     diagonal = checked(diagonal, k)
     m = diagonal.size
     if not 0.0 < epsilon < 1.0:
         msg = f"expected epsilon between 0 and 1, got {epsilon}"
         raise ValueError(msg)
-    if steps is not None and steps < 0:
-        msg = f"expected zero steps or more, got {steps}"
-        raise ValueError(msg)
     if k in (0, m):
         return np.arange(k)
     walk = _BasesExchange(entries, diagonal, greedy_kdpp(entries, diagonal, k))
-    if steps is None:
-        steps = mixing_steps(diagonal, k, walk.log_determinant, epsilon)
+    steps = mixing_steps(diagonal, k, walk.log_determinant, epsilon)
     leaving = rng.integers(k, size=steps)
     entering = rng.random(steps)
     for slot, u in zip(leaving.tolist(), entering.tolist(), strict=True):

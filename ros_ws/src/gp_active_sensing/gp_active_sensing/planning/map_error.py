@@ -174,10 +174,6 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
     All that have a weight where these are few. Otherwise about `most`, evenly over the map: the
     places are put in the order of a space-filling curve, cut into runs, and the middle of each run
     stands for it.
-
-    Args:
-        topology: the map.
-        most: number of places.
     """
     weights = topology.weights
     own = weights / weights.sum()

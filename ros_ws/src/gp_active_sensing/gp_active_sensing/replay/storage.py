@@ -131,9 +131,6 @@ def bound_rosbags(reader: Any) -> None:
     """Have the reader of rosbags, which unpacks whatever comes, unpack within these bounds.
 
     And read each profile of topics once.
-
-    Args:
-        reader: its module ``rosbags.rosbag2.reader``.
     """
     storage: Any = importlib.import_module("rosbags.rosbag2.storage_mcap")
     # One byte more than a chunk says, so that rosbags sees that it says too little.
@@ -151,9 +148,6 @@ def check_chunks(reader: Any) -> None:
     """Refuse files whose chunks, as their index has them, unpack to more than they may, or twice.
 
     That a chunk unpacks to no more than its index says is seen when it is unpacked.
-
-    Args:
-        reader: of rosbags, opened.
 
     Raises:
         TooMuchError: such a file.

@@ -52,7 +52,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.replay.recorded import Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.topology.live import GridMap
-from gp_active_sensing.types import Clock, Plan, PlanLimit
+from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.ties import RELATIVE
 
@@ -198,7 +198,6 @@ class ReproducibilityCheck:
         clockwork: the mission's clock.
         maps: maps that came by a topic, by their marks.
         show: takes each record.
-        clock: real seconds.
     """
 
     def __init__(
@@ -210,13 +209,12 @@ class ReproducibilityCheck:
         *,
         maps: Mapping[str, GridMap] = MappingProxyType({}),
         show: Show = lambda record: None,
-        clock: Clock = time.monotonic,
     ) -> None:
         self.comparison = Comparison()
         self.read = 0
         """Messages."""
         self._build_on, self._config, self._clockwork = build_on, config, clockwork
-        self._maps, self._show, self._clock = maps, show, clock
+        self._maps, self._show = maps, show
         self._journal: list[Line] = [{"event": MissionStarted.KIND}]
         """As the node had it."""
         self._recorded: list[Line] = []
@@ -385,7 +383,7 @@ class ReproducibilityCheck:
             elif isinstance(event, ReturnBegun):
                 self.comparison.differs(f"the way to the end place: {why}")
             return
-        loop = job.loop.snapshot(self._clock)
+        loop = job.loop.snapshot(time.monotonic)
         if isinstance(event, AnswerUnused):
             loop.limit = PlanLimit(expansions=event.expanded)
         elif isinstance(event, DecisionTaken):
@@ -439,7 +437,7 @@ class ReproducibilityCheck:
         if job is None:
             self.comparison.no_decision(stage, "it was not planned ahead in the replay")
             return
-        job.loop.clock = self._clock
+        job.loop.clock = time.monotonic
         grown = foresee_by_cell(
             job.loop,
             job.plan.waypoints[0],

@@ -91,10 +91,6 @@ def save_picture(figure: Figure, path: Path) -> None:
 def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
     """Return the picture of a road map: limits, one-ways, and what cannot be reached in red.
 
-    Args:
-        road_map: the map.
-        figures: result of `inspection.survey` for it.
-
     Raises:
         MissingDependencyError: matplotlib is missing.
     """
@@ -195,11 +191,6 @@ def ground_of(path: Path, places: FreeTopology | GraphTopology, occupied: int) -
 
 def place_picture(places: FreeTopology | GraphTopology, ground: DrawnGround, title: str) -> Figure:
     """Return the picture of a map of places: moves, and what lies outside the largest part in red.
-
-    Args:
-        places: the map.
-        ground: that they lie on.
-        title: of the picture.
 
     Raises:
         MissingDependencyError: matplotlib is missing.

@@ -141,7 +141,7 @@ def inspect_ros(
         system: (operating system, machine); None = this one.
     """
     environ = os.environ if environ is None else environ
-    can_import = _can_import if can_import is None else can_import
+    can_import = is_importable if can_import is None else can_import
     wheels = (_wheel_version if wheel_version is None else wheel_version)()
     system = (platform.system(), platform.machine()) if system is None else system
     return RosEnvironment(
@@ -193,7 +193,8 @@ def require_ros_in(module: str) -> None:
         raise SystemExit(REFUSED) from None
 
 
-def _can_import(name: str) -> bool:
+def is_importable(name: str) -> bool:
+    """Return whether a module can be imported; nothing is."""
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):

@@ -123,12 +123,7 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
 
 
 def pose_needs(pose: PoseConfig, heard: Collection[Heard]) -> Needs:
-    """Return the parameters that poses ask for by their rate; the slowest and the fastest count.
-
-    Args:
-        pose: what there is without them.
-        heard: the poses of each probe.
-    """
+    """Return the parameters that poses ask for by their rate; the slowest and the fastest count."""
     found: Needs = {}
     period = _largest([each.period for each in heard])
     if period > _OLD * pose.max_age:
@@ -142,13 +137,7 @@ def pose_needs(pose: PoseConfig, heard: Collection[Heard]) -> Needs:
 def reading_needs(
     reading: ReadingConfig, mission: MissionConfig, heard: Collection[Heard]
 ) -> Needs:
-    """Return the parameters that readings ask for by their rate; the slowest and the fastest count.
-
-    Args:
-        reading: what there is without them.
-        mission: likewise.
-        heard: the readings of each probe.
-    """
+    """Return the parameters that readings ask for by their rate, slowest and fastest."""
     found: Needs = {}
     period = _largest([each.period for each in heard])
     how = f"readings come every {period:.1f} s"

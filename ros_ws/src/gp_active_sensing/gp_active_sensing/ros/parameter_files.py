@@ -30,10 +30,6 @@ _TRUTHS = frozenset("y Y n N".split())
 def check_parameter_file(path: Path, namespace: str = "") -> None:
     """Look for what rcl cannot read, or would not use.
 
-    Args:
-        path: the file.
-        namespace: of the nodes that are to read it.
-
     Raises:
         ConfigError: every such place, with line and key, and what to write instead.
     """

@@ -288,12 +288,7 @@ class TopicMonitor:
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return what tells of poses that are not all of one probe.
-
-    Args:
-        streams: by topic.
-        jumps: of the poses, of all probes.
-    """
+    """Return what tells of poses that are not all of one probe."""
     several = {name: s.publishers for name, s in streams.items() if name.endswith("pose")}
     found = [f"{n} publishers of topic {name}" for name, n in several.items() if n > 1]
     return found + ([f"{jumps} jumps of a pose"] if jumps else [])

@@ -144,12 +144,7 @@ class RunningSystem:
         return statistics.median([pace for pace in paces if math.isfinite(pace)] or [1.0])
 
     def latched(self, topic: str, type: str) -> Any | None:
-        """Return the last message of a publisher that keeps it; None when none comes.
-
-        Args:
-            topic: its name.
-            type: of the message.
-        """
+        """Return the last message of a publisher that keeps it; None when none comes."""
         found: list[Any] = []
         kind = find_message_type(type)
         subscription = self._node.create_subscription(kind, topic, found.append, qos.latched())
@@ -310,11 +305,7 @@ def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
 
 
 def tf_problem(topics: Topics) -> str:
-    """Return why nothing can be looked up in tf here, "" when something can.
-
-    Args:
-        topics: those of the running system.
-    """
+    """Return why nothing can be looked up in tf here, "" when something can."""
     if {"/tf", "/tf_static"}.isdisjoint(topics):
         return "nobody publishes /tf or /tf_static, so that no pose can be looked up"
     if find_spec("tf2_ros") is None:

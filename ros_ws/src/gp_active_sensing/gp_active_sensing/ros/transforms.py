@@ -170,10 +170,6 @@ class Transforms:
 def pose_of(transform: Any, frame: str) -> Pose:
     """Return the pose of a probe that a transform into the map's frame says.
 
-    Args:
-        transform: ``geometry_msgs/TransformStamped``.
-        frame: of the map.
-
     Raises:
         ReadingError: the transform's rotation is none.
     """

@@ -72,12 +72,7 @@ OnStage = Callable[[Mapping[str, Any]], None]
 
 
 def run_name(scenario: Scenario, now: datetime) -> str:
-    """Return the default name of a run directory.
-
-    Args:
-        scenario: what is run.
-        now: time of the start, with a time zone.
-    """
+    """Return the default name of a run directory."""
     policy = scenario.policy["name"]
     stamp = now.astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     return f"{scenario.name}-{policy}-seed{scenario.seed}-{stamp}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,16 +65,12 @@ class SimulatedSensor:
         truth: the noise-free field.
         config: noise, bias, dropouts and outliers.
         seed: key of the draws.
-        names: (n,) names of the places, for the readings' source.
     """
 
-    def __init__(
-        self, truth: GroundTruth, config: SensorConfig, seed: int, names: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, truth: GroundTruth, config: SensorConfig, seed: int) -> None:
         self.truth = truth
         self.config = config
         self.seed = seed
-        self.names = tuple(names)
 
     @property
     def reported_variance(self) -> float | None:

@@ -40,9 +40,6 @@ _SUFFIXES = {
 def resource_folders(kind: str) -> tuple[Path, ...]:
     """Return the folders that may hold resources of a kind, the first to be searched first.
 
-    Args:
-        kind: one of ``KINDS``.
-
     Returns:
         The folders under the prefixes of ``AMENT_PREFIX_PATH`` (a sourced colcon workspace), under
         the interpreter's prefix and the prefix this package is installed in (pip), and in the
@@ -71,9 +68,6 @@ def resource_folders(kind: str) -> tuple[Path, ...]:
 
 def list_resources(kind: str) -> tuple[str, ...]:
     """Return the names that ``find_resource`` knows for a kind, sorted; README files left out.
-
-    Args:
-        kind: one of ``KINDS``.
 
     Returns:
         Names relative to the folder of the kind, with ``/`` between folders.

@@ -76,7 +76,6 @@ def serve(
     run_dir: Path,
     options: WatchOptions,
     say: Callable[[str], None],
-    command: Command | None = None,
 ) -> None:
     """Serve the page of a run until Ctrl-C or SIGTERM.
 
@@ -84,7 +83,7 @@ def serve(
         MissingDependencyError: tornado is not installed.
         RunError: the address cannot be listened on, or the token not kept.
     """
-    server = make_server(run_dir, options, command)
+    server = make_server(run_dir, options)
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -248,12 +248,7 @@ class Stays:
         return len(self._open)
 
     def take(self, placed: PlacedReading, *, begins: bool = False) -> Told:
-        """Take a reading of a known place; return what the belief is to hold.
-
-        Args:
-            placed: a reading that will be used.
-            begins: it begins a stay whatever came before.
-        """
+        """Take a reading of a known place; return what the belief is to hold."""
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:

@@ -199,12 +199,7 @@ class ClosestPoint:
         return sum(len(approach.held) for approach in self._approaches.values())
 
     def hold(self, place: int, held: PendingReading) -> list[PendingReading]:
-        """Take a reading; return it (and those before it) if it counts now.
-
-        Args:
-            place: a point.
-            held: the reading.
-        """
+        """Take a reading; return it (and those before it) if it counts now."""
         stamp_ns = held.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
         approach.held.append(held)
