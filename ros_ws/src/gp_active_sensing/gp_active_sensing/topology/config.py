@@ -234,23 +234,20 @@ def other_places(told: Any, found: Mapping[str, Any]) -> str:
         then, now = (np.array(m["box"], dtype=np.float64) for m in (told, found))
         sums = [np.array(m["spread"], dtype=np.float64) for m in (told, found)]
         same = int(told["count"]) == found["count"] and then.shape == now.shape
+        same_names = told["names"] == found["names"]
         if same:
             extent = float(np.ptp(now, axis=0).max())
             most = min(_OFF, 1e-3 * extent) if extent > 0.0 else _OFF
             off = max(float(np.abs(then - now).max()), float(np.abs(np.subtract(*sums)).max()))
-            if off <= most and told["names"] == found["names"]:
+            if off <= most and same_names:
                 return ""
         return (
             f"expected {told['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
             f"{found['count']} from {_at(now[0])} to {_at(now[1])} m"
-            + (f"; {_what(told, found)} are others" if same else "")
+            + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"what it says of its places cannot be read ({error!r})"
-
-
-def _what(told: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    return "their positions" if told["names"] == found["names"] else "their names"
 
 
 def _at(point: Any) -> str:

@@ -193,15 +193,10 @@ def available(road_map: RoadMap) -> tuple[str, ...]:
 class RoadFeatures:
     """The features of a map's segments: columns by name, or an embedding of the road graph.
 
-    Args:
-        road_map: the n segments.
-        points: x, y [m] and heading [rad] of the point of each segment that its value belongs to.
-        links: how segments meet at junctions, for weights with road distance.
-        moves: returns how segments follow one another, for weights of features alone.
-        names: of columns, or `RELATIONAL` alone.
-        relational: what the links of the embedded graph weigh by; None = what the map has of
-            length, lanes, speed_limit and direction.
-        share: of the squared distances that the embedding must explain.
+    `points` are x, y [m] and heading [rad] of where each segment's value belongs; `links` say how
+    segments meet, `moves` how they follow one another; `names` are of columns, or `RELATIONAL`
+    alone. What the links of the embedded graph weigh by is `relational`, None = what the map has of
+    length, lanes, speed_limit and direction; `share` of the squared distances must be explained.
 
     Raises:
         ConfigError: a name that is no feature of the map.

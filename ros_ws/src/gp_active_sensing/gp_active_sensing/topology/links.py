@@ -69,15 +69,11 @@ class Links:
     ) -> Links:
         """Return the links of pairs (i, j, metres, conductance), in either direction.
 
-        Of pairs that are given twice the shortest metres and the largest conductance count.
-
-        Args:
-            n: number of places.
-            pairs: i and j within 0 … n-1; metres and conductance above 0. i = j is left out.
-            mass: (n,); None = the mean metres of the links at a place.
+        A pair with i = j is left out. Of pairs that are given twice the shortest metres and the
+        largest conductance count. A mass of None is the mean metres of the links at a place.
 
         Raises:
-            ValueError: a pair out of range, or of no length.
+            ValueError: a pair out of 0 … n-1, or of no length or conductance.
         """
         shortest: dict[tuple[int, int], tuple[float, float]] = {}
         for i, j, metres, conductance in pairs:
@@ -252,16 +248,11 @@ def manhattan_weights(
 ) -> FloatArray:
     """Return the (m,) range-normalised Manhattan distances of linked places. [Chen2012].
 
-    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``. A column that is the same
-    everywhere adds nothing. Weights of zero, or nearly, become a hundredth of the median: places
-    that look the same are near each other, not one place. With nothing to tell places apart each
-    link weighs one.
-
-    Args:
-        links: the m pairs.
-        columns: (n, p) features.
-        circular: (n, c) angles [rad].
-        further: (m,) one more distance of linked places; its longest counts as one.
+    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π`` of (n, p) columns and (n, c)
+    circular angles [rad]. A column that is the same everywhere adds nothing; of a further (m,)
+    distance the longest counts as one. Weights of zero, or nearly, become a hundredth of the
+    median: places that look the same are near each other, not one place. With nothing to tell
+    places apart each link weighs one.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)

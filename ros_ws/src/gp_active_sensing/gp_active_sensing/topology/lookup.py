@@ -206,18 +206,9 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
     return int(given)
 
 
-def route_geometry(topology: Topology, path: Sequence[int], start: int | None = None) -> FloatArray:
-    """(m, 2) the line that is driven along a path, metres; a point where pieces meet comes once.
-
-    Args:
-        topology: the map.
-        path: places in the order they are driven, as in `Route.path` and `Plan.path`.
-        start: where the probe stands (at its waypoint), which then is the first point; None = the
-            line begins where the first place does.
-    """
+def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
+    """(m, 2) the line driven along places in their order [m], each point once."""
     pieces = [topology.geometry(place) for place in path]
-    if start is not None:
-        pieces.insert(0, topology.goals[start : start + 1, :2])
     points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
     first = np.ones(min(len(points), 1), dtype=np.bool_)

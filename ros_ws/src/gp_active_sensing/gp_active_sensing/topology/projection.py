@@ -77,16 +77,13 @@ def locate(
     degrees: bool | None = None,
     chosen: bool = False,
 ) -> Located:
-    """Bring points into local metres, and refuse those in another unit than declared.
+    """Bring points (n, 2) into local metres, and refuse those in another unit than declared.
 
-    Args:
-        points: (n, 2), of longitude and latitude the longitude first.
-        crs: `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"), or ""
-            when nothing was declared: then what looks like degrees is taken for `LONLAT`.
-        where: the file, for messages.
-        datum: longitude and latitude of the origin [degree]; None = the middle of the points.
-        degrees: they look like longitude and latitude; None = by their extent.
-        chosen: the user named the system, so that a map may have any size.
+    `crs` is `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"; the
+    longitude comes first), or "" when nothing was declared: then what looks like degrees is taken
+    for `LONLAT`. The origin is the `datum`, longitude and latitude, or the middle of the points.
+    `degrees` says whether they look like longitude and latitude, None = by their extent; `chosen`
+    that the user named the system, so that a map may have any size.
 
     Raises:
         MapError: unknown system; degrees declared as metres, or the reverse; a map of another

@@ -131,12 +131,7 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
 
 
 def areas_on(places: Topology, path: Path) -> Areas:
-    """Return the areas of a file in the metres of a map.
-
-    Raises:
-        MapError: a file that cannot be used, or one in degrees for a map that does not know where
-            it lies.
-    """
+    """Return the areas of a file in the metres of a map, refused where these cannot be told."""
     areas = read_areas(path, datum=places.datum)
     if areas.datum is not None and places.datum is None:
         msg = (

@@ -130,10 +130,11 @@ _KEPT = re.compile(
 def load(path: Path) -> RoadMap:
     """Read an extract of OpenStreetMap; nothing is fetched."""
     osmium = _osmium()
+    local = path.absolute()  # osmium would fetch a name that begins with ``http:``
     with _said(path):
-        ways = _ways(osmium, path)
-        nodes = _nodes(osmium, path, {node for way in ways for node in way.nodes})
-        restrictions = list(_restrictions(osmium, path, {way.id for way in ways}))
+        ways = _ways(osmium, local)
+        nodes = _nodes(osmium, local, {node for way in ways for node in way.nodes})
+        restrictions = list(_restrictions(osmium, local, {way.id for way in ways}))
     drafts = Drafts(path, join_zero_length=True)
     shared = _junctions(ways)
     for way in ways:
@@ -169,14 +170,9 @@ def _said(path: Path) -> Iterator[None]:
         raise MapError(msg) from error
 
 
-def _local(path: Path) -> str:
-    """Return the absolute path; osmium would fetch a name that begins with ``http:``."""
-    return str(path.absolute())
-
-
 def _ways(osmium: Any, path: Path) -> list[_Way]:
     found: list[_Way] = []
-    reader = osmium.FileProcessor(_local(path), osmium.osm.WAY).with_filter(
+    reader = osmium.FileProcessor(str(path), osmium.osm.WAY).with_filter(
         osmium.filter.KeyFilter("highway")
     )
     for way in reader:
@@ -187,7 +183,7 @@ def _ways(osmium: Any, path: Path) -> list[_Way]:
 
 
 def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
-    reader = osmium.FileProcessor(_local(path), osmium.osm.NODE).with_filter(
+    reader = osmium.FileProcessor(str(path), osmium.osm.NODE).with_filter(
         osmium.filter.IdFilter(wanted)
     )
     return {
@@ -197,7 +193,7 @@ def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
 
 def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restriction]:
     """Yield the turns that are forbidden, or the only ones allowed, at a node."""
-    reader = osmium.FileProcessor(_local(path), osmium.osm.RELATION).with_filter(
+    reader = osmium.FileProcessor(str(path), osmium.osm.RELATION).with_filter(
         osmium.filter.TagFilter(("type", "restriction"))
     )
     for relation in reader:

@@ -157,8 +157,8 @@ class _Net:
             )
             raise MapError(msg)
         (dx, dy) = offset[0]
-        corners = _corners([draft.line for draft, _ in self._edges.values()])
-        shifted = [(x - dx, y - dy) for x, y in corners]
+        xs, ys = zip(*(p for draft, _ in self._edges.values() for p in draft.line), strict=True)
+        shifted = [(x - dx, y - dy) for x in (min(xs), max(xs)) for y in (min(ys), max(ys))]
         where = str(self.path)
         try:
             lonlat = geographic_of([(-dx, -dy)], projection, where=where)
@@ -215,9 +215,3 @@ def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
         return shapes[len(shapes) // 2]
     line = tuple(((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in zip(first, last, strict=True))
     return line if length_of(line) > 0.0 else first
-
-
-def _corners(lines: list[tuple[Point, ...]]) -> list[Point]:
-    xs = [x for line in lines for x, _ in line]
-    ys = [y for line in lines for _, y in line]
-    return [(x, y) for x in (min(xs), max(xs)) for y in (min(ys), max(ys))]

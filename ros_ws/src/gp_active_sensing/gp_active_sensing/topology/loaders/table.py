@@ -221,12 +221,9 @@ class _Reader:
 
 
 def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return what is known -> the title of its column.
+    """Return what is known -> the title of its column, the first of its names that is there.
 
-    Args:
-        table: with the columns, none of which may have the title of another.
-        names: what is known -> the titles it may have; the first that is there counts. A title may
-            hold a word besides that says that its values are guessed.
+    A title may hold a word besides that says that its values are guessed; none may be there twice.
     """
     for title in filter(None, table.header):
         table.column(title)

@@ -486,9 +486,6 @@ class SitesReader:
 
         A table that `export` wrote has both: positions stay as they were, in the frame that they
         were in. Where the metres are those of UTM, positions are made of the degrees.
-
-        Raises:
-            MapError: the two are not of the same places.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)
