@@ -123,13 +123,10 @@ class Topology:
                 raise ValueError(msg)
 
     def weighted(self: T, weights: npt.ArrayLike) -> T:
-        """Return the same map with other weights.
-
-        Args:
-            weights: (n,) finite, not below 0, at least one above 0.
+        """Return the same map with other weights (n,).
 
         Raises:
-            ValueError: they are not so.
+            ValueError: they are not finite, one is below 0, or none is above 0.
         """
         values = frozen_array(weights)
         if values.shape != (self.n,) or not np.isfinite(values).all() or (values < 0.0).any():

@@ -31,13 +31,8 @@ __all__ = [
 class FreeTopology(Topology):
     """Any place may be next; a move costs the straight distance.
 
-    Args:
-        name: name of the map.
-        frame: metric frame of the positions.
-        names: (n,) the map's own identifiers.
-        positions: (n, 2) metres.
-        speed: of the probe [m/s], or its speeds along a leg and up and down.
-        more: further arguments of `Topology`.
+    The arguments are those of `Topology`, and the speed of the probe [m/s], or its speeds along a
+    leg and up and down.
     """
 
     free = True

@@ -42,17 +42,10 @@ class GraphTopology(Topology):
 
     The direct move to a place must be a cheapest way to it: it is taken without a search.
 
-    Args:
-        name: name of the map.
-        frame: metric frame of the positions.
-        names: (n,) the map's own identifiers.
-        positions: (n, 2) metres.
-        moves: (n,) the moves out of each place.
-        entry: (n,) cost of observing a place first, from nowhere; None = nothing.
-        stay: a probe can observe the place where it stands without moving.
-        reach: places within so many metres of driving may be next, too, whatever is crossed on the
-            way; 0 = the adjacent ones only [m].
-        more: further arguments of `Topology`.
+    The arguments are those of `Topology`; (n,) `moves` out of each place; (n,) `entry`, the cost of
+    observing a place first, from nowhere, None = nothing; `stay`, whether a probe can observe the
+    place where it stands without moving; and `reach`: places within so many metres of driving may
+    be next, too, whatever is crossed on the way; 0 = the adjacent ones only [m].
     """
 
     def __init__(

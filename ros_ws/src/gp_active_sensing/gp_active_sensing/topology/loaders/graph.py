@@ -36,11 +36,7 @@ _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
 
 
 class GraphReader:
-    """Collects nodes and edges, which may come in any order, and makes the road map of them.
-
-    Args:
-        source: the file, or the name of the graph, for messages.
-    """
+    """Collects nodes and edges, which may come in any order, and makes the road map of them."""
 
     def __init__(self, source: Path) -> None:
         self.drafts = Drafts(source, join_zero_length=True)

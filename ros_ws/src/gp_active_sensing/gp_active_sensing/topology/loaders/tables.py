@@ -134,11 +134,7 @@ class Sites:
 
 
 def is_stations(path: Path) -> bool:
-    """Return whether a file is a table of places, by its first line; one of edges is not.
-
-    Args:
-        path: of any file.
-    """
+    """Return whether any file is a table of places, by its first line; one of edges is not."""
     if path.suffix.lower() != ".csv":
         return False
     try:
@@ -225,13 +221,12 @@ def of_features(path: Path) -> PlaceTable:
     keys = [key for key in told if key not in (*pair, "name")]
     names = [f.name for f, _ in points]
     named = all(names) and len(set(names)) == len(names)
-    rows = [
-        (f.where, [*([f.name] if named else []), repr(p.x), repr(p.y), *map(f.said.get, keys)])
-        for f, p in points
-    ]
+    rows = []
+    for f, p in points:
+        numbers = [repr(p.x), repr(p.y), *(f.said.get(key, "") for key in keys)]
+        rows.append((f.where, [f.name, *numbers] if named else numbers))
     header = [*(["name"] if named else []), *pair, *keys]
-    filled = [(where, ["" if cell is None else cell for cell in row]) for where, row in rows]
-    return PlaceTable(header, filled, "" if pair[0] == "longitude" else file.crs)
+    return PlaceTable(header, rows, "" if pair[0] == "longitude" else file.crs)
 
 
 _MOST_COLUMNS = 1_000
@@ -259,11 +254,7 @@ def metres_in(unit: str) -> float | None:
 
 
 def upwards_of(title: str) -> float | None:
-    """Return by what values of a height have to be multiplied [m], None where it is no height.
-
-    Args:
-        title: such as "Depth", "z_m" or "height (ft)".
-    """
+    """Return what heights under a title ("Depth", "z (ft)") are times [m], None of others."""
     found = re.fullmatch(r"([a-z]+)(?:[ _]*[\[(]?([a-z]+)[\])]?)?", title.strip().lower())
     if found is None or found[1] not in HEIGHTS:
         return None

@@ -1,22 +1,24 @@
-"""Maps from graphs of networkx: nodes as places, and an osmnx-like graph as roads."""
+"""Maps from graphs of networkx: nodes as places, roads as osmnx makes them, broken ones."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+import shapely
 
 import gp_active_sensing as gas
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology import MapConfig, Roads, build_topology, load_roads
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.types import Cost
 from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm, write_osm
+from tests.unit.topology.road_maps import street, write
 
 
 def of_osmnx(folder: Path) -> nx.MultiDiGraph[int]:
@@ -127,3 +129,118 @@ def test_graphs_that_are_refused() -> None:
     ):
         with pytest.raises(MapError, match=message):
             gas.from_networkx(graph)
+
+
+def city(crs: str = "epsg:32633") -> nx.MultiDiGraph:
+    """A quarter as osmnx has it: a one-way ring, a street both ways with a bend, a loop."""
+    graph = nx.MultiDiGraph(crs=crs, created_date="2024-01-01", simplified=True)
+    at = {17: (0.0, 0.0), 18: (120.0, 0.0), 19: (120.0, 90.0), 20: (0.0, 90.0)}
+    for node, (x, y) in at.items():
+        graph.add_node(node, x=390_000.0 + x, y=5_800_000.0 + y, street_count=3)
+    for a, b in ((17, 18), (18, 19), (19, 20), (20, 17)):
+        length = float(abs(at[a][0] - at[b][0]) + abs(at[a][1] - at[b][1]))
+        graph.add_edge(
+            a, b, osmid=a, highway="residential", oneway=True, length=length, maxspeed="30"
+        )
+    bend = shapely.LineString([(390_000, 5_800_000), (390_060, 5_800_060), (390_120, 5_800_090)])
+    both = {
+        "osmid": [4, 5],
+        "highway": ["primary", "secondary"],
+        "name": ["High Street", "Main Road"],
+        "oneway": False,
+        "lanes": ["4", "3"],
+        "maxspeed": ["50", "30 mph"],
+        "length": bend.length,
+        "bridge": "yes",
+        "width": 7.5,
+    }
+    graph.add_edge(17, 19, **both, reversed=False, geometry=bend)
+    graph.add_edge(19, 17, **both, reversed=True, geometry=bend.reverse())
+    return graph
+
+
+def test_a_graph_of_osmnx() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    roads = Roads.from_networkx(city(), name="quarter")
+    first, bend = roads.segments[0], roads.segments[1]
+    assert (roads.name, roads.n, roads.frame) == ("quarter", 6, "map")
+    assert (first.id, first.start, first.end, first.length) == ("17_18_0", "17", "18", 120.0)
+    assert (first.speed_limit, first.road_class) == (pytest.approx(30 / 3.6), "residential")
+    assert (bend.id, bend.name, bend.road_class) == (
+        "17_19_0",
+        "High Street, Main Road",
+        "primary",
+    )
+    assert bend.speed_limit == pytest.approx(30 * 1609.344 / 3600)
+    assert bend.lanes == 1.5  # the fewest, both directions counted
+    assert bend.extra == {"width": 7.5}
+    assert len(bend.line) == 3
+    assert bend.line[0] == pytest.approx(first.line[0])
+    back = next(s for s in roads.segments if s.start == "19" and s.end == "17")
+    assert back.line == bend.line[::-1]
+    assert roads.road_map.datum == pytest.approx((13.3795, 52.34), abs=0.01)
+
+
+def test_there_and_back(tmp_path: Any) -> None:
+    road_map = load_roads(write(tmp_path / "street.geojson", street()))
+    graph = Roads(road_map).to_networkx()
+    assert graph.nodes["b"] == {"x": 100.0, "y": 0.0}
+    assert graph.edges["a", "b", "ab"]["length"] == 100.0
+    assert graph.edges["a", "b", "ab"]["speed_kph"] == pytest.approx(36.0)
+    assert not graph.edges["a", "b", "ab"]["oneway"]
+    assert graph.edges["b", "d", "bd"]["oneway"]
+    again = Roads.from_networkx(graph)
+    assert (again.name, again.road_map.crs) == ("small", "local")
+    by_id = {segment.id: segment for segment in again.segments}
+    for segment in road_map.segments:
+        limit = pytest.approx(segment.speed_limit)
+        assert replace(by_id[segment.id], speed_limit=0.0) == replace(segment, speed_limit=0.0)
+        assert by_id[segment.id].speed_limit == limit
+
+
+def test_an_undirected_graph_of_osmnx() -> None:
+    graph: Any = nx.MultiGraph(crs="local")
+    graph.add_node(1, x=0.0, y=0.0)
+    graph.add_node(2, x=100.0, y=0.0)
+    line = shapely.LineString([(100, 0), (50, 30), (0, 0)])
+    graph.add_edge(1, 2, length=120.0, oneway=True, **{"from": 2, "to": 1}, geometry=line)
+    graph.add_edge(1, 2, length=120.0, oneway=False, geometry=line)
+    one_way, there, back = Roads.from_networkx(graph).segments
+    assert (one_way.start, one_way.end, one_way.line[0]) == ("2", "1", (100.0, 0.0))
+    assert (there.start, there.line[0], there.line[1]) == ("1", (0.0, 0.0), (50.0, 30.0))
+    assert (back.id, back.start, back.line[0]) == ("-1_2_1", "2", (100.0, 0.0))
+
+
+def line(**edge: Any) -> Any:
+    graph: Any = nx.DiGraph()
+    graph.add_node("a", x=0.0, y=0.0)
+    graph.add_node("b", x=100.0, y=0.0)
+    graph.add_edge("a", "b", **edge)
+    return graph
+
+
+def at_one_place() -> Any:
+    graph = line(length=100.0)
+    graph.add_node("c", x=100.0, y=0.0)
+    graph.add_edge("c", "a", length=100.0)
+    return graph
+
+
+def without_anything() -> Any:
+    graph: Any = nx.path_graph(3)
+    graph.edges[0, 1]["length"] = 3.0
+    return graph
+
+
+def test_broken_graphs() -> None:
+    for graph, message in (
+        ([], r"expected a graph of networkx, got \[\]"),
+        (nx.Graph(), "graph: has 0 nodes and no edges"),
+        (nx.empty_graph(4), "graph: has 4 nodes and no edges; expected at least one edge"),
+        (without_anything(), r"nodes have no positions \(x and y\), and 1 of 2 edges no length"),
+        (at_one_place(), r"nodes 'b' and 'c' are both at \(100, 0\); make one node of them"),
+        (line(length=-4.0), "edge 'a_b_0': length: expected a number above 0, got -4.0"),
+        (line(geometry=shapely.Point(1, 2)), r"geometry: expected LINESTRING"),
+    ):
+        with pytest.raises(MapError, match=message):
+            Roads.from_networkx(graph)
