@@ -1,0 +1,142 @@
+"""Does a map keep its promise: along routes, and with many readings of a place by a good sensor?
+
+Promised and actual error, and the share of true values inside the 90 % intervals, at places that
+were not read. The belief is the default; fields, starts and noise depend on the draw only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from belief_data import Field, rng_of
+from belief_scores import Mixture, score
+from common import Report, Section
+from mapping_fields import MOVES, arenas, step_of
+from mapping_runs import EXPANSIONS, Task, _drive, begin
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.topology.generated import make_grid
+
+POLICIES = ("lawnmower", "tour")
+BUDGETS, STARTS = (40, 60, 120), 6
+TOO_LARGE = 1.2
+"""Ratio of actual and promised error from which a promise is not kept."""
+KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}
+"""Kernel and length-scale [cells] of draws; `two scales` is made of two."""
+COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
+COMMAND = "GPAS_DATA=… python benchmarks/run.py promise"
+
+
+def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
+    """Both tables; `quick` = a draw of each, 40 moves."""
+    logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
+    draws = starts or (1 if quick else STARTS)
+    given = [int(word) for word in budgets.split(",") if word]
+    moves = given or list(BUDGETS[:1] if quick else BUDGETS)
+    return Report([routes(draws, moves), repeats(draws)])
+
+
+def routes(draws: int, budgets: Sequence[int]) -> Section:
+    """Missions on all arenas with moves that are not roads."""
+    section = Section(
+        "Promised and actual error along routes",
+        COMMAND,
+        f"{draws} draws of each field. *Not kept*: share of missions whose actual error is more "
+        f"than {TOO_LARGE} times the promised one. *Ratio*: the median of actual over promised "
+        "error. *By 10*: the same after ten places. *In 90 %*: share of true values of unread "
+        "places in the 90 % intervals.",
+        ("policy", "moves", "missions", "not kept", "ratio", "by 10", "in 90 %"),
+    )
+    names = [one.name for one in arenas(1, 1).values() if one.mode == MOVES and not one.roads]
+    for policy in POLICIES:
+        for k in budgets:
+            rows = [mission(name, number, policy, k) for name in names for number in range(draws)]
+            ratio, early, held = (np.array(column) for column in zip(*rows, strict=True))
+            section.rows.append(
+                (policy, k, len(rows), f"{np.mean(ratio > TOO_LARGE):.2f}",
+                 f"{np.median(ratio):.2f}", f"{np.nanmedian(early):.2f}", f"{np.mean(held):.2f}")
+            )  # fmt: skip
+    return section
+
+
+def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
+    """Actual over promised error at the end and after ten places, and coverage at the end."""
+    field = arenas(1, 1)[name, MOVES].field(number)
+    step, known = step_of(field.topology), field.known
+    words = json.dumps({"name": policy})
+    task = Task(name, MOVES, moves, number, policy, words, EXPANSIONS)
+    loop, noisy, at = begin(task, field, step, build_policy(json.loads(words)))
+
+    def ratio() -> float:
+        mean, variance = loop.belief.predict()
+        actual = np.mean((mean[known] - field.values[known]) ** 2)
+        return math.sqrt(float(actual / np.mean(variance[known])))
+
+    went, early = [at], math.nan
+    while (plan := loop.ask(at)).waypoint is not None:
+        at = _drive(loop, plan.path, noisy, went)
+        loop.moved(plan.cost)
+        if math.isnan(early) and np.count_nonzero(loop.belief.visited) >= 10:
+            early = ratio()
+    left = known[~loop.belief.visited[known]]
+    held = score(Mixture.of(loop.belief, left), field.values[left]).covered
+    return ratio(), early, held
+
+
+def repeats(draws: int) -> Section:
+    """Draws of Gaussian processes, read 1, 5 and 30 times a place by sensors of three kinds."""
+    section = Section(
+        "Many readings of a place, and good sensors",
+        COMMAND,
+        f"{draws} draws of each kind on 24 × 20 cells, {PLACES} random places. Each cell: share of "
+        f"true values in the 90 % intervals, error in standard deviations of the field, with "
+        f"{', '.join(map(str, COUNTS))} readings a place. Noise in those deviations, too.",
+        ("field", *(f"noise {noise:g}" for noise in NOISES)),
+    )
+    for kind in (*KINDS, "two scales"):
+        cells: list[Any] = [kind]
+        for noise in NOISES:
+            some = [repeated(kind, draws, count, noise) for count in COUNTS]
+            cells.append("; ".join(f"{held:.2f}, {error:.2f}" for held, error in some))
+        section.rows.append(tuple(cells))
+    return section
+
+
+def repeated(kind: str, draws: int, count: int, noise: float) -> tuple[float, float]:
+    """Coverage and error over some draws of a kind."""
+    held, squares = [], []
+    for number in range(draws):
+        field, rng = drawn(kind, number), rng_of("repeats", number)
+        places = rng.permutation(field.topology.n)[:PLACES]
+        belief = belief_on(BeliefConfig(), field.topology, quiet=True)
+        for place in places.tolist():
+            for value in field.values[place] + noise * rng.standard_normal(count):
+                belief.observe(place, float(value))
+            belief.adapt()
+        left = np.setdiff1d(np.arange(field.topology.n), places)
+        found = score(Mixture.of(belief, left), field.values[left])
+        held.append(found.covered)
+        squares.append(found.rmse**2)
+    return float(np.mean(held)), math.sqrt(float(np.mean(squares)))
+
+
+def drawn(kind: str, number: int) -> Field:
+    """A draw about 10 with a standard deviation of 1."""
+    topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
+    parts = (
+        [(1.0, *KINDS[kind])]
+        if kind in KINDS
+        else [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]
+    )
+    at = topology.positions
+    K = sum(s * build_kernel(name).correlation(at, at, np.array([ell])) for s, name, ell in parts)
+    root = np.linalg.cholesky(K + 1e-8 * np.eye(topology.n))
+    values = 10.0 + root @ rng_of(kind, number).standard_normal(topology.n)
+    return Field(topology, values, 0.1)
