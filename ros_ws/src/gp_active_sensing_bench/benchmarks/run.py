@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = {
     "mapping": "which policy or planner maps a field best for its metres",
     "beliefs": "error and honesty of the belief at places that were not read",
-    "promise": "promised and actual error along routes, and with many readings of a place",
+    "intervals": "promised and actual error along routes, and with many readings of a place",
     "roads": "Experiment 2 of the BAL paper over many fields (needs GPAS_DATA)",
     "town": "seconds of a decision of `bal`",
     "tours": "seconds of a decision of `tour`",

@@ -31,7 +31,7 @@ TOO_LARGE = 1.2
 KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}
 """Kernel and length-scale [cells] of draws; `two scales` is made of two."""
 COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
-COMMAND = "GPAS_DATA=… python benchmarks/run.py promise"
+COMMAND = "GPAS_DATA=… python benchmarks/run.py intervals"
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
