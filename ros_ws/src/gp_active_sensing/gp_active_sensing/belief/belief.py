@@ -49,6 +49,8 @@ FEWEST = 10
 """Places with a reading from which on the readings choose between transforms."""
 _AGAIN = 1.25
 """They choose again when there are so many times as many places."""
+_ROUNDING = 1e-9
+"""Spread of readings below which they are equal, as a share of the largest."""
 _CLEAR = 5.0
 """Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
@@ -116,7 +118,10 @@ class Belief:
             msg = "expected at least one prior weight above 0, got none"
             raise ValueError(msg)
         self.covariance = covariance
-        self._chooses = transform is None and not scale_known and not drift.changing
+        vague = mean.basis.shape[1] > 0
+        self._chooses = transform is None and vague and not scale_known and not drift.changing
+        self._lowest = math.inf
+        self._left = ""
         self._fixed = IDENTITY if transform is None else transform
         self._due = FEWEST
         self.prior_weights: FloatArray = prior / prior.sum()
@@ -133,6 +138,7 @@ class Belief:
             mean,
             scale_known=scale_known,
             noise_known=noise_known,
+            raw=self._fixed is IDENTITY,
             ageing=self._ageing,
         )
 
@@ -151,20 +157,21 @@ class Belief:
     @property
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
         """(L,) the candidates Λ, as the readings so far scale them."""
-        candidates = self.covariance.hyperparameters
-        if self.scale_known:
+        candidates, data = self.covariance.hyperparameters, self._updated
+        if self.scale_known and data.noise_known:
             return candidates
-        factors = np.sqrt(self._updated.scales).tolist()
+        factors = np.sqrt(data.scales).tolist()
+        noises = np.sqrt(data.noise_told).tolist()
         return tuple(
             replace(
                 h,
                 signal_std=h.signal_std * f,
-                noise_std=h.noise_std * f,
+                noise_std=noise * f,
                 place_std=h.place_std * f,
                 attribute_std=h.attribute_std * f,
                 long_std=h.long_std * f,
             )
-            for h, f in zip(candidates, factors, strict=True)
+            for h, f, noise in zip(candidates, factors, noises, strict=True)
         )
 
     @property
@@ -474,8 +481,9 @@ class Belief:
 
     def _allow(self, value: float) -> None:
         """Take no logarithm any more where a value has none."""
-        transform = self.transform
+        transform, self._lowest = self.transform, min(self._lowest, value)
         if self._chooses and isinstance(transform, Log) and value + transform.offset <= 0.0:
+            self._left = f"the readings themselves: {value:g} has no logarithm of the one before"
             self._data.see_through(IDENTITY)
 
     def adapt(self) -> str:
@@ -496,13 +504,14 @@ class Belief:
         reading lies one or three of their standard deviations above the bound, which is below 0.
         Where some readings are not above 0 nothing says where a bound would be: the identity.
         """
+        left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
-        if not self._chooses or places < self._due:
-            return ""
+        if left or not self._chooses or places < self._due:
+            return left
         self._due = math.ceil(_AGAIN * places)
         averages = self._data.raw_averages()
-        least, spread = float(averages.min()), float(averages.std())
-        if not spread > 0.0:
+        least, spread = min(self._lowest, float(averages.min())), float(averages.std())
+        if not spread > _ROUNDING * float(np.abs(averages).max()):
             return ""
         offsets = [k * spread - least for k in (1.0, 3.0)] if least > 0.0 else []
         options: list[Transform] = [IDENTITY, *([LOG] if least > 0.0 else [])]
@@ -765,9 +774,8 @@ class Belief:
         No variance is less than what the sensor's resolution leaves, see `Resolution`.
         """
         mean, variance = self.marginals(locations)
-        if (least := self._updated.floor()) is not None:
-            steep = np.square(self.transform.steepness(mean))
-            variance = np.maximum(variance, least[:, None] / steep)
+        if (least := self._updated.floor(mean)) is not None:
+            variance = np.maximum(variance, least)
         return Mixture(self.weights, mean, variance, self.transform)
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:

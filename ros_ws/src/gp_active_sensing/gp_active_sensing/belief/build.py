@@ -391,10 +391,13 @@ def covariance_family(
         kernel = build_graph_kernel(name)
         # Candidates that follow the readings keep most length-scales: their tables are kept, too.
         smooth: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
-        along = with_places(with_long_part(smooth, _scaled(features, named)))
+        # Positions may be features of any kind: they are stretched to the extent of the roads.
+        extent = float(np.ptp(features, axis=0).max()) or 1.0
+        stretched = features * (spectrum.extent / extent)
+        along = with_places(with_long_part(smooth, stretched))
         return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)
     smooth = partial(FeatureCovariance, build_kernel(name), features)
-    family = with_places(with_long_part(smooth, _scaled(features, named)))
+    family = with_places(with_long_part(smooth, features))
     grid = partial(_feature_grid, features, named, links)
     return with_attributes(family, columns), lambda count, ratios: tuple(
         grid(count, ratio) for ratio in ratios or (None,)
@@ -435,12 +438,6 @@ def _feature_grid(
         msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
         raise ValueError(msg)
     return default_grid(features, names or _axes(features), count, links, ratio)
-
-
-def _scaled(features: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Return features (n, p), each by the factor that its length-scales have."""
-    shape = _feature_grid(features, names, None, 3).shape
-    return features / np.array(shape) if shape else features
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

@@ -90,6 +90,7 @@ class Conditioning:
         noise_known: False where a candidate's noise is a guess, which readings of one place
             correct; then they tell the noise and nothing else (see `noise_told`), and the average
             of a place is what tells of the field. Where readings age it is taken as known.
+        raw: values are readings as they came; their steps say what the sensor resolves.
         ageing: noise schedule of readings by their age; None = they do not age.
 
     Attributes:
@@ -116,6 +117,7 @@ class Conditioning:
         *,
         scale_known: bool,
         noise_known: bool = True,
+        raw: bool = True,
         ageing: Ageing | None = None,
     ) -> None:
         self.mean = mean
@@ -135,8 +137,8 @@ class Conditioning:
         """How much the field varies about a place; None = that is not known."""
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
-        self.resolution = Resolution()
-        """Of the readings, as the Gaussian process sees them."""
+        self.resolution = Resolution(used=raw)
+        """Of the readings, as they are added."""
         self._own = False
         """Some readings have brought a variance of their own."""
         self._unit: FloatArray | None = None
@@ -173,6 +175,7 @@ class Conditioning:
         """
         self.mean, self.basis = mean, mean.basis * mean.std
         self._places.grow(covariance.n)
+        self._seen = None
         if self._history is not None:
             self._history.grow(covariance.n)
         self.begin(covariance)
@@ -537,7 +540,7 @@ class Conditioning:
         found = self.places.collapse(slots, self.noise_told, self._unit, beside)
         if self._least is None:
             return found
-        least = self._least[:, None] / np.square(self.transform.steepness(found[1]))
+        least = self._hidden(self._least, self.noise_told, found[1])
         return 1.0 / (1.0 / found[0] + least), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
@@ -564,7 +567,8 @@ class Conditioning:
             places = np.array(self.order)
             unit = unit_scale(self.covariance, self.basis, places, self.places.averages(places))
         noise = self.noise
-        if freedom and unit is not None:
+        squares = max(squares, freedom * least)
+        if freedom and squares and unit is not None:
             noise = noise_told(noise, unit, freedom, squares)
             noise = np.maximum(noise, _LEAST_TOLD * self._size)
         moved = not np.array_equal(noise, self.noise_told)
@@ -572,7 +576,7 @@ class Conditioning:
             self._take_noise(noise)
         added: FloatArray | None = None
         if least and unit is not None:
-            added = np.where(self._hides(unit), least / unit, 0.0)
+            added = least / unit
         if (added is None) != (self._least is None) or (
             added is not None and self._least is not None and (added != self._least).any()
         ):
@@ -586,21 +590,33 @@ class Conditioning:
             self._truncate(0)
             self._stale = dict.fromkeys(self.order)
 
-    def _hides(self, unit: FloatArray) -> BoolArray:
-        """Return under which candidates (L,) the noise is too small to average rounding out.
+    def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the (L, k) variance that rounding hides, as the Gaussian process sees it.
 
         Readings that are rounded to steps d tell what lies between two of them as long as their
-        noise has a standard deviation of d/2 or more.
+        noise has a standard deviation of d/2 or more: then nothing is hidden.
+
+        Args:
+            least: (L,) or (1,) d²/12, in the unit of the noise.
+            noise: (L,) variance of a reading.
+            mean: (L, k) what is read there.
         """
-        return np.asarray(self.noise_told * unit < 0.25 * self.resolution.step**2)
+        steep = np.square(self.transform.steepness(mean))
+        small = noise[:, None] * steep < 3.0 * least[:, None]
+        return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
-    def floor(self) -> FloatArray | None:
-        """Return the (L,) least variance of what is known of a place; None = there is none.
+    def floor(self, mean: FloatArray) -> FloatArray | None:
+        """Return the (L, m) least variance of what is known of places; None = there is none.
 
-        As added, before the transform; call `update` first. See `Resolution`.
+        Call `update` first. See `Resolution`.
+
+        Args:
+            mean: (L, m) expected there.
         """
         least = self.resolution.variance
-        return np.where(self._hides(self.scales), least, 0.0) if least else None
+        if not least:
+            return None
+        return self._hidden(np.array([least]), self.floored_noise * self.scales, mean)
 
     def _first_amended(self) -> int:
         """Return the first row that holds a reading that is gone; the number of rows if none does.

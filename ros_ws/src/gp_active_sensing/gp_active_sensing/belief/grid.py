@@ -71,9 +71,10 @@ class LengthScaleGrid:
     shape: tuple[float, ...] = ()
 
     @property
-    def half(self) -> float:
-        """Half of the map's extent: the length-scale of a long part."""
-        return 0.5 * self.high / _MOST
+    def half(self) -> tuple[float, ...]:
+        """Half of the map's extent, as the covariance takes it: that of a long part."""
+        half = 0.5 * self.high / _MOST
+        return tuple(half * s for s in self.shape) or (half,)
 
     def length_scales(self) -> tuple[tuple[float, ...], ...]:
         """Return the candidates as the covariance takes them."""
@@ -267,7 +268,7 @@ class KernelGrid:
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
         candidates = [
-            replace(parts.candidate(ell, self.kernel), long_scale=self.scales.half)
+            replace(parts.candidate(ell, self.kernel), long_scales=self.scales.half)
             for ell in self.scales.length_scales()
             for parts in self.parts
         ]
@@ -304,12 +305,16 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: Parts) -> list[Parts]:
-        """Return the neighbours of a part on the ladder."""
+        """Return its neighbours on the ladder, and the same with attributes or without."""
         if part not in self.ladder:
             return []
         at = self.ladder.index(part)
         found = [self.ladder[i] for i in (at - 1, at + 1) if 0 <= i < len(self.ladder)]
-        return [p for p in found if bool(p.attribute_std) == bool(part.attribute_std)]
+        found = [p for p in found if bool(p.attribute_std) == bool(part.attribute_std)]
+        same = part._replace(attribute_std=0.0)
+        return found + [
+            p for p in self.ladder if p != part and p._replace(attribute_std=0.0) == same
+        ]
 
 
 @dataclass(frozen=True)
@@ -343,9 +348,11 @@ class CandidateGrid:
         if any(mine.kernel != theirs.kernel for mine, theirs in pairs):
             msg = f"expected the kernels {[k.kernel for k in self.kernels]}"
             raise ValueError(msg)
-        return replace(
-            self, kernels=tuple(replace(b, scales=a.scales, parts=a.parts) for a, b in pairs)
+        kernels = tuple(
+            replace(new, parts=old.parts, scales=replace(old.scales, high=new.scales.high))
+            for old, new in pairs
         )
+        return replace(self, kernels=kernels)
 
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.

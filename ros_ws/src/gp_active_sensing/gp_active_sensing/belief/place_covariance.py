@@ -128,7 +128,7 @@ class LongCovariance:
 
     Args:
         rest: covariance of the rest; `long_std` of its candidates is σ_l.
-        features: (n, p) of the places, each by its factor; all candidates have one `long_scale`.
+        features: (n, p) of the places; all candidates have the same `long_scales`.
     """
 
     def __init__(self, rest: LocationCovariance, features: FloatArray) -> None:
@@ -137,7 +137,7 @@ class LongCovariance:
         self.hyperparameters = rest.hyperparameters
         self.features = features
         self._size = np.array([h.long_std**2 for h in rest.hyperparameters])
-        self._scale = np.array([[rest.hyperparameters[0].long_scale]])
+        self._scale = np.array([rest.hyperparameters[0].long_scales])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""

@@ -179,7 +179,7 @@ class HyperParameters:
             part of the mean, in the reading's unit; 0 = nothing.
         long_std: standard deviation of a part of the field that varies over half of the map, in the
             reading's unit; 0 = there is none. See `place_covariance.LongCovariance`.
-        long_scale: length-scale of that part, as a multiple of the factor of each feature.
+        long_scales: length-scales of that part: one for all features or one per feature.
     """
 
     length_scales: tuple[float, ...]
@@ -189,7 +189,7 @@ class HyperParameters:
     place_std: float = 0.0
     attribute_std: float = 0.0
     long_std: float = 0.0
-    long_scale: float = 1.0
+    long_scales: tuple[float, ...] = (1.0,)
 
     @property
     def variance(self) -> float:

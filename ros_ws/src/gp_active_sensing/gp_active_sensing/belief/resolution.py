@@ -22,6 +22,8 @@ _APART = 10.0
 """A step is so many roundings at least."""
 _FEW = 8
 """Different values with which a step above 1, or one of no decimal size, is believed."""
+_LEAST = 3
+"""Different values on a step, where there are as many."""
 _MANY = 256
 """Different values that are looked at."""
 
@@ -31,9 +33,13 @@ class Resolution:
 
     A reading rounded to a step d is off by up to d/2: a variance of d²/12 that no further reading
     of the same value removes.
+
+    Args:
+        used: False where values are no readings but their logarithms: then no step is found.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, used: bool = True) -> None:
+        self._used = used
         self._counts: dict[float, int] = {}
         self._step: float | None = 0.0
 
@@ -45,12 +51,16 @@ class Resolution:
 
     def add(self, value: float) -> None:
         """Take a reading into account; O(1)."""
+        if not self._used:
+            return
         if value in self._counts or len(self._counts) < _MANY:
             self._counts[value] = self._counts.get(value, 0) + 1
             self._step = None
 
     def remove(self, value: float) -> None:
         """Forget a reading that was added."""
+        if not self._used:
+            return
         count = self._counts.pop(value, 1)
         if count > 1:
             self._counts[value] = count - 1
@@ -69,10 +79,12 @@ class Resolution:
         return self.step**2 / 12.0
 
     def _find(self) -> float:
-        values = np.array(sorted(self._counts))
-        counts = np.array([self._counts[value] for value in values.tolist()], dtype=np.float64)
-        if not values.any():
+        values = np.array(sorted(value for value in self._counts if value))  # 0 is on any step
+        if not values.size:
             return 0.0
+        counts = np.array([self._counts[value] for value in values.tolist()], dtype=np.float64)
+        # A value that is most frequent by far may be where the sensor saturates.
+        counts = np.minimum(counts, np.sort(counts)[-2:].min())
         rounding = _EXACT * float(np.abs(values).max())
         return max(_rounded(values, counts, rounding), _even(values, rounding))
 
@@ -80,9 +92,9 @@ class Resolution:
 def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
     """Return the largest of the usual steps that nearly all readings lie on; 0 = none."""
     for step in _DECIMAL[_DECIMAL > _APART * rounding].tolist():
-        off = np.abs(values / step - np.round(values / step)) * step
-        on = float(counts[off <= rounding].sum() / counts.sum())
-        if on >= _ON and (step <= 1.0 or len(values) >= _FEW):
+        on = np.abs(values / step - np.round(values / step)) * step <= rounding
+        share, different = float(counts[on].sum() / counts.sum()), int(np.count_nonzero(on))
+        if share >= _ON and different >= (_FEW if step > 1.0 else min(len(values), _LEAST)):
             return float(step)
     return 0.0
 

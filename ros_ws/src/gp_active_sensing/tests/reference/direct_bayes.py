@@ -40,7 +40,7 @@ class DirectBelief:
                 mean + hyper.attribute_std**2 * self.attributes[rows] @ self.attributes[columns].T
             )
         r = np.linalg.norm(self.features[rows][:, None] - self.features[columns], axis=2)
-        r = np.sqrt(3.0) * r / hyper.long_scale
+        r = np.sqrt(3.0) * r / hyper.long_scales[0]
         return hyper.signal_std**2 * k + own + mean + hyper.long_std**2 * (1.0 + r) * np.exp(-r)
 
     def posterior(self, hyper: HyperParameters, where: np.ndarray):

@@ -30,7 +30,7 @@ def random_case(seed: int):
             place_std=float(rng.choice([0.0, 0.3, 4.0])),
             attribute_std=float(rng.choice([0.0, 2.0])),
             long_std=float(rng.choice([0.0, 3.0])),
-            long_scale=far,
+            long_scales=(far,),
         )
         for _ in range(int(rng.integers(1, 6)))
     )

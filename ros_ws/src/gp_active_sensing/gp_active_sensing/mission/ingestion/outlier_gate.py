@@ -103,9 +103,7 @@ class OutlierGate:
             self._known[place] = mean[:, 0], variance[:, 0]
         mean, variance = self._known[place]
         seen = belief.seen(reading.value, reading.noise_variance)
-        if seen is None:
-            return None
-        value, own = seen
+        value, own = (reading.value, None) if seen is None else seen
         noise = self._noise
         if own is not None:
             noise = np.full_like(noise, own)
@@ -114,8 +112,10 @@ class OutlierGate:
         if reading.position_variance or reading.height_variance:  # perhaps taken elsewhere
             across, up = reading.position_variance, reading.height_variance
             noise = noise + belief.varies_by(place, across, up)
-        std = np.sqrt(variance + noise)
-        z = (value - mean) / std
+        variance = variance + noise
+        if seen is None:  # there is no logarithm of it
+            mean, variance = belief.transform.moments(mean, variance)
+        z = (value - mean) / np.sqrt(variance)
         if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together
             return None
         off = _deviations(self._weights, z)
@@ -156,16 +156,22 @@ class OutlierGate:
             return []
         belief = self._loop.belief
         seen = belief.seen(newest.value, newest.noise_variance)
-        if seen is None:
-            return []
+        if seen is None:  # those that have no logarithm either agree
+            return self._enough([r for r in readings if belief.seen(r.value, None) is None])
         value, own = seen
         noise = float(self._weights @ self._noise) if own is None else own
         reach = self.limit * math.sqrt(2.0 * noise)
         apart = belief.transform.seen(np.array([r.value for r in readings])) - value
         found = [r for r, far in zip(readings, apart, strict=True) if abs(far) <= reach]
+        return self._enough(found)
+
+    @staticmethod
+    def _enough(found: list[Reading]) -> list[Reading]:
+        """Return readings that agree where they are enough, over long enough; else none."""
         stamps = [r.stamp_ns for r in found]
-        long_enough = max(stamps) - min(stamps) >= 1e9 * AGREEING_SECONDS
-        return found if len(found) >= AGREEING and long_enough else []
+        if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
+            return []
+        return found
 
     def passed(self, place: int) -> None:
         """Record a reading that was not gated: those before it at its place stand alone."""

@@ -100,3 +100,40 @@ def test_what_is_given_in_a_unit_keeps_it(given: dict[str, object]) -> None:
         belief.observe(place, float(field[place]))
         belief.adapt()
     assert belief.transform is IDENTITY
+
+
+def test_one_reading_without_a_logarithm_is_enough_to_take_none() -> None:
+    """Also where the average of its place has one, or where it came first."""
+    field = np.exp(normal(1))
+    belief = gas.belief_on(gas.BeliefConfig(), GRID)
+    belief.observe(5, -0.2)
+    belief.observe(5, 2.0 * float(field[5]) + 1.0)
+    for place in range(0, GRID.n, 2):
+        belief.observe(place, float(field[place]))
+        belief.adapt()
+    assert belief.transform is IDENTITY
+
+
+@for_each("value", [0.3, 0.1, 1e-30])
+def test_equal_readings_choose_nothing(value: float) -> None:
+    belief = gas.belief_on(gas.BeliefConfig(), GRID)
+    for place in range(0, GRID.n, 3):
+        for _ in range(3):
+            belief.observe(place, value)
+        belief.adapt()
+    assert belief.transform is IDENTITY
+    assert belief.predict()[0] == pytest.approx(value)
+
+
+@for_each("unit", [1e-3, 1.0, 1e3])
+def test_steps_hide_as_much_in_any_unit(unit: float) -> None:
+    """Under a logarithm rounding is compared with the noise in the readings' own unit."""
+    field = 4.0 + 3.0 * np.exp(normal(1))
+    belief = gas.belief_on(gas.BeliefConfig(), GRID)
+    for place in np.random.default_rng(4).permutation(GRID.n)[:60].tolist():
+        belief.observe(place, unit * round(float(field[place])))
+        belief.adapt()
+    read = np.flatnonzero(belief.visited)
+    mean, variance = belief.predict(read)
+    off = np.abs(mean / unit - field[read])
+    assert np.mean(off < 1.645 * np.sqrt(variance) / unit) > 0.8
