@@ -26,7 +26,7 @@ FASTEST = 150.0
 
 Judgement = Literal["", "jumped", "relocated"]
 """What a pose is: of the way driven, not to be used, or the first one somewhere else."""
-_NEAR, _PUSH = 2.0, 10.0
+_NEAR, _PUSH = 5.0, 10.0
 """A way that is never a jump [m], and the largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
 """Poses that make a stream calm, and the longest time between two of them [s]."""
@@ -159,6 +159,9 @@ class PoseFilter:
                 self._say_jump(way, seconds, "two publishers on one topic, or a localisation that "
                                "lost its place")  # fmt: skip
             return ""
+        if self._drives_on(before, pose, near):
+            self._strange, self._speed = [], way / seconds
+            return ""
         if self._strange:
             on, later = _apart(self._strange[-1], pose)
             if on > near + (self._speed + _PUSH * later) * later:
@@ -175,6 +178,22 @@ class PoseFilter:
             self._name or "the probe", pose.x, pose.y,
         )  # fmt: skip
         return "relocated"
+
+    def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
+        """Return whether a pose continues the way to the strange one before it: it was no jump.
+
+        So of a simulated probe, or one that a faster stream saw start, whose speed changes at once.
+        """
+        if len(self._strange) != 1:
+            return False
+        first = self._strange[0]
+        way, seconds = _apart(before, first)
+        later = 1e-9 * (pose.stamp_ns - first.stamp_ns)
+        if way > FASTEST * seconds or later <= 0.0:
+            return False
+        share = later / seconds
+        x, y = first.x + share * (first.x - before.x), first.y + share * (first.y - before.y)
+        return math.hypot(pose.x - x, pose.y - y) <= 0.5 * near + _PUSH * later**2
 
     def note(self, pose: Pose) -> None:
         """Record a pose that is used."""

@@ -68,6 +68,20 @@ def test_a_drive_that_speeds_up_is_no_jump() -> None:
     assert rig.ingestion.checks.jumps == 0
 
 
+@for_each(("speed", "rate"), [(3.0, 5.0), (20.0, 10.0), (30.0, 5.0), (40.0, 1.0)])
+def test_a_simulated_start_at_full_speed_is_a_drive(speed: float, rate: float) -> None:
+    rig, t = Rig(grid(400)), 1.0
+    for _ in range(40):
+        t += 1.0 / rate
+        rig.pose(t, 0.0)
+    for k in range(40):
+        t += 1.0 / rate
+        rig.pose(t, speed * (k + 1) / rate)
+    rig.step(t + 5.0)
+    assert rig.ingestion.rejected["pose_jumped"] <= 1
+    assert rig.ingestion.metres == pytest.approx(speed * 40 / rate, rel=0.01)
+
+
 @for_each("then", ["warn", "pause", "return"])
 def test_off_the_map_is_an_alarm(then: str, caplog: pytest.LogCaptureFixture) -> None:
     config = {**CONFIG, "mission": {**CONFIG["mission"], "off_map": then}}
