@@ -109,14 +109,6 @@ class Composite:
         """P, number of parameters, the noise among them."""
         return len(self.parameters)
 
-    @property
-    def free(self) -> int:
-        """Number of parameters that the covariance and the noise can tell apart.
-
-        The length of a LIN leaf and the scale of its term are one.
-        """
-        return self.size - sum(base == "LIN" for base in self.leaves)
-
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:
         """(P,) means and (P,) standard deviations of the prior p(θ), independent normals."""

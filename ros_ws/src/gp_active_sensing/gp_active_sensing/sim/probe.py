@@ -106,11 +106,6 @@ class SimulatedProbe:
         return not self._legs
 
     @property
-    def driving(self) -> int | None:
-        """The place being driven, None when arrived."""
-        return self._legs[0].place if self._legs else None
-
-    @property
     def may_read(self) -> int | None:
         """The place a reading taken now belongs to: the one driven, in the second half of its line.
 

@@ -150,27 +150,6 @@ def test_the_layout_of_theta() -> None:
     assert mean[0] < 0.0, "less noise than signal is expected"
 
 
-@for_each(
-    "name", ["SE", "LIN", "PER", "RQ", "PER×SE+SE", "PER×LIN×RQ", "(PER+RQ)×LIN", "LIN×LIN×SE"]
-)
-def test_the_free_parameters_are_what_data_can_tell_apart(name: str) -> None:
-    """The rank of how covariance and noise change with θ, by differences; d = 1."""
-    composite = Composite(parse(name), 1)
-    X = np.linspace(-2.0, 3.0, 12)[:, None]
-
-    def whole(theta: np.ndarray) -> np.ndarray:
-        noise = np.exp(2.0 * theta[0]) * np.eye(len(X))
-        return (composite.covariance(theta, X, X) + noise).ravel()
-
-    theta = 0.3 * drawn(composite, 1)
-    steps = 1e-5 * np.eye(composite.size)
-    slopes = np.array([(whole(theta + s) - whole(theta - s)) / 2e-5 for s in steps])
-    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
-    singular = np.linalg.svd(slopes, compute_uv=False)
-    assert (singular > 1e-7).sum() == composite.free
-    assert composite.free == composite.size - composite.leaves.count("LIN")
-
-
 def test_stretched_moves_the_field_s_lengths_only() -> None:
     """A field that is stretched has the covariance that the old one has at shrunk inputs.
 

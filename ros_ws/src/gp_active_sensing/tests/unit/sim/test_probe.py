@@ -15,7 +15,7 @@ LINE = make_line(10, 5.0)
 def test_drives_along_the_line_and_passes_each_place() -> None:
     probe = SimulatedProbe(LINE, 0, 2.0)
     probe.drive(Route((1, 2, 3), Cost(15.0, 15.0)))
-    assert probe.driving == 1
+    assert not probe.arrived
     assert probe.advance(1.0) == ()
     assert probe.pose == pytest.approx((2.0, 0.0, 0.0))
     assert probe.seconds_to_next == pytest.approx(1.5)
@@ -25,7 +25,7 @@ def test_drives_along_the_line_and_passes_each_place() -> None:
     assert not probe.arrived
     assert probe.advance(100.0) == (3,)
     assert probe.arrived
-    assert (probe.driving, probe.seconds_to_next, probe.at) == (None, 0.0, 3)
+    assert (probe.arrived, probe.seconds_to_next, probe.at) == (True, 0.0, 3)
     assert probe.advance(1.0) == ()
 
 
