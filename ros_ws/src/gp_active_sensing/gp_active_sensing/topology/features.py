@@ -47,19 +47,14 @@ _LEVELS = 12
 
 @dataclass(frozen=True)
 class Attributes:
-    """Attributes of n places as columns that a mean may be linear in.
+    """Attributes of n places as columns that a mean may be linear in."""
 
-    Args:
-        names: (a,) of the attributes.
-        columns: (n, q) standardised: mean 0, standard deviation 1 over the places that have it, and
-            0 where a place has none. Of a number its rank among the places: one very long road
-            must not decide the slope. A category has a column for each frequent value.
-        owners: (q,) number of the attribute that each column belongs to.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # (a,) of the attributes
+    # (n, q) standardised: mean 0, standard deviation 1 over the places that have it, and 0 where a
+    # place has none. Of a number its rank among the places: one very long road must not decide the
+    # slope. A category has a column for each frequent value
     columns: FloatArray
-    owners: tuple[int, ...]
+    owners: tuple[int, ...]  # (q,) number of the attribute that each column belongs to
 
     @classmethod
     def none(cls, n: int) -> Attributes:

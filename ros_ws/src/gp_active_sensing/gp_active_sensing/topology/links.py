@@ -42,23 +42,15 @@ _SHORTEST = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """An undirected graph of n places: pairs that are joined, and the metres between them.
+    """An undirected graph of n places: pairs that are joined, and the metres between them."""
 
-    Args:
-        n: number of places.
-        first: (m,) the smaller place of each pair.
-        second: (m,) the larger one.
-        metres: (m,) between where the two values belong, above 0.
-        conductance: (m,) how strongly a pair is joined, 1/metres where nothing else is there [1/m].
-        mass: (n,) metres of road, or the like, that each place stands for.
-    """
-
-    n: int
-    first: IntArray
-    second: IntArray
-    metres: FloatArray
+    n: int  # number of places
+    first: IntArray  # (m,) the smaller place of each pair
+    second: IntArray  # (m,) the larger one
+    metres: FloatArray  # (m,) between where the two values belong, above 0
+    # (m,) how strongly a pair is joined, 1/metres where nothing else is there [1/m]
     conductance: FloatArray
-    mass: FloatArray
+    mass: FloatArray  # (n,) metres of road, or the like, that each place stands for
 
     @classmethod
     def between(
@@ -205,21 +197,14 @@ MOST = 24
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Coordinates of n places whose distances approximate the paths between them.
+    """Coordinates of n places whose distances approximate the paths between them."""
 
-    Args:
-        points: (n, d), centred, the axis of largest variance first.
-        share: explained share: of the sum of positive eigenvalues, what the d axes hold.
-        stress: root of ``Σ (|p_i - p_j| - δ_ij)² / Σ δ_ij²`` over the paths δ that were computed.
-        correlation: of the distances with the paths.
-        landmarks: number of places whose paths were computed; n = all.
-    """
-
-    points: FloatArray
-    share: float
+    points: FloatArray  # (n, d), centred, the axis of largest variance first
+    share: float  # explained share: of the sum of positive eigenvalues, what the d axes hold
+    # root of ``Σ (|p_i - p_j| - δ_ij)² / Σ δ_ij²`` over the paths δ that were computed
     stress: float
-    correlation: float
-    landmarks: int
+    correlation: float  # of the distances with the paths
+    landmarks: int  # number of places whose paths were computed; n = all
 
     def to_mapping(self) -> dict[str, float]:
         """Return the figures as plain data."""

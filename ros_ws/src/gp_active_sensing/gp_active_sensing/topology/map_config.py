@@ -120,7 +120,7 @@ class SharedConfig:
         own = {field.name for field in dataclasses.fields(cls)} & cls.__annotations__.keys()
         return frozenset({*cls.EVERY, *cls.ALSO, *own})
 
-    def problems(self) -> list[str]:
+    def _problems(self) -> list[str]:
         """Return what is wrong with the keys of this kind."""
         return []
 
@@ -131,8 +131,7 @@ class LineConfig(SharedConfig):
 
     ALSO: ClassVar[tuple[str, ...]] = ("count", "spacing", "moves", "origin")
 
-    def problems(self) -> list[str]:
-        """Return what is wrong with the keys of this kind."""
+    def _problems(self) -> list[str]:
         found = [] if self.count else ["count: is required for kind 'line' and missing"]
         if isinstance(self.spacing, tuple):
             found.append(f"spacing: a line has one, got {list(self.spacing)}")
@@ -151,8 +150,7 @@ class PointsConfig(SharedConfig):
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
     seed: int = param(0, help="points: key of the draw", low=0)
 
-    def problems(self) -> list[str]:
-        """Return what is wrong with the keys of this kind."""
+    def _problems(self) -> list[str]:
         found = [
             f"{key}: is required for kind 'points' and missing"
             for key, given in (("count", self.count), ("low", self.low), ("high", self.high))
@@ -213,8 +211,7 @@ class RoadsConfig(SharedConfig):
     )
     u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
 
-    def problems(self) -> list[str]:
-        """Return what is wrong with the keys of this kind."""
+    def _problems(self) -> list[str]:
         return [] if self.file else ["file: is required for kind 'roads' and missing"]
 
 
@@ -316,8 +313,7 @@ class GridConfig(SharedConfig):
         """What counts as free ground: the arguments of `OccupancyGrid.blocked`."""
         return {key: getattr(self, key) for key in ("inflation", "unknown", "occupied")}
 
-    def problems(self) -> list[str]:
-        """Return what is wrong with the keys of this kind."""
+    def _problems(self) -> list[str]:
         found: list[str] = []
         if not (self.outline or self.geofence or self.file or self.topic):
             found += [
@@ -454,7 +450,7 @@ class MapConfig(RoadsConfig, StationsConfig, GridConfig, PointsConfig, LineConfi
             for field in dataclasses.fields(self)
             if field.name not in known and getattr(self, field.name) != field.default
         ]
-        return found if self.kind is None else found + each[0].problems(self)
+        return found if self.kind is None else found + each[0]._problems(self)
 
     def _of_every_kind(self) -> list[str]:
         found: list[str] = []

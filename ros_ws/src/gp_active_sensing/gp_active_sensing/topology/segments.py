@@ -29,33 +29,21 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Segment:
-    """One directed road segment.
+    """One directed road segment."""
 
-    Args:
-        id: unique in the map.
-        start: junction it leaves.
-        end: junction it leads to.
-        line: two or more points, in driving direction [m].
-        length: driven when it is crossed [m].
-        lanes: number of lanes, None when unknown.
-        speed_limit: [m/s], None when unknown.
-        successors: ids of the segments that may follow; None = all that leave `end`, except
-            U-turns as the configuration says.
-        name: of the road.
-        road_class: such as "arterial".
-        extra: other numbers that the map gives, by name; features may be made of them.
-    """
-
-    id: str
-    start: str
-    end: str
-    line: tuple[Point, ...]
-    length: float
-    lanes: float | None = None
-    speed_limit: float | None = None
+    id: str  # unique in the map
+    start: str  # junction it leaves
+    end: str  # junction it leads to
+    line: tuple[Point, ...]  # two or more points, in driving direction [m]
+    length: float  # driven when it is crossed [m]
+    lanes: float | None = None  # number of lanes, None when unknown
+    speed_limit: float | None = None  # [m/s], None when unknown
+    # ids of the segments that may follow; None = all that leave `end`, except U-turns as the
+    # configuration says
     successors: tuple[str, ...] | None = None
-    name: str = ""
-    road_class: str = ""
+    name: str = ""  # of the road
+    road_class: str = ""  # such as "arterial"
+    # other numbers that the map gives, by name; features may be made of them
     extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def reversed(self) -> Segment:
@@ -72,24 +60,17 @@ class Segment:
 
 @dataclass(frozen=True)
 class RoadMap:
-    """What a loader returns: segments in a metric frame.
+    """What a loader returns: segments in a metric frame."""
 
-    Args:
-        name: of the map, for messages.
-        frame: metric frame of the coordinates.
-        segments: at least one, ids differ, successors exist.
-        datum: longitude and latitude of the origin of the frame [degree], None when unknown. East
-            is x and north is y there.
-        notes: what the loader took for granted, changed or left out, a sentence each.
-        crs: what the coordinates of the file were in, "local" for metres of its own.
-    """
-
-    name: str
-    frame: str
-    segments: tuple[Segment, ...]
+    name: str  # of the map, for messages
+    frame: str  # metric frame of the coordinates
+    segments: tuple[Segment, ...]  # at least one, ids differ, successors exist
+    # longitude and latitude of the origin of the frame [degree], None when unknown. East is x and
+    # north is y there
     datum: tuple[float, float] | None = None
+    # what the loader took for granted, changed or left out, a sentence each
     notes: tuple[str, ...] = ()
-    crs: str = "local"
+    crs: str = "local"  # what the coordinates of the file were in, "local" for metres of its own
 
 
 def length_of(line: Sequence[Point]) -> float:

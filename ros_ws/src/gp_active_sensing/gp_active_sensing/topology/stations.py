@@ -168,8 +168,7 @@ class _WaysReader:
         self._names = names
         self._places = {name: place for place, name in enumerate(names)}
         self._found: Ways = {}
-        self._lines: dict[tuple[int, int], int] = {}
-        self._rows: dict[int, int] = {}
+        self._lines: dict[tuple[int, ...], int] = {}
         self._one_way = set[tuple[int, int]]()
         self._problems: list[str] = []
 
@@ -200,12 +199,7 @@ class _WaysReader:
             self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
         if a is None or b is None or metres is None or a == b:
             return
-        if (a, b) in self._lines:
-            self._problems.append(
-                f"lines {self._lines[a, b]} and {line}: both are from {self._names[a]!r} to "
-                f"{self._names[b]!r}; keep one"
-            )
-        self._lines[a, b] = line
+        self._once((a, b), line, f"from {self._names[a]!r} to {self._names[b]!r}")
         self._found[a, b] = DirectWay(metres, seconds)
         if word in _YES:
             self._one_way.add((a, b))
@@ -215,17 +209,19 @@ class _WaysReader:
         a = self.place(row[0], f"line {line}")
         if a is None:
             return
-        if a in self._rows:
-            self._problems.append(
-                f"lines {self._rows[a]} and {line}: both are of {self._names[a]!r}; keep one"
-            )
-        self._rows[a] = line
+        self._once((a,), line, f"of {self._names[a]!r}")
         for b, cell in zip(to, row[1:], strict=True):
             if b is None or b == a or cell.strip().lower() in MISSING:
                 continue
             metres = self._number(cell.strip(), f"line {line}, to {self._names[b]!r}")
             if metres is not None:
                 self._found[a, b] = DirectWay(metres)
+
+    def _once(self, places: tuple[int, ...], line: int, what: str) -> None:
+        if self._lines.setdefault(places, line) != line:
+            self._problems.append(
+                f"lines {self._lines[places]} and {line}: both are {what}; keep one"
+            )
 
     def ways(self) -> Ways:
         """Return the ways of a list."""
@@ -235,7 +231,7 @@ class _WaysReader:
     def matrix(self) -> Ways:
         """Return the ways of a matrix."""
         self._refuse()
-        order = {place: k for k, place in enumerate(self._rows)}
+        order = {place: k for k, (place,) in enumerate(self._lines)}
         sides = {order[a] < order.get(b, -1) for a, b in self._found}
         return both_ways(self._found) if len(sides) == 1 else self._found
 

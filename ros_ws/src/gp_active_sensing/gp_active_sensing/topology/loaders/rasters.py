@@ -88,7 +88,8 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
     _, read = reader_of("raster", path)
     found: tuple[RasterFile, str] = read(path, value)
     raster, unit = found
-    raster = raster if raster.crs else replace(raster, crs=_projection(path))
+    if not raster.crs and (beside := path.with_suffix(".prj")).is_file():
+        raster = replace(raster, crs=read_text(beside).strip())
     if np.isnan(raster.values).all():
         rows, columns = raster.values.shape
         msg = (
@@ -431,9 +432,3 @@ def _check_size(path: Path, columns: int, rows: int, most: int) -> None:
             "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)"
         )
         raise MapError(msg)
-
-
-def _projection(path: Path) -> str:
-    """Return the coordinate system that the file beside a raster says, "" where there is none."""
-    beside = path.with_suffix(".prj")
-    return read_text(beside).strip() if beside.is_file() else ""
