@@ -28,7 +28,7 @@ sys.path.insert(0, str(CORE))  # for `tests`
 
 from gp_active_sensing.errors import ActiveSensingError
 from tests.fuzzing import absurd_values
-from tests.unit.topology.loaders.test_damage import MAKERS, damaged
+from tests.unit.topology.loaders.test_files import MAKERS, damaged
 
 __all__ = ["FORMATS"]
 
