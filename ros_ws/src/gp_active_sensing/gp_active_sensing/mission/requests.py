@@ -138,7 +138,7 @@ class MissionOutput:
     Args:
         job: for the planner.
         again: a place whose waypoint is to be sent again.
-        leg: the next waypoint on the way under way; whoever knows the whole way need not be told.
+        leg: the next waypoint on the way under way, for a robot that is not told the whole way.
         plan: a decision, foreseen and taken, to be sent.
         hold: the probe is to stay where it is.
         probe: which one `again`, `leg`, `plan` and `hold` are for.
