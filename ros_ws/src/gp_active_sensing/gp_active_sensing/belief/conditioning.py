@@ -138,7 +138,7 @@ class Conditioning:
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
         self.resolution = Resolution(used=raw)
-        """Of the readings, as they are added."""
+        """The steps in which the added readings come."""
         self._own = False
         """Some readings have brought a variance of their own."""
         self._unit: FloatArray | None = None
@@ -256,7 +256,7 @@ class Conditioning:
 
     @property
     def log_jacobian(self) -> float:
-        """What makes the evidence under two transforms comparable [nat].
+        """Return what makes the evidence under two transforms comparable [nat].
 
         The density that the transform adds to that of the places' averages; and a vague mean that
         is as vague in their spread, as the Gaussian process sees them, under each.

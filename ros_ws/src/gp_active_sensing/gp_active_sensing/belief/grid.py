@@ -277,7 +277,7 @@ class KernelGrid:
         return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray) -> tuple[KernelGrid, str]:
-        """Return the grid that fits the posterior better, and why; the same and "" if it fits.
+        """Return the grid that fits the posterior better, and why; "" where only parts went.
 
         Where it holds more than a little of the belief its length-scales follow, and the neighbours
         come of parts with much of its mass. Parts with next to nothing of the belief go.
@@ -289,7 +289,9 @@ class KernelGrid:
         share, of_part = float(table.sum()), table.sum(axis=0)
         scales, why = self.scales, ""
         wanted = {p for p, m in zip(self.parts, of_part, strict=True) if m >= _NOTHING}
-        wanted.add(self.parts[int(of_part.argmax())])
+        best = sorted(zip(self.parts, of_part, strict=True), key=lambda each: each[1])
+        # The best one stays, and the best with attributes: they may begin to vary.
+        wanted |= set({bool(p.attribute_std): p for p, _ in best}.values())
         if not self.ladder:
             wanted = set(self.parts)
         if share >= _LITTLE:

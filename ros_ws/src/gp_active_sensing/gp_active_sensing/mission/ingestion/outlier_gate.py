@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
@@ -76,6 +77,8 @@ class OutlierGate:
         self._noise: FloatArray = np.ones(1)
         self._until = -1
         """Number of places observed when the predictions in `_known` were made."""
+        self._transform: Transform = IDENTITY
+        """What the belief saw readings through then."""
         self._at = 0.0
         """Time of the belief then [s]."""
 
@@ -96,7 +99,8 @@ class OutlierGate:
         observed = int(np.count_nonzero(belief.observed))
         if observed < self.places:
             return None
-        if observed != self._until or belief.seconds - self._at >= belief.tick:
+        stale = observed != self._until or belief.transform != self._transform
+        if stale or belief.seconds - self._at >= belief.tick:
             self._begin(belief, observed)
         if place not in self._known:
             mean, variance = belief.marginals(np.array([place]))
@@ -107,7 +111,7 @@ class OutlierGate:
         noise = self._noise
         if own is not None:
             noise = np.full_like(noise, own)
-        elif more := self.noise():
+        elif seen is not None and (more := self.noise()):
             noise = np.maximum(noise, belief.transform.seen_variance(np.array(reading.value), more))
         if reading.position_variance or reading.height_variance:  # perhaps taken elsewhere
             across, up = reading.position_variance, reading.height_variance
@@ -115,6 +119,7 @@ class OutlierGate:
         variance = variance + noise
         if seen is None:  # there is no logarithm of it
             mean, variance = belief.transform.moments(mean, variance)
+            variance = np.maximum(variance, self.noise() or 0.0)
         z = (value - mean) / np.sqrt(variance)
         if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together
             return None
@@ -125,7 +130,7 @@ class OutlierGate:
         """Look at the belief again: a new place has been observed, or the field has changed."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
-        self._until, self._at = observed, belief.seconds
+        self._until, self._at, self._transform = observed, belief.seconds, belief.transform
 
     # -- keeping -------------------------------------------------------------------------------
 

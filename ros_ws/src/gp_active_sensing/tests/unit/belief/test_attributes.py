@@ -90,3 +90,21 @@ def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() ->
     plain, useless_columns, without, useful_column = np.sqrt(np.square(errors).mean(axis=1))
     assert useless_columns < 1.02 * plain
     assert useful_column < 0.75 * without
+
+
+def test_attributes_that_begin_to_vary_late_still_count() -> None:
+    """On a first stretch of one class they explain nothing; the rest of the map is of two."""
+    rng, first = np.random.default_rng(0), 48
+    apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
+    smooth = np.linalg.cholesky(np.exp(-0.5 * (apart / 6.0) ** 2) + 1e-8 * np.eye(len(GRID)))
+    numbers = (rng.random(len(GRID)) < 0.5).astype(float)
+    numbers[:first] = 0.0
+    field = 20.0 + 0.7 * (smooth @ rng.standard_normal(len(GRID))) + 2.0 * numbers
+    found = Attributes.of_numbers(len(GRID), {"class": numbers})
+    belief = build_belief(BeliefConfig(), GRID, ("x", "y"), attributes=found, quiet=True)
+    order = [*range(first), *rng.permutation(np.arange(first, len(GRID)))[:60].tolist()]
+    for place in order:
+        belief.observe(place, float(field[place] + 0.02 * rng.standard_normal()))
+        belief.adapt()
+    left = np.setdiff1d(np.arange(len(GRID)), order)
+    assert np.sqrt(np.mean((belief.predict(left)[0] - field[left]) ** 2)) < 0.5

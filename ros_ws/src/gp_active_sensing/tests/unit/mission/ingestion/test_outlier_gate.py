@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.belief.prior import Log
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
@@ -237,3 +238,22 @@ def test_the_journal_brings_back_what_was_kept() -> None:
             again.ingestion.restore(parse_event(event))
     assert again.ingestion.rejected == rig.ingestion.rejected == {"gated": 1}
     assert [r.value for r in again.ingestion.pipeline.gate.take_all()] == [-50.0]
+
+
+@for_each("noise", [0.0, 0.5])
+def test_a_value_without_the_logarithm_that_the_readings_chose_is_an_outlier(noise: float) -> None:
+    """And once the logarithm is dropped nothing is compared with what it predicted."""
+    topology = grid(40)
+    loop = SensingLoop(
+        topology, build_belief(BeliefConfig(), topology.features), build_policy({"name": "ie"})
+    )
+    rng = np.random.default_rng(3)
+    values = np.exp(2.0 + np.cumsum(rng.standard_normal(40)) * 0.5).tolist()
+    loop.tell([Reading(i, i, values[i]) for i in range(0, 40, 2)])
+    assert isinstance(loop.belief.transform, Log)
+    gate = OutlierGate(loop, 6.0, 3)
+    gate.noise = lambda: noise
+    assert gate.off(of(1.0, -9999.0, place=4)) is not None
+    assert gate.off(of(1.0, values[4], place=4)) is None
+    loop.belief.observe(6, -1.0)
+    assert gate.off(of(2.0, values[4], place=4)) is None
