@@ -326,12 +326,10 @@ class CandidateGrid:
     Args:
         kernels: each with the same prior mass, but for its share.
         due: observed places from which on they may move.
-        moves: how often they have moved.
     """
 
     kernels: tuple[KernelGrid, ...]
     due: int = 0
-    moves: int = 0
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, kernel slowest, and the prior (L,)."""
@@ -379,4 +377,4 @@ class CandidateGrid:
         if not reasons:
             return self, ""
         due = math.ceil(_AGAIN * observed)
-        return CandidateGrid(kernels, due, self.moves + 1), "; ".join(reasons)
+        return CandidateGrid(kernels, due), "; ".join(reasons)
