@@ -58,7 +58,7 @@ test: $(STAMP) ## run the tests of every commit
 test-long: $(STAMP) ## run everything: more random cases, all kills, all pages, all processes
 	@$(PYTEST) --seeds 40 $(TESTS) $(ARGS)
 
-check: $(STAMP) ## lint, formatting, types, spelling, plain words
+check: $(STAMP) ## lint, formatting, types, spelling, plain English
 	@cd $(SRC) && $(PY) -m ruff check .
 	@cd $(SRC) && $(PY) -m ruff format --check .
 	@cd $(PKG) && $(PY) -m mypy
@@ -66,6 +66,7 @@ check: $(STAMP) ## lint, formatting, types, spelling, plain words
 	@$(PY) -m codespell_lib --toml $(PKG)/pyproject.toml --dictionary tools/plain_words.txt \
 	  $(wildcard *.md) $(wildcard docs) \
 	  $(addprefix $(PKG)/,gp_active_sensing config launch sim) $(foreach package,$(PACKAGES),$(package)/$(notdir $(package)) $(package)/README.md)
+	@$(PY) tools/check_english.py
 
 bench: $(STAMP) ## run benchmarks (ARGS="town tours"; without: list them)
 	@cd $(BENCH) && $(PY) benchmarks/run.py $(ARGS)
