@@ -44,7 +44,6 @@ setup(
     install_requires=[f"{CORE}=={VERSION}", "joblib", "matplotlib"],
     extras_require={
         "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist"],
-        "cluster": ["dask", "distributed"],
     },
     entry_points={
         f"{CORE}.commands": [f"experiment = {NAME}.command:experiment"],

@@ -29,7 +29,7 @@ setup(
     install_requires=[f"{CORE}=={VERSION}", "torch==2.13.0", "gpytorch"],
     extras_require={
         "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist"],
-        "jobs": ["joblib", "dask", "distributed"],
+        "jobs": ["joblib"],
     },
     entry_points={
         f"{CORE}.commands": [

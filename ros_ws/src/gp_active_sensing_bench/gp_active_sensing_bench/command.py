@@ -26,7 +26,6 @@ __all__ = ["TrialDisplay", "end_lines", "experiment", "failure_lines", "show_tri
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Its directory.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment that --out holds.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: cores.")
-@click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler.")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Seeds 0 … N-1 only.")
 @click.option(
     "--baseline", metavar="LABEL", help="Show paired differences to this policy, not the file's."
@@ -37,7 +36,6 @@ def experiment(
     out: Path | None,
     resume: bool,
     jobs: int | None,
-    cluster: str | None,
     seeds: int | None,
     baseline: str | None,
     as_json: bool,
@@ -54,9 +52,6 @@ def experiment(
 
     if resume and out is None:
         msg = "--resume needs --out DIR, the directory of the experiment to go on with"
-        raise click.UsageError(msg)
-    if cluster is not None and jobs is not None:
-        msg = "--jobs is for this machine; on a cluster each worker takes one trial at a time"
         raise click.UsageError(msg)
     # A worker that has grown large is replaced by a fresh one, which nobody has to know.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
@@ -76,7 +71,6 @@ def experiment(
                 directory,
                 resume=resume,
                 jobs=jobs,
-                cluster=cluster,
                 on_start=show.start,
                 on_trial=show.trial,
             )

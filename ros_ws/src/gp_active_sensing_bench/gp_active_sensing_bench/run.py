@@ -1,4 +1,4 @@
-"""Run what is left of an experiment, on cores or a cluster, and keep every result as it comes."""
+"""Run what is left of an experiment, on the cores, and keep every result as it comes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import drop_damage
 from gp_active_sensing.util.process import versions
-from gp_active_sensing.util.workers import check_version, connect, on_cores
+from gp_active_sensing.util.workers import on_cores
 from gp_active_sensing_bench.plan import Experiment, TrialSpec
 from gp_active_sensing_bench.records import (
     FAILURES,
@@ -205,32 +205,6 @@ def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
     yield from on_cores(work, trials, jobs, f"{advice}is short")
 
 
-def run_on_cluster(trials: Sequence[TrialSpec], client: Any) -> Generator[Outcome]:
-    """Yield the outcomes of trials as they come, in any order.
-
-    Args:
-        trials: what to do.
-        client: from `connect`; it stays open.
-    """
-    from distributed import as_completed
-
-    futures = {client.submit(do_trial, trial, pure=False): trial for trial in trials}
-    try:
-        finished = as_completed(
-            list(futures), loop=client.loop, with_results=True, raise_errors=False
-        )
-        for future, result in finished:
-            trial = futures.pop(future)
-            if isinstance(result, Outcome):
-                check_version(result.item.get("versions", {}), "the worker of a trial")
-                yield result
-            else:  # its worker ended, or could not read the task
-                error = result[1] if isinstance(result, tuple) else result
-                yield failure_of(trial, error)
-    finally:
-        client.cancel(list(futures))
-
-
 OnTrial = Callable[["Progress", Outcome], None]
 
 
@@ -255,7 +229,6 @@ def run_experiment(
     *,
     resume: bool = False,
     jobs: int | None = None,
-    cluster: str | None = None,
     on_start: Callable[[Loaded], None] | None = None,
     on_trial: OnTrial | None = None,
 ) -> Loaded:
@@ -267,7 +240,6 @@ def run_experiment(
         resume: skip the trials that have a record there, and try again those that failed. The file
             may have been changed since: what is no longer in it is kept and not counted.
         jobs: worker processes; None = one a core. With 1, trials run in this process.
-        cluster: address of a dask scheduler to use instead.
         on_start: called once, with what earlier runs have left.
         on_trial: called with each outcome as it comes.
 
@@ -277,9 +249,8 @@ def run_experiment(
 
     Raises:
         RunError: the directory cannot be used, or the workers cannot.
-        MissingDependencyError: several jobs without joblib, a cluster without dask.distributed.
+        MissingDependencyError: several jobs without joblib.
     """
-    client = None if cluster is None else connect(cluster)
     directory: ExperimentDirectory | None = None
     try:
         directory, before = _directory(experiment, Path(out_dir), resume)
@@ -288,9 +259,7 @@ def run_experiment(
         done = {record["key"] for record in before.records}
         left = [trial for trial in experiment.trials if trial.key not in done]
         count, failed = len(before.records), 0
-        jobs = cores() if jobs is None else jobs
-        found = run_local(left, jobs) if client is None else run_on_cluster(left, client)
-        with closing(found) as outcomes:
+        with closing(run_local(left, cores() if jobs is None else jobs)) as outcomes:
             for outcome in outcomes:
                 directory.append(FAILURES if outcome.failed else RECORDS, outcome.item)
                 count += not outcome.failed
@@ -301,8 +270,6 @@ def run_experiment(
     finally:
         if directory is not None:
             directory.close()
-        if client is not None:
-            client.close()
 
 
 def _directory(

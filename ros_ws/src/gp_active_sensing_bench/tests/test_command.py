@@ -137,12 +137,10 @@ def test_experiment_on_a_terminal_shows_a_bar(tmp_path: Path) -> None:
 
 REFUSED: tuple[tuple[list[str], int, str], ...] = (
     (["bal_1"], 1, "'bal_1d'"),
-    (["FILE", "--cluster", "tcp://127.0.0.1:9"], 1, "no dask scheduler answered"),
     (["FILE", "--resume"], 2, "--out"),
     (["FILE", "--jobs", "0"], 2, "--jobs"),
     (["FILE", "--seeds", "0"], 2, "--seeds"),
     (["FILE", "--baseline", "tow"], 1, "'two'"),
-    (["FILE", "--jobs", "2", "--cluster", "tcp://x:1"], 2, "--jobs"),
     ([], 2, "FILE"),
 )
 
@@ -150,8 +148,6 @@ REFUSED: tuple[tuple[list[str], int, str], ...] = (
 def test_experiment_refuses(
     experiment_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("gp_active_sensing.util.workers.PATIENCE", 0.5)
     monkeypatch.chdir(tmp_path)
     for arguments, code, expected in REFUSED:
         words = [str(experiment_file) if word == "FILE" else word for word in arguments]

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.heavy("learn")
     [
         (("--inputs", "x"), "--inputs is for kernels: give --kernels too"),
         (("--kernels", "k12", "--lambda", "point"), "--lambda is for length-scales"),
-        (("--kernels", "k12", "--jobs", "2", "--cluster", "x:1"), "--jobs is for this machine"),
         (("--kernels", "k12", "--stages", "0.5,0.2"), "--stages: expected ascending shares"),
         (("--kernels", "k12", "--out", "m.yaml"), "--out: expected a name that ends in .npz"),
         (("--kernels", "k12", "--report", "no/page.html"), "--report: there is no folder"),

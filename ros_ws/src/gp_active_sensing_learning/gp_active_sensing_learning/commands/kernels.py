@@ -51,7 +51,6 @@ class KernelOptions:
     top: int | None
     refit: int | None
     jobs: int | None
-    cluster: str | None
     device: str | None
     checkpoint: Path | None
     resume: bool
@@ -138,7 +137,6 @@ _OPTIONS = (
         help="Fit the --top kernels (10) again, with N inducing points.",
     ),
     click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
-    click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler."),
     click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
     click.option(
         "--checkpoint",
@@ -347,9 +345,6 @@ def _tell(
 
 def _check_usage(options: KernelOptions) -> None:
     """Refuse options that contradict each other."""
-    if options.jobs is not None and options.cluster is not None:
-        msg = "--jobs is for this machine; on a cluster each worker takes one group at a time"
-        raise click.UsageError(msg)
     if options.earlier is not None and options.refit is not None:
         msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
         raise click.UsageError(msg)
@@ -398,7 +393,6 @@ def _way(options: KernelOptions) -> TwoStageSettings:
         top=options.top,
         refit=options.refit,
         jobs=options.jobs or 1,
-        cluster=options.cluster,
         resume=options.resume,
     )
 

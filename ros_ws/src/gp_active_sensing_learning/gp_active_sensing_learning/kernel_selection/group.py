@@ -158,23 +158,6 @@ def read_checkpoint(
     return facts, arrays, FinishedGroup(fits, dict(head["dropped"]), dict(head["bounds"]))
 
 
-def write_finished(path: Path, names: Sequence[str], stages: int, finished: FinishedGroup) -> None:
-    """Write the checkpoint of a group that was optimised elsewhere."""
-    write_checkpoint(path, {"names": list(names), "stage": stages}, {}, finished)
-
-
-def finished_in(path: Path, names: Sequence[str], stages: int) -> FinishedGroup | None:
-    """Return what came of a group, where its checkpoint is of its end.
-
-    Raises:
-        ConfigError: a file that is no checkpoint of it.
-    """
-    if not path.exists():
-        return None
-    facts, _, finished = read_checkpoint(path, names)
-    return finished if facts["stage"] == stages else None
-
-
 def no_checkpoint(path: Path, error: Exception) -> ConfigError:
     """Return the error for a file that cannot be resumed from."""
     return ConfigError(

@@ -1,27 +1,24 @@
-"""Groups of kernels that fit into the memory, optimised in turn, on cores or on a cluster."""
+"""Groups of kernels that fit into the memory, optimised in turn or on several cores."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.util.workers import connect, on_cores
+from gp_active_sensing.util.workers import on_cores
 from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing_learning.kernel_selection.data import Data
 from gp_active_sensing_learning.kernel_selection.group import (
     FinishedGroup,
     KernelGroup,
-    finished_in,
     memory_of,
     order_by_shape,
-    write_finished,
 )
 
-__all__ = ["group_of", "on_cluster", "partition", "train_all", "train_group"]
+__all__ = ["group_of", "partition", "train_all", "train_group"]
 
 
 def train_group(
@@ -49,59 +46,8 @@ def train_group(
     return Training(group, device, progress).run()
 
 
-_TRAVELS: Any = None
-"""In place of the rows in a group that is sent apart from them."""
-
-
-def on_cluster(groups: Sequence[KernelGroup], address: str) -> Generator[tuple[int, FinishedGroup]]:
-    """Yield number and result of every group, as the workers of a dask scheduler are done.
-
-    Raises:
-        MissingDependencyError: dask.distributed is not installed.
-        RunError: nobody answers there, or no worker that fits.
-    """
-    client = connect(address)
-    try:
-        from distributed import as_completed
-
-        # The rows travel once to each worker, not with every group; checkpoints stay here, since
-        # a worker may have another disk: what was done is kept, group by group.
-        data = client.scatter(groups[0].data, broadcast=True)
-        futures: list[Any] = []
-        for k, group in enumerate(groups):
-            kept = _kept(group)
-            if kept is not None:
-                yield k, kept
-                continue
-            sent = dataclasses.replace(group, data=_TRAVELS, checkpoint=None, resume=False)
-            futures.append(client.submit(_with_data, k, sent, data, pure=False))
-        try:
-            for future in as_completed(futures, loop=client.loop):
-                k, finished = future.result()
-                group = groups[k]
-                if group.checkpoint is not None:
-                    stages = len(group.data.config.stages)
-                    write_finished(group.checkpoint, group.names, stages, finished)
-                yield k, finished
-        finally:
-            client.cancel(futures)
-    finally:
-        client.close()
-
-
-def _kept(group: KernelGroup) -> FinishedGroup | None:
-    """Return what came of a group when it was optimised before."""
-    if group.checkpoint is None or not group.resume:
-        return None
-    return finished_in(group.checkpoint, group.names, len(group.data.config.stages))
-
-
 def _in_process(task: tuple[int, KernelGroup]) -> tuple[int, FinishedGroup]:
     return task[0], train_group(task[1], threads=1)
-
-
-def _with_data(k: int, group: KernelGroup, data: Data) -> tuple[int, FinishedGroup]:
-    return k, train_group(dataclasses.replace(group, data=data), threads=1)
 
 
 def partition(
@@ -144,13 +90,12 @@ def train_all(
     groups: Sequence[KernelGroup],
     *,
     jobs: int,
-    cluster: str | None,
     progress: Callable[[TrainingProgress], None] | None,
 ) -> FinishedGroup:
-    """Optimise all groups; on several cores or machines where that is asked for.
+    """Optimise all groups; on several cores where that is asked for.
 
     Raises:
-        MissingDependencyError: joblib or dask.distributed is not installed.
+        MissingDependencyError: joblib is not installed.
     """
     total = sum(len(group.names) for group in groups)
     whole = FinishedGroup()
@@ -160,18 +105,13 @@ def train_all(
         if progress is not None:
             progress(dataclasses.replace(said, finished=done, total=total))
 
-    if cluster is None and jobs <= 1:
+    if jobs <= 1:
         for group in groups:
             _join(whole, train_group(group, tell))
             done += len(group.names)
         return whole
     advice = "Give fewer --jobs, or a smaller vbks.memory; with --checkpoint what was done is kept"
-    results: Any = (
-        on_cores(_in_process, list(enumerate(groups)), jobs, advice)
-        if cluster is None
-        else on_cluster(groups, cluster)
-    )
-    for k, finished in results:
+    for k, finished in on_cores(_in_process, list(enumerate(groups)), jobs, advice):
         _join(whole, finished)
         done += len(groups[k].names)
         config = groups[k].data.config

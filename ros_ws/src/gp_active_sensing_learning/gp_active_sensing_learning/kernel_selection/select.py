@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["REFITTED", "TwoStageSettings", "learn_model", "select_kernels"]
 
 
-_CLUSTER = 16
-"""Groups of kernels that a cluster gets, at least."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -46,7 +43,6 @@ def select_kernels(
     config: VbksConfig = VbksConfig(),
     *,
     jobs: int = 1,
-    cluster: str | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
@@ -59,7 +55,6 @@ def select_kernels(
         expressions: the kernels.
         config: how.
         jobs: processes.
-        cluster: address of a dask scheduler, in place of them; its workers must see the rows.
         progress: told now and then; after every group where there are several processes.
         checkpoint: directory for where the optimisation is.
         resume: go on from there.
@@ -70,7 +65,7 @@ def select_kernels(
         ConfigError: no kernels, a model of other inputs, a checkpoint of something else, or no
             kernel whose optimisation succeeded.
         ReadingError: outputs that do not vary.
-        MissingDependencyError: joblib or dask is wanted and not installed.
+        MissingDependencyError: joblib is wanted and not installed.
     """
     from gp_active_sensing_learning.kernel_selection.kernel_groups import (
         group_of,
@@ -99,8 +94,7 @@ def select_kernels(
             " or ".join(map(str, sorted(others))),
             inducing,
         )
-    # On a cluster nobody knows yet how many workers there are.
-    groups = partition(composites, data, known, jobs if cluster is None else _CLUSTER)
+    groups = partition(composites, data, known, jobs)
     if checkpoint is not None:
         signature = _signature(rows, names, config, earlier)
         begun = _prepare(checkpoint, signature, [g.names for g in groups], resume=resume)
@@ -109,7 +103,7 @@ def select_kernels(
             dataclasses.replace(group_of(some, data, known), checkpoint=file, resume=resume)
             for some, file in zip(begun, files, strict=True)
         ]
-    finished = train_all(groups, jobs=jobs, cluster=cluster, progress=progress)
+    finished = train_all(groups, jobs=jobs, progress=progress)
     return _model(names, finished, data, earlier)
 
 
@@ -255,7 +249,6 @@ class TwoStageSettings:
         top: kernels that the model keeps; None = all, or `REFITTED` where they are fitted again.
         refit: inducing points with which those are fitted again; None = they are not.
         jobs: processes.
-        cluster: address of a dask scheduler.
         checkpoint: folder.
         resume: go on with what it holds.
     """
@@ -263,7 +256,6 @@ class TwoStageSettings:
     top: int | None = None
     refit: int | None = None
     jobs: int = 1
-    cluster: str | None = None
     checkpoint: Path | None = None
     resume: bool = False
 
@@ -300,7 +292,7 @@ def learn_model(
             msg = "a model that is continued keeps its inducing points: leave --refit out"
             raise ConfigError(msg)
         _check_inputs(rows, earlier)
-    if config.device == "cuda" and way.cluster is None:
+    if config.device == "cuda":
         _check_gpu()
 
     def learned(part: str, kernels: Sequence[Expression], settings: VbksConfig) -> KernelModel:
@@ -313,7 +305,6 @@ def learn_model(
             kernels,
             settings,
             jobs=way.jobs,
-            cluster=way.cluster,
             progress=lambda now: progress(part, now),
             checkpoint=folder,
             resume=way.resume,
