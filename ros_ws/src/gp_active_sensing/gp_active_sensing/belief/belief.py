@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -777,6 +777,43 @@ class Belief:
         if (least := self._updated.floor(mean)) is not None:
             variance = np.maximum(variance, least)
         return Mixture(self.weights, mean, variance, self.transform)
+
+    def predict_at(
+        self, positions: FloatArray, within: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (m,) of the noise-free field at positions, in the sensor's unit.
+
+        At a place it equals `predict`. Of any number of positions in bounded memory.
+
+        Args:
+            positions: (m, 2), or (m, 3) on a map with heights [m].
+            within: (m,) place that each is a part of, such as a road segment; None = places are
+                points.
+
+        Raises:
+            ValueError: positions of another shape or not finite, or a belief without a map
+                (`place_at`).
+        """
+        moments = [found.moments() for _, found in self.mixtures_at(positions, within)]
+        mean, variance = zip(*moments, strict=True) if moments else ((np.zeros(0),), (np.zeros(0),))
+        return np.concatenate(mean), np.concatenate(variance)
+
+    def mixtures_at(
+        self, positions: FloatArray, within: IntArray | None = None
+    ) -> Iterator[tuple[slice, Mixture]]:
+        """Yield what is believed at blocks of positions; see `predict_at`."""
+        from gp_active_sensing.belief.points import PointLocator, mixture_at
+
+        data = self._updated
+        if data.steepness is None:
+            msg = "expected a belief whose places have positions; call place_at first"
+            raise ValueError(msg)
+        locator = PointLocator(data.steepness.points, data.steepness.names)
+        weights, positions = self.weights, np.asarray(positions, dtype=np.float64)
+        for start in range(0, len(positions), data.block):
+            block = slice(start, min(start + data.block, len(positions)))
+            points = locator.locate(positions[block], None if within is None else within[block])
+            yield block, mixture_at(data, weights, self.transform, points)
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
         """Return the variance (L, m) of the noise of new readings, (L, 1) where it is all the same.

@@ -17,6 +17,7 @@ from gp_active_sensing.belief.place_covariance import Steepness
 from gp_active_sensing.belief.prior import (
     IDENTITY,
     LocationCovariance,
+    Points,
     PriorMean,
     Transform,
     integrate_scale,
@@ -399,6 +400,21 @@ class Conditioning:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first."""
         return self.factor.solve(self._cross(self.factor.place, where))
 
+    def with_points(self, points: Points, which: IntArray) -> FloatArray:
+        """Return the (W, R, m) prior covariance of the factor's rows with points now.
+
+        Under the candidates `which` (W,), ascending.
+        """
+        rows = self.factor.place
+        if self._slots is None:
+            return self.covariance.only(which.tolist()).with_points(rows, points)
+        return self._slots.with_points(rows, points, self.now, which.tolist())
+
+    @property
+    def block(self) -> int:
+        """Number of points that are predicted together; call `update` first."""
+        return self._everywhere.chunk(self.factor)
+
     def everywhere(self) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, n) for every place now; call `update` first."""
         if self._slots is not None:
@@ -605,18 +621,20 @@ class Conditioning:
         small = noise[:, None] * steep < 3.0 * least[:, None]
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
-    def floor(self, mean: FloatArray) -> FloatArray | None:
+    def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
         """Return the (L, m) least variance of what is known of places; None = there is none.
 
         Call `update` first. See `Resolution`.
 
         Args:
             mean: (L, m) expected there.
+            which: (L,) candidates that it is under; None = all.
         """
         least = self.resolution.variance
         if not least:
             return None
-        return self._hidden(np.array([least]), self.floored_noise * self.scales, mean)
+        noise = self.floored_noise * self.scales
+        return self._hidden(np.array([least]), noise if which is None else noise[which], mean)
 
     def _first_amended(self) -> int:
         """Return the first row that holds a reading that is gone; the number of rows if none does.

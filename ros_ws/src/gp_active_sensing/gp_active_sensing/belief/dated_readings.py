@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
 
 from gp_active_sensing.belief.collapsed import CollapsedReadings
 from gp_active_sensing.belief.drift import FRACTION, Ageing
-from gp_active_sensing.belief.prior import LocationCovariance
+from gp_active_sensing.belief.prior import LocationCovariance, Points
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["DatedReadings", "SlotCovariance", "VisitTimes"]
@@ -254,6 +255,15 @@ class SlotCovariance:
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         return self.space.between(self.history.place[rows], places) * faded[:, None]
+
+    def with_points(
+        self, rows: IntArray, points: Points, now: float, which: Sequence[int]
+    ) -> FloatArray:
+        """Return the (W, r, m) covariance of slots with points at a time, of some candidates."""
+        apart = np.abs(now - self.history.time[rows])
+        faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
+        space = self.space.only(which)
+        return space.with_points(self.history.place[rows], points) * faded[:, None]
 
 
 class VisitTimes:

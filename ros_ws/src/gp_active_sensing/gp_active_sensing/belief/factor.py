@@ -118,15 +118,20 @@ class Factor:
         """(L, R, R) the lower factors."""
         return self._C[:, : self.rows, : self.rows]
 
-    def solve(self, right: FloatArray, first: int = 0) -> FloatArray:
-        """Return ``C⁻¹ B`` for B (L, R, m), or that of the corner of C from row `first` on."""
+    def solve(
+        self, right: FloatArray, first: int = 0, *, which: IntArray | None = None
+    ) -> FloatArray:
+        """Return ``C⁻¹ B`` for B (L, R, m), or that of the corner of C from row `first` on.
+
+        Of the candidates `which` (W,) only, where these are given: B is (W, R, m) then.
+        """
         R = self.rows
         if R == first:
             return np.zeros_like(right)
         return np.stack(
             [
                 solve_triangular(C[first:R, first:R], b, lower=True, check_finite=False)
-                for C, b in zip(self._C, right, strict=True)
+                for C, b in zip(self._C if which is None else self._C[which], right, strict=True)
             ]
         )
 

@@ -21,7 +21,7 @@ import numpy as np
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import BeliefConfig
 from gp_active_sensing.belief.place_covariance import PlaceCovariance
-from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, PriorMean
+from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Points, PriorMean
 from gp_active_sensing.belief.run_copy import model_path, with_mark
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling, read_model
@@ -110,6 +110,10 @@ class KernelCovariance:
         return np.asarray(
             self._table[self._which[:, None, None], np.asarray(rows)[:, None], columns]
         )
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

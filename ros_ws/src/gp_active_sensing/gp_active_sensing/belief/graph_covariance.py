@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import HyperParameters
+from gp_active_sensing.belief.prior import HyperParameters, Points
 from gp_active_sensing.kernels import GraphKernel
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
@@ -211,6 +211,10 @@ class GraphCovariance:
             k = k[self._scale]
         k *= self._signal[:, None, None]
         return np.asarray(k)
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

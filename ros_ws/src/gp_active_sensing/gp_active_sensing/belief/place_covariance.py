@@ -12,6 +12,7 @@ from gp_active_sensing.belief.prior import (
     HyperParameters,
     JoinedCovariance,
     LocationCovariance,
+    Points,
     length_scales_of,
 )
 from gp_active_sensing.kernels.base import Matern32
@@ -57,6 +58,14 @@ class AttributeCovariance:
         """Return the (L, r, c) covariance of the latent field."""
         found = self.rest.between(rows, columns)
         shared = self.columns[rows] @ self.columns[columns].T
+        on = np.flatnonzero(self._size)
+        found[on] += self._size[on, None, None] * shared
+        return found
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        found = self.rest.with_points(rows, points)
+        shared = self.columns[rows] @ self.columns[points.nearest].T
         on = np.flatnonzero(self._size)
         found[on] += self._size[on, None, None] * shared
         return found
@@ -111,6 +120,11 @@ class PlaceCovariance:
         found[:, at, to] += self._own[:, None]
         return found
 
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        own = self._own[:, None, None] * points.shares_of(rows)
+        return np.asarray(self.smooth.with_points(rows, points) + own)
+
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self.smooth.variance(locations) + self._own[:, None])
@@ -144,6 +158,12 @@ class LongCovariance:
         here, there = self.features[rows], self.features[columns]
         shared = _LONG.correlations(here, there, self._scale)
         return np.asarray(self.rest.between(rows, columns) + self._size[:, None, None] * shared)
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        there = points.features_on(self.features)
+        shared = _LONG.correlations(self.features[rows], there, self._scale)
+        return np.asarray(self.rest.with_points(rows, points) + self._size[:, None, None] * shared)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -190,6 +210,10 @@ class NoNeighbours:
         """Return the (L, r, c) covariance of the latent field."""
         same = np.asarray(rows)[:, None] == np.asarray(columns)
         return np.asarray(self._own[:, None, None] * same)
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        return np.asarray(self._own[:, None, None] * points.shares_of(rows))
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -246,8 +270,8 @@ class Steepness:
     """
 
     def __init__(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        self._points = points
-        self._names = tuple(names)
+        self.points = points
+        self.names = tuple(names)
         self._has_heights = points.shape[1] == 3
         self._stretch = 1.0 / spacing_of(points).ratio if self._has_heights else 1.0
         self._known: dict[int, FloatArray] = {}
@@ -275,7 +299,7 @@ class Steepness:
         return np.stack([self._known[place] for place in places.tolist()], axis=2)
 
     def _in_plane(self, covariance: LocationCovariance, place: int) -> FloatArray:
-        apart = np.hypot(*(self._points - self._points[place]).T)
+        apart = np.hypot(*(self.points - self.points[place]).T)
         found = np.zeros((2, len(covariance.hyperparameters)))
         near = _nearest(apart)[:_NEAREST]
         if near.size:
@@ -289,7 +313,7 @@ class Steepness:
         the mean of these. Where all steps are more or less across, or up, they do not tell the
         other one, and the length-scales do.
         """
-        offsets = self._points - self._points[place]
+        offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])
         apart = np.hypot(across, self._stretch * up)
         order = _nearest(apart)
@@ -313,12 +337,12 @@ class Steepness:
 
     def _ratios(self, covariance: LocationCovariance) -> FloatArray:
         """Return (L,) how many times as long the length-scale across is as that along z."""
-        axes = [k for k, name in enumerate(self._names) if name in ("x", "y")]
-        if not axes or "z" not in self._names:
+        axes = [k for k, name in enumerate(self.names) if name in ("x", "y")]
+        if not axes or "z" not in self.names:
             return np.ones(len(covariance.hyperparameters))
-        z = self._names.index("z")
+        z = self.names.index("z")
         scales = length_scales_of(covariance.hyperparameters)
-        if scales.shape[1] != len(self._names):  # one for all features
+        if scales.shape[1] != len(self.names):  # one for all features
             return np.ones(len(scales))
         return np.asarray(scales[:, axes].mean(axis=1) / scales[:, z])
 

@@ -25,6 +25,7 @@ __all__ = [
     "LocationCovariance",
     "Log",
     "Parts",
+    "Points",
     "PriorMean",
     "Scaled",
     "Transform",
@@ -256,6 +257,44 @@ class Parts(NamedTuple):
         return Parts(*(factor * std for std in self))
 
 
+@dataclass(frozen=True)
+class Points:
+    """Positions of m points that need not be places; see `points.PointLocator`.
+
+    Args:
+        positions: (m, 2 or 3) [m].
+        nearest: (m,) the place that each is in, or nearest to.
+        features: (m, p) coordinates that features are; None = features are no coordinates.
+        of_nearest: (m, p) the same of the nearest places.
+        around: (m, k) places whose own part reaches the point.
+        shares: (m, k) how much of it does, 0 … 1.
+    """
+
+    positions: FloatArray
+    nearest: IntArray
+    features: FloatArray | None
+    of_nearest: FloatArray | None
+    around: IntArray
+    shares: FloatArray
+
+    def features_on(self, features: FloatArray) -> FloatArray:
+        """Return (m, p) features of the points, given those of the places (n, p).
+
+        Features that are no coordinates, such as an embedding, are those of the nearest place.
+        """
+        found = np.asarray(features[self.nearest])
+        if self.features is None or self.of_nearest is None:
+            return found
+        return self.features if np.array_equal(found, self.of_nearest) else found
+
+    def shares_of(self, rows: IntArray) -> FloatArray:
+        """Return the (r, m) shares of the own parts of some places in those of the points."""
+        found = np.zeros((len(rows), len(self.nearest)))
+        for place, share in zip(self.around.T, self.shares.T, strict=True):
+            found += share * (np.asarray(rows)[:, None] == place)
+        return found
+
+
 class LocationCovariance(Protocol):
     """Prior covariance of the latent field between locations, by index, under L candidates.
 
@@ -275,6 +314,14 @@ class LocationCovariance(Protocol):
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
+        ...
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points.
+
+        A covariance that is not one of positions takes the values of the nearest place. The prior
+        variance at a point is that of its nearest place.
+        """
         ...
 
     def variance(self, locations: IntArray) -> FloatArray:
@@ -350,6 +397,12 @@ class FeatureCovariance:
         )
         return np.asarray(self._signal[:, None, None] * k[self._which])
 
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        there = points.features_on(self.features)
+        k = self.kernel.correlations(self.features[rows], there, self._length_scales)
+        return np.asarray(self._signal[:, None, None] * k[self._which])
+
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.repeat(self._signal[:, None], len(locations), axis=1)
@@ -381,6 +434,10 @@ class JoinedCovariance:
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
         return np.concatenate([part.between(rows, columns) for part in self.parts])
+
+    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
+        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        return np.concatenate([part.with_points(rows, points) for part in self.parts])
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

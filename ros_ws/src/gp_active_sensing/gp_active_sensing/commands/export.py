@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -33,6 +34,31 @@ __all__ = ["export"]
     metavar="Z",
     help="Only the layer at this height in metres, upwards. Default: all layers.",
 )
+@click.option(
+    "--spacing",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="METRES",
+    help="Distance of the points of a finer map. Default: the places of the mission.",
+)
+@click.option(
+    "--above",
+    type=float,
+    multiple=True,
+    metavar="LIMIT",
+    help="Add the probability that the value is above LIMIT (may be given several times).",
+)
+@click.option(
+    "--below",
+    type=float,
+    multiple=True,
+    metavar="LIMIT",
+    help="Add the probability that the value is below LIMIT (may be given several times).",
+)
+@click.option(
+    "--contours",
+    metavar="LEVELS",
+    help="Write contour lines at these levels as GeoJSON too, such as 5,10,15.",
+)
 @click.option("--overwrite", is_flag=True, help="Write again what is there.")
 def export(
     run_dir: Path,
@@ -40,20 +66,29 @@ def export(
     out: Path | None,
     stage: int | None,
     layer: float | None,
+    spacing: float | None,
+    above: tuple[float, ...],
+    below: tuple[float, ...],
+    contours: str | None,
     overwrite: bool,
 ) -> None:
     """Write the map of the run directory RUN for other programs.
 
     Estimate, standard deviation, number and average of the readings of every place. The run may be
     a simulation, a mission or a replay, also one that is under way. asc and pgm write two
-    files, FILE_mean and FILE_std; of a map in layers two of each layer, such as FILE_z-3m_mean.
+    files, FILE_mean and FILE_std, and one for each limit; of a map in layers as many of each
+    layer, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
+    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99.
     """
     from gp_active_sensing.export import export_map, format_of
+    from gp_active_sensing.export.field_map import Limit
     from gp_active_sensing.export.lattice import layer_at
     from gp_active_sensing.report.reconstruction import map_of_run
 
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
-    field = map_of_run(run_dir, stage)
+    levels = () if contours is None else _levels(contours)
+    limits = [*map(Limit, above), *(Limit(value, above=False) for value in below)]
+    field = map_of_run(run_dir, stage, spacing=spacing, limits=limits)
     name = run_dir.resolve().name
     if stage is not None:
         name += f"-stage{stage}"
@@ -61,5 +96,17 @@ def export(
         name += f"_{layer_at(field.topology, layer).word}"
         field = field.at_height(layer)
     path = out or Path(f"{name}{suffix}")
-    for file in export_map(field, path, format, overwrite=overwrite):
+    for file in export_map(field, path, format, overwrite=overwrite, levels=levels):
         echo(str(file))
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    """Return the levels of contours. Raises BadParameter: they are not finite numbers."""
+    try:
+        levels = tuple(sorted({float(each) for each in text.split(",")}))
+    except ValueError:
+        levels = (math.nan,)
+    if not all(map(math.isfinite, levels)):
+        msg = f"expected numbers separated by commas, such as 5,10,15, got {text!r}"
+        raise click.BadParameter(msg, param_hint="--contours")
+    return levels

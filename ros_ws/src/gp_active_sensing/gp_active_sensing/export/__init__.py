@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from gp_active_sensing.errors import RunError, suggest
+from gp_active_sensing.export.contours import as_contours
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import layers_of
 from gp_active_sensing.export.occupancy import as_map_server, square_layers
@@ -80,7 +81,14 @@ def rendered(field: FieldMap, name: str, format: str) -> Files:
     return format_of(format).render(field, name)
 
 
-def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = False) -> list[Path]:
+def export_map(
+    field: FieldMap,
+    out: Path,
+    format: str,
+    *,
+    overwrite: bool = False,
+    levels: Sequence[float] = (),
+) -> list[Path]:
     """Write a map and return the files.
 
     Args:
@@ -89,6 +97,7 @@ def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = Fal
             before that the layer, where the map has some.
         format: one of `FORMATS`.
         overwrite: files that are there are written again.
+        levels: of contours, written beside the map as ``_contours.geojson``; () = none.
 
     Raises:
         RunError: no such format, a map that it cannot take, a file that is there or cannot be
@@ -106,6 +115,8 @@ def export_map(field: FieldMap, out: Path, format: str, *, overwrite: bool = Fal
     if exact:
         [content] = contents.values()
         contents = {out.name: content}
+    if levels:
+        contents = {**contents, f"{name}_contours.geojson": as_contours(field, levels)}
     there = [str(path) for each in contents if (path := out.parent / each).exists()]
     if there and not overwrite:
         msg = (

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.export.fine import fine_points
 from gp_active_sensing.export.lattice import layer_at
 from gp_active_sensing.topology import FreeTopology, Topology
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FieldMap"]
+__all__ = ["FieldMap", "Limit"]
+
+
+class Limit(NamedTuple):
+    """A limit whose exceedance is asked for.
+
+    Args:
+        value: in the sensor's unit.
+        above: the probability is that of lying above it; False = below.
+    """
+
+    value: float
+    above: bool = True
+
+    @property
+    def name(self) -> str:
+        """Such as ``above_10``, for columns and files."""
+        return f"{'above' if self.above else 'below'}_{self.value:.12g}"
+
+
+def _beyond(found: Mixture, limits: Sequence[Limit]) -> Iterator[FloatArray]:
+    """Yield the probability (m,) of lying beyond each limit."""
+    for limit in limits:
+        below = found.below(np.full(found.mean.shape[1], limit.value))
+        yield 1.0 - below if limit.above else below
 
 
 @dataclass(frozen=True)
@@ -30,6 +57,8 @@ class FieldMap:
         unit: of the field, "" when not said.
         quantity: what the field is.
         title: of the run, for headers.
+        probabilities: (n,) of each limit asked for, by name, such as ``above_10``: that the
+            noise-free field lies beyond it.
     """
 
     topology: Topology
@@ -40,6 +69,7 @@ class FieldMap:
     unit: str = ""
     quantity: str = "value"
     title: str = ""
+    probabilities: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -51,6 +81,8 @@ class FieldMap:
         quantity: str = "value",
         title: str = "",
         found: Mixture | None = None,
+        limits: Sequence[Limit] = (),
+        spacing: float | None = None,
     ) -> FieldMap:
         """Return the map of a belief.
 
@@ -61,9 +93,12 @@ class FieldMap:
             quantity: what the field is.
             title: of the run.
             found: mixture of the belief at every place; None = compute it.
+            limits: whose probabilities the map has.
+            spacing: of the points of a map finer (or coarser) than the places [m], see
+                `fine.fine_points`; None = the places.
 
         Raises:
-            RunError: nothing was read.
+            RunError: nothing was read, or no map of that spacing.
         """
         observed = np.flatnonzero(belief.observed)
         if not len(observed):
@@ -72,19 +107,29 @@ class FieldMap:
                 "map without readings says only what was believed before"
             )
             raise RunError(msg)
-        mean, variance = (belief.mixture() if found is None else found).moments()
-        values = np.full(topology.n, np.nan)
-        seen = belief.weights @ belief.averages(observed)
-        values[observed] = belief.transform.inverse(seen)
+        fine = None if spacing is None else fine_points(topology, spacing)
+        if fine is None:
+            parts = iter([belief.mixture() if found is None else found])
+            values = np.full(topology.n, np.nan)
+            seen = belief.weights @ belief.averages(observed)
+            values[observed] = belief.transform.inverse(seen)
+            readings = np.asarray(belief.readings)
+        else:
+            topology = fine.topology
+            parts = (each for _, each in belief.mixtures_at(topology.points, fine.within))
+            values, readings = np.full(topology.n, np.nan), np.zeros(topology.n, dtype=np.int64)
+        blocks = [np.stack([*each.moments(), *_beyond(each, limits)]) for each in parts]
+        mean, variance, *beyond = np.concatenate(blocks, axis=1)
         return cls(
             topology,
             mean,
             np.sqrt(np.maximum(variance, 0.0)),
-            np.asarray(belief.readings),
+            readings,
             values,
             unit,
             quantity,
             title,
+            {limit.name: values for limit, values in zip(limits, beyond, strict=True)},
         )
 
     def at_height(self, height: float) -> FieldMap:
@@ -114,8 +159,14 @@ class FieldMap:
             std=self.std[which],
             readings=self.readings[which],
             values=self.values[which],
+            probabilities={name: p[which] for name, p in self.probabilities.items()},
             title=f"{self.title or whole.name}, z {layer.height:g} m",
         )
+
+    @property
+    def quantities(self) -> tuple[tuple[str, FloatArray], ...]:
+        """Mean, standard deviation and probabilities (n,), by name."""
+        return ("mean", self.mean), ("std", self.std), *self.probabilities.items()
 
     @property
     def label(self) -> str:

@@ -106,10 +106,14 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """
     files: dict[str, str | bytes] = {}
     unit = f" [{field.unit}]" if field.unit else ""
-    kinds = (
+    kinds = [
         ("mean", "estimate", field.mean, limits_of(field.mean)),
         ("std", "standard deviation", field.std, limits_of(field.std, 0.0)),
-    )
+        *(
+            (name, f"probability {name.replace('_', ' ')}", values, Limits(0.0, 1.0))
+            for name, values in field.probabilities.items()
+        ),
+    ]
     for layer in square_layers(field.topology):
         (rows, columns), (x, y) = layer.lattice.shape, layer.lattice.corner
         above = "" if layer.height is None else f" at z {layer.height:g} m"

@@ -19,7 +19,7 @@ _NO_DATA = -9999.0
 
 
 def as_ascii_grids(field: FieldMap) -> dict[str, str]:
-    """Return ESRI ASCII grids of mean and deviation, by the word for the name of their file.
+    """Return ESRI ASCII grids of `FieldMap.quantities`, by the word for the name of their file.
 
     Of each layer, where the map has some, all of them with the same rows and columns.
     Cells that are no squares have ``dx`` and ``dy`` in place of ``cellsize``, which GDAL reads.
@@ -31,7 +31,7 @@ def as_ascii_grids(field: FieldMap) -> dict[str, str]:
     return {
         layer.named(name): _ascii_grid(layer.lattice, values[layer.places])
         for layer in layers_of(field.topology)
-        for name, values in (("mean", field.mean), ("std", field.std))
+        for name, values in field.quantities
     }
 
 
@@ -51,9 +51,9 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
 
 
 def as_geotiff(field: FieldMap) -> bytes:
-    """Return a GeoTIFF of three bands: mean, deviation and number of readings (float32).
+    """Return a GeoTIFF of `FieldMap.quantities` and the number of readings, a band each (float32).
 
-    Three of each layer, where the map has some, the highest first; each band says its height.
+    As many of each layer, where the map has some, the highest first; each band says its height.
     Its coordinate system is the map's own about the datum, a transverse Mercator of WGS 84; none
     where the map has no datum.
 
@@ -71,7 +71,7 @@ def as_geotiff(field: FieldMap) -> bytes:
     bands = [
         (layer, name, values)
         for layer in layers
-        for name, values in (("mean", field.mean), ("std", field.std), ("readings", field.readings))
+        for name, values in (*field.quantities, ("readings", field.readings))
     ]
     profile: dict[str, Any] = {
         "driver": "GTiff",
@@ -92,7 +92,7 @@ def as_geotiff(field: FieldMap) -> bytes:
                 raster.set_band_description(number, layer.named(name))
                 if layer.height is not None:
                     raster.update_tags(number, z=f"{layer.height:g}")
-                if field.unit and name != "readings":
+                if field.unit and name in ("mean", "std"):
                     raster.set_band_unit(number, field.unit)
             raster.update_tags(title=field.title, quantity=field.quantity, unit=field.unit)
         return bytes(memory.read())

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import write_rows
 
-__all__ = ["as_csv", "as_geojson", "check_geojson"]
+__all__ = ["as_csv", "as_geojson", "check_geojson", "collection", "cut_at_180"]
 
 logger = logging.getLogger(__name__)
 
@@ -71,25 +71,30 @@ def as_geojson(field: FieldMap) -> str:
         shapes, decimals = np.split(flat, ends), _DEGREES
     else:
         decimals = _METRES
-    properties = list(_properties(field))
-    features = [
-        json.dumps(
+    return collection(
+        field,
+        (
             {
                 "type": "Feature",
                 "id": found["place"],
                 "properties": found,
                 "geometry": _geometry(shape, kind, decimals, above),
-            },
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-        )
-        for found, shape in zip(properties, shapes, strict=True)
-        for above in [[found["z"]] if "z" in found else []]
+            }
+            for found, shape in zip(_properties(field), shapes, strict=True)
+            for above in [[found["z"]] if "z" in found else []]
+        ),
+    )
+
+
+def collection(field: FieldMap, features: Iterable[dict[str, Any]]) -> str:
+    """Return a FeatureCollection with the header of a map, a line a feature."""
+    lines = [
+        json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        for each in features
     ]
     head = json.dumps(_header(field), ensure_ascii=False)
     start = f'{{"type":"FeatureCollection","gp_active_sensing":{head},"features":[\n'
-    return start + ",\n".join(features) + "\n]}\n"
+    return start + ",\n".join(lines) + "\n]}\n"
 
 
 def _header(field: FieldMap) -> dict[str, Any]:
@@ -119,6 +124,7 @@ def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[d
             **({} if degrees is None else dict(zip(_AXES, degrees[i], strict=True))),
             "mean": float(field.mean[i]),
             "std": float(field.std[i]),
+            **{name: float(values[i]) for name, values in field.probabilities.items()},
             "readings": int(field.readings[i]),
             "value": None if math.isnan(values[i]) else values[i],
             "weight": float(topology.weights[i]),
@@ -168,15 +174,33 @@ def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
     """
     import shapely
 
-    east = np.where(points[:, :1] < 0.0, points + np.array([360.0, 0.0]), points)
-    whole = shapely.Polygon(east) if kind == "Polygon" else shapely.LineString(east)
-    found = []
-    for west, shift in ((0.0, 0.0), (180.0, 360.0)):
-        piece = shapely.clip_by_rect(whole, west, -90.0, west + 180.0, 90.0)
+    whole = shapely.Polygon(points) if kind == "Polygon" else shapely.LineString(points)
+    lines = [part.exterior if kind == "Polygon" else part for part in cut_at_180(whole)]
+    return [np.asarray(line.coords) for line in lines]
+
+
+def cut_at_180(whole: Any) -> list[Any]:
+    """Return the parts of a line or polygon on either side of the meridian of 180 degrees.
+
+    Args:
+        whole: shape of shapely in longitude and latitude [degree], with a jump of 360 at the
+            meridian.
+    """
+    import shapely
+
+    def shifted(shape: Any, where: float, by: float) -> Any:
+        return shapely.transform(
+            shape, lambda p: np.column_stack([p[:, 0] + by * (p[:, 0] < where), p[:, 1]])
+        )
+
+    east, found = shifted(whole, 0.0, 360.0), []
+    for west, shift in ((0.0, 0.0), (180.0, -360.0)):
+        piece = shapely.clip_by_rect(east, west, -90.0, west + 180.0, 90.0)
         for part in shapely.get_parts(piece):
-            if part.geom_type == kind:  # nor a corner that touches the meridian
-                line = shapely.geometry.polygon.orient(part).exterior if kind == "Polygon" else part
-                found.append(np.asarray(line.coords) - np.array([shift, 0.0]))
+            if part.geom_type == whole.geom_type:  # nor a corner that touches the meridian
+                turned = part.geom_type == "Polygon"
+                whole_part = shapely.geometry.polygon.orient(part) if turned else part
+                found.append(shifted(whole_part, np.inf, shift))
     return found
 
 

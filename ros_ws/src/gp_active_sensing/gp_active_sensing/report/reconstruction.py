@@ -16,6 +16,7 @@ import numpy as np
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import FieldMap
+from gp_active_sensing.export.field_map import Limit
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,
@@ -333,21 +334,36 @@ def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
     return second
 
 
-def map_of_run(run_dir: Path, stage: int | None = None) -> FieldMap:
+def map_of_run(
+    run_dir: Path,
+    stage: int | None = None,
+    *,
+    spacing: float | None = None,
+    limits: Sequence[Limit] = (),
+) -> FieldMap:
     """Return the map that a run directory holds; the run may be under way.
 
     Args:
         run_dir: of a simulation, a mission or a replay.
         stage: the map after this stage; None = after the last reading.
+        spacing: of the points of the map [m]; None = the places.
+        limits: whose probabilities the map has.
 
     Raises:
-        RunError: not a run directory, no such stage, or no reading up to then.
+        RunError: not a run directory, no such stage, no reading up to then, or no map of that
+            spacing.
         ActiveSensingError: a map that cannot be found or read any more.
     """
-    return map_of(load_run(run_dir), stage)
+    return map_of(load_run(run_dir), stage, spacing=spacing, limits=limits)
 
 
-def map_of(data: RunData, stage: int | None = None) -> FieldMap:
+def map_of(
+    data: RunData,
+    stage: int | None = None,
+    *,
+    spacing: float | None = None,
+    limits: Sequence[Limit] = (),
+) -> FieldMap:
     """Return the map of a run that was read; see `map_of_run`."""
     events = tuple(parse_events(data.events))
     if stage is not None:
@@ -385,7 +401,15 @@ def map_of(data: RunData, stage: int | None = None) -> FieldMap:
             "believed before"
         )
         raise RunError(msg)
-    return FieldMap.of(data.topology, belief, unit=data.unit, quantity=data.quantity, title=title)
+    return FieldMap.of(
+        data.topology,
+        belief,
+        unit=data.unit,
+        quantity=data.quantity,
+        title=title,
+        limits=limits,
+        spacing=spacing,
+    )
 
 
 def _check_stage(path: Path, stage: int, last: int) -> None:

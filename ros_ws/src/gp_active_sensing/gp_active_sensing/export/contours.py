@@ -1,0 +1,100 @@
+"""Contour lines of the estimate, and areas above or below a limit, as GeoJSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.lattice import Lattice, lattice_of
+from gp_active_sensing.export.tables import collection, cut_at_180
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["PROBABILITIES", "as_contours"]
+
+PROBABILITIES = (0.5, 0.9, 0.99)
+"""Probabilities of the areas above or below a limit."""
+
+
+def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
+    """Return contour lines of the estimate, and the areas of each limit of the map.
+
+    An area is where the probability of lying above (or below) the limit is at least so large.
+    Lines and areas end at the centres of the cells on the edge of the map.
+
+    Args:
+        field: map of one grid.
+        levels: of the lines, in the sensor's unit.
+
+    Raises:
+        RunError: the map is no grid, or one cell wide.
+        MissingDependencyError: contourpy is not installed, or the map has a datum and pyproj is
+            not.
+    """
+    lattice = lattice_of(field.topology)
+    if min(lattice.shape) < 2:
+        msg = f"map {field.topology.name!r}: contours need two rows and two columns at least"
+        raise RunError(msg)
+    return collection(
+        field,
+        (
+            {"type": "Feature", "properties": found, "geometry": _geometry(field, shape)}
+            for found, shape in _shapes(field, lattice, levels)
+        ),
+    )
+
+
+def _shapes(
+    field: FieldMap, lattice: Lattice, levels: Sequence[float]
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the properties and the shape [m] of each line and area."""
+    import shapely
+
+    lines = _generator(lattice, field.mean)
+    for level in levels:
+        for line in lines.lines(level):
+            yield {"contour": level}, shapely.LineString(line)
+    for name, values in field.probabilities.items():
+        areas = _generator(lattice, values)
+        for least in PROBABILITIES:
+            for points, ends in zip(*areas.filled(least, np.inf), strict=True):
+                outer, *holes = np.split(points, ends[1:-1].astype(np.int64))
+                yield {"area": name, "probability": least}, shapely.Polygon(outer, holes)
+
+
+def _generator(lattice: Lattice, values: FloatArray) -> Any:
+    """Return a generator of contours of values (n,) on the cells of a lattice."""
+    try:
+        from contourpy import FillType, LineType, contour_generator
+    except ImportError as error:
+        msg = (
+            "contours are made with contourpy, which is not installed: "
+            "pip install 'gp_active_sensing[plot]'"
+        )
+        raise MissingDependencyError(msg) from error
+    (rows, columns), (dx, dy) = lattice.shape, lattice.cell
+    return contour_generator(
+        lattice.centre[0] + dx * np.arange(columns),
+        lattice.centre[1] + dy * np.arange(rows),
+        np.ma.masked_invalid(lattice.filled(values)),
+        line_type=LineType.Separate,
+        fill_type=FillType.OuterOffset,
+    )
+
+
+def _geometry(field: FieldMap, shape: Any) -> dict[str, Any]:
+    """Return a shape [m] as GeoJSON, in degrees where the map has a datum."""
+    import shapely
+
+    if field.topology.datum is not None:
+        shape = shapely.transform(shape, field.geographic)
+        if np.ptp(shapely.get_coordinates(shape)[:, 0]) > 180.0:
+            parts = cut_at_180(shape)
+            several = type(shape).__name__ == "Polygon"
+            shape = (shapely.MultiPolygon if several else shapely.MultiLineString)(parts)
+    found: dict[str, Any] = json.loads(shapely.to_geojson(shape))
+    return found
