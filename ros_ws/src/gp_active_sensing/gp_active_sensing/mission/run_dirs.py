@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +18,16 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.util.files import InUse, differences, open_file, unused
+from gp_active_sensing.util.files import (
+    InUse,
+    cannot,
+    differences,
+    open_file,
+    unused,
+    write_whole,
+)
 
-__all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
+__all__ = ["AUTO", "choose_run", "drop_note", "give_back", "note_run", "noted_run", "runs_folder"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +42,65 @@ def runs_folder() -> Path:
     """Return the folder of the runs that are named by date: in ROS_HOME, else in ~/.ros."""
     home = os.environ.get("ROS_HOME")
     return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
+
+
+def _note_of(node: str, domain: int) -> Path:
+    return runs_folder() / f".run_of_{domain}{node.replace('/', '.')}"
+
+
+def note_run(node: str, domain: int, run: Path | None) -> None:
+    """Write where a node keeps its mission, for programs of the same user on this machine.
+
+    A message on a topic could come from anybody; only this user can write the file.
+
+    Args:
+        node: full name of the node.
+        domain: its ROS domain.
+        run: the run directory; None = the node keeps nothing.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    path = _note_of(node, domain)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(path.parent, "make", error) from error
+    write_whole(path, json.dumps({"run_dir": None if run is None else str(run.absolute())}))
+
+
+def drop_note(node: str, domain: int) -> None:
+    """Remove the note of a node that ends; programs that follow its run directory go on."""
+    with contextlib.suppress(OSError):
+        _note_of(node, domain).unlink()
+
+
+def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
+    """Return the run directory that a node has noted, and whether it has noted anything.
+
+    Raises:
+        RunError: the file cannot be read, is damaged, or somebody else can write it.
+    """
+    path = _note_of(node, domain)
+    try:
+        with open_file(path) as stream:
+            about, text = os.fstat(stream.fileno()), stream.read(1 << 16)
+    except FileNotFoundError:
+        return None, False
+    except OSError as error:
+        raise cannot(path, "read", error) from error
+    if os.name == "posix" and (about.st_mode & 0o022 or about.st_uid != os.getuid()):
+        msg = (
+            f"{path}: expected a file that only you can write, got mode {about.st_mode & 0o777:o} "
+            f"of user {about.st_uid}. Remove the file and start {node} again, or set run_dir"
+        )
+        raise RunError(msg)
+    try:
+        run = json.loads(text)["run_dir"]
+        return (None if run is None else Path(run)), True
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        msg = f"{path}: expected the run directory of {node}; remove the file and start it again"
+        raise RunError(msg) from error
 
 
 class _AnotherMission(RunError):

@@ -18,13 +18,14 @@ from gp_active_sensing.sim.world import known_of
 
 require_ros_in(__name__)
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError, RunError
 from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, beside, build_parts
 from gp_active_sensing.mission.live_map import FirstMap, NoMapYet
 from gp_active_sensing.mission.log_messages import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.run_dirs import drop_note, note_run
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.journal_topic import JournalTopic
@@ -108,6 +109,7 @@ class ActiveSensingNode(GuardedNode):
         )
         self._parts: MissionComponents | None = None
         self._worker: Worker | None = None
+        self._note: tuple[str, int] | None = None
         self._results: Publishers | None = None
         self._fleet: FleetServices | None = None
         self._journal: JournalTopic | None = None
@@ -221,6 +223,12 @@ class ActiveSensingNode(GuardedNode):
         )
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
+        run = parts.recorder.run
+        try:  # for the live page, which trusts no topic with this
+            self._note = self.get_fully_qualified_name(), self.context.get_domain_id()
+            note_run(*self._note, None if run is None else run.path)
+        except RunError as error:
+            self.get_logger().warning(f"the live page needs its parameter run_dir: {error}")
         self._results = Publishers(self, parts, config)
         inputs = Subscriptions(self, config, parts, self._results.health)
         self._commands = Services(self, parts, self._results)
@@ -308,6 +316,8 @@ class ActiveSensingNode(GuardedNode):
             self._journal = None
         if parts is not None:
             parts.recorder.close()
+        if self._note is not None:
+            drop_note(*self._note)
         self.disown()
 
 

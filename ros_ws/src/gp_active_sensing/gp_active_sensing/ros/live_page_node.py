@@ -1,8 +1,8 @@
 """Node ``live_page``: the live page of the mission of ``active_sensing``, with its commands.
 
 A process of its own, so that no viewer costs the planner time. What is shown is read from the run
-directory of the mission, which `active_sensing` names on ``/diagnostics``; commands call its
-services.
+directory of the mission, which `active_sensing` notes in a file of this user: a topic could be
+anybody's. Commands call its services.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -19,13 +19,11 @@ from gp_active_sensing.ros.environment import require_ros_in
 
 require_ros_in(__name__)
 
-from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.run_dirs import AUTO
-from gp_active_sensing.ros.diagnostics import MISSION_STATUS
-from gp_active_sensing.ros.node_base import GuardedNode, run_node
+from gp_active_sensing.mission.run_dirs import AUTO, noted_run
+from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
 from gp_active_sensing.ros.parameters import LivePageConfig, ParameterTree
 from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
@@ -38,7 +36,12 @@ NOTHING_KEPT = (
     "{} keeps its mission nowhere, so there is nothing to show: start it with run_dir:=auto, or "
     "with a folder"
 )
-NOT_HEARD = "waiting for {}, which says on /diagnostics where it keeps its mission"
+NOT_NOTED = (
+    "waiting for {}: no node of that name, ROS domain and user has run on this machine. Set the "
+    "parameter run_dir where its mission is kept under another user or in another container"
+)
+LOOK_SECONDS = 0.5
+"""How often the note of the node is read [s]."""
 
 
 class LivePageNode(GuardedNode):
@@ -46,9 +49,6 @@ class LivePageNode(GuardedNode):
 
     ROS Parameters:
         Those of `ros.parameters.LivePageConfig`.
-
-    Subscribers:
-        /diagnostics (diagnostic_msgs/DiagnosticArray): says where the mission is kept.
 
     It calls ~/pause, ~/resume and ~/finish of the node that it shows (std_srvs/Trigger).
 
@@ -77,8 +77,8 @@ class LivePageNode(GuardedNode):
         )
         self.server = make_server(self._path, watch, self._command)
         if self._path is None:
-            self.server.follower.to(None, NOT_HEARD.format(self._shown))
-            self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+            self._look()
+            self.create_timer(LOOK_SECONDS, self._look, clock=steady_clock())
         self._serving = contextlib.ExitStack()
         self._serving.enter_context(served(self.server))
         # Not by the log, which goes out on /rosout and into files: it may hold the token.
@@ -91,16 +91,16 @@ class LivePageNode(GuardedNode):
         """Serve no longer."""
         self._serving.close()
 
-    def _on_diagnostics(self, message: Any) -> None:
-        """Follow the mission where the node says that it is kept."""
-        wanted = f"{self._shown.lstrip('/')}: {MISSION_STATUS}"
-        for status in message.status:
-            if status.name != wanted:
-                continue
-            values = {pair.key: pair.value for pair in status.values}
-            kept = values.get("run_dir", "")
-            path = Path(kept) if kept else None
-            self.server.follower.to(path, NOTHING_KEPT.format(self._shown))
+    def _look(self) -> None:
+        """Follow the mission where the node has noted that it is kept."""
+        try:
+            path, noted = noted_run(self._shown, self.context.get_domain_id())
+            if not noted and self.server.follower.path is not None:
+                return  # the node has ended; its mission stays on the page
+            problem = (NOTHING_KEPT if noted else NOT_NOTED).format(self._shown)
+        except RunError as error:
+            path, problem = None, str(error)
+        self.server.follower.to(path, problem)
 
     async def _command(self, name: str) -> CommandAnswer:
         """Call a service of the node; in the server's thread."""

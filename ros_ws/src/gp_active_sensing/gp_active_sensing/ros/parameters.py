@@ -126,7 +126,8 @@ class LivePageConfig:
 
     node: str = param("active_sensing", help="name of the node whose mission is shown")
     run_dir: str = param(
-        "", help="run directory to show; empty or auto = where the node says on /diagnostics"
+        "",
+        help="run directory to show; empty or auto = that of the node",
     )
     host: str = param(
         "127.0.0.1", help="address to listen on: only this machine, or 0.0.0.0 for all"

@@ -6,14 +6,15 @@ import asyncio
 import concurrent.futures
 import html
 import logging
+import secrets
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tornado import httpserver, iostream, web
+from tornado import iostream, web
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.report.frame import build_page
@@ -28,6 +29,7 @@ from gp_active_sensing.web.access import (
     state_folder,
     token_in,
 )
+from gp_active_sensing.web.connections import BoundedServer
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 
@@ -42,13 +44,21 @@ SLICE_SECONDS = 1.0
 PING_SECONDS = 10.0
 """How often a viewer hears something [s]: the page says that the connection is lost otherwise."""
 SLOW_SECONDS = 60.0
-"""A viewer who does not take a message within so long is dropped [s]."""
+"""A viewer who does not take a message within so long is dropped [s]. One whose page has not
+answered for so long gives way to another viewer."""
+MORE_CONNECTIONS = 64
+"""Connections besides those of the viewers."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
-NO_TOKEN = (
-    "you may look and not command: that takes the address with the token, which was printed when "
-    "this server was started"
-)
+NO_TOKEN = "you may look and not command: open the address with the token, printed at the start"
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
+
+
+@dataclass
+class _Viewer:
+    """A viewer: its connection, and when its page answered last (monotonic) [s]."""
+
+    stream: iostream.IOStream
+    answered: float
 
 
 @dataclass
@@ -64,15 +74,21 @@ class _Shared:
     command: Command | None
     page: str
     policy: str
-    cookie: str
-    viewers: int = 0
+    server: BoundedServer = field(init=False)
+    viewers: dict[str, _Viewer] = field(default_factory=dict)
+    """By the names of their streams; those with the token are not among them."""
 
-    @property
     def full(self) -> str:
-        """Why nobody else can look now, "" when somebody can."""
-        if self.viewers < self.options.viewers:
+        """Make room for a viewer; return why there is none, "" when there is."""
+        self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
+        if len(self.viewers) < self.options.viewers:
             return ""
-        return f"{self.viewers} are looking already; try again when one has left"
+        name, viewer = min(self.viewers.items(), key=lambda item: item[1].answered)
+        if time.monotonic() - viewer.answered > SLOW_SECONDS:
+            del self.viewers[name]
+            viewer.stream.close()
+            return ""
+        return f"{len(self.viewers)} are looking already; try again when one has left"
 
 
 class WatchServer:
@@ -122,7 +138,7 @@ class WatchServer:
     @property
     def entry(self) -> str:
         """The address with the token, where there is one."""
-        return f"{self.address}?token={self.access.token}" if self.access.token else self.address
+        return f"{self.address}#token={self.access.token}" if self.access.token else self.address
 
     @property
     def lines(self) -> list[str]:
@@ -142,33 +158,34 @@ class WatchServer:
         board, pool = Board(), concurrent.futures.ThreadPoolExecutor(1, "follow")
         page, policy = _page()
         shared = _Shared(
-            board, self.access, self.options, self._view, pool, self._command, page, policy,
-            cookie=f"watch-{self.port}",
-        )  # fmt: skip
+            board, self.access, self.options, self._view, pool, self._command, page, policy
+        )
         routes = [
-            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello),
+            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello), (r"/seen", _Seen),
             (rf"/({'|'.join(TABLES)})", _Table), (r"/do/([a-z]+)", _Do), (r".*", _NotFound),
         ]  # fmt: skip
         handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
         application = web.Application(handlers, log_function=_quiet)
-        server = httpserver.HTTPServer(
-            application, max_body_size=4096, max_header_size=16384, idle_connection_timeout=60.0
-        )
-        server.add_sockets([self._socket])
+        server = BoundedServer(application, max_body_size=4096, max_header_size=16384)
+        shared.server = server
         following = asyncio.ensure_future(self._follow(board, pool))
+        most = self.options.viewers + MORE_CONNECTIONS
+        accepting = asyncio.ensure_future(server.accept(self._socket, most))
         stopping = asyncio.ensure_future(stop.wait())
+        tasks = {following, accepting, stopping}
         try:
-            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await board.close()
-            server.stop()
-            for task in (following, stopping):
+            for task in tasks:
                 task.cancel()
-            found = await asyncio.gather(following, return_exceptions=True)
+            found = await asyncio.gather(following, accepting, return_exceptions=True)
+            self._socket.close()
             await server.close_all_connections()
             pool.shutdown(wait=False, cancel_futures=True)
-        if isinstance(found[0], Exception):
-            raise found[0]
+        for failed in found:
+            if isinstance(failed, Exception):
+                raise failed
 
     async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
         """Put on the board what is new, as long as the server runs."""
@@ -243,6 +260,8 @@ class _Handler(web.RequestHandler):
 
     def prepare(self) -> None:
         """Refuse requests for another server, and strangers where the page is private."""
+        if self.may_command() and (stream := self.stream) is not None:
+            self.shared.server.keep(stream)
         if problem := self.shared.access.host_problem(self.request.host or ""):
             self.refuse(421, problem)
         elif self.shared.access.private and not (self.entrance or self.may_command()):
@@ -255,12 +274,14 @@ class _Handler(web.RequestHandler):
         self.finish(f"{why}\n")
 
     def may_command(self) -> bool:
-        """Return whether the request brings the token, by cookie or by header."""
-        access = self.shared.access
+        """Return whether the request brings the token, which no browser sends by itself."""
         kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() == "bearer" and access.knows(bearer.strip()):
-            return True
-        return access.knows(self.get_cookie(self.shared.cookie))
+        return kind.lower() == "bearer" and self.shared.access.knows(bearer.strip())
+
+    @property
+    def stream(self) -> iostream.IOStream | None:
+        """The connection of the request; None once it is closed."""
+        return getattr(self.request.connection, "stream", None)
 
     def hello(self) -> dict[str, Any]:
         """Return what a viewer may do here."""
@@ -273,38 +294,36 @@ class _Handler(web.RequestHandler):
 
 
 class _Page(_Handler):
-    """The page; an address with the token leaves a cookie and goes on to the one without."""
+    """The page without anything of a mission, which it asks for with its token."""
 
     entrance = True
 
     def get(self) -> None:
-        shared, given = self.shared, self.get_query_argument("token", None)
-        if shared.access.knows(given):
-            self.set_cookie(
-                shared.cookie, given or "", httponly=True, samesite="Lax", path="/", expires_days=30
-            )
-            self.redirect("/", status=303)
-            return
-        if shared.access.private and not self.may_command():
-            wrong = (
-                "" if given is None else "the token in this address is not that of this server; "
-            )
-            self.refuse(403, f"{wrong}{PRIVATE}")
-            return
-        self.set_header("Content-Security-Policy", shared.policy)
+        self.set_header("Content-Security-Policy", self.shared.policy)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(shared.page)
+        self.finish(self.shared.page)
 
 
 class _Hello(_Handler):
     """Whether a viewer finds room, and what he may do: a page asks that cannot connect."""
 
     def get(self) -> None:
-        if full := self.shared.full:
+        if not self.may_command() and (full := self.shared.full()):
             self.refuse(503, full)
             return
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(as_text(self.hello()))
+
+
+class _Seen(_Handler):
+    """A page has taken what was sent so far on the stream that it names."""
+
+    def post(self) -> None:
+        viewer = self.shared.viewers.get(self.get_query_argument("stream", ""))
+        if viewer is not None:
+            viewer.answered = time.monotonic()
+        self.set_status(204)
+        self.finish()
 
 
 class _Table(_Handler):
@@ -321,26 +340,29 @@ class _Events(_Handler):
     """What changes, as server-sent events, for as long as a viewer stays."""
 
     async def get(self) -> None:
-        shared = self.shared
-        if full := shared.full:
-            self.refuse(503, full)
+        shared, stream, name = self.shared, self.stream, secrets.token_hex(8)
+        if stream is None:
             return
-        shared.viewers += 1
+        if not self.may_command():
+            if full := shared.full():
+                self.refuse(503, full)
+                return
+            shared.viewers[name] = _Viewer(stream, time.monotonic())
+            shared.server.keep(stream)
         try:
-            await self._tell()
+            await self._tell(name)
         except (iostream.StreamClosedError, asyncio.TimeoutError):
-            stream = getattr(self.request.connection, "stream", None)
-            if stream is not None:  # one who takes nothing any more is let go
-                stream.close()
+            shared.server.release(stream)  # one who takes nothing any more is let go
         finally:
-            shared.viewers -= 1
+            shared.viewers.pop(name, None)
 
-    async def _tell(self) -> None:
+    async def _tell(self, name: str) -> None:
         board = self.shared.board
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
         seen = self.request.headers.get("Last-Event-ID") or self.get_query_argument("after", "")
         version = board.version_of(seen)
-        await self._send(f"retry: 1000\nevent: hello\ndata: {as_text(self.hello())}\n\n")
+        hello = as_text({**self.hello(), "stream": name})
+        await self._send(f"retry: 1000\nevent: hello\ndata: {hello}\n\n")
         while not board.closed:
             if board.version > version:
                 mark, now, text = board.mark(), board.version, board.since(version)
@@ -368,10 +390,9 @@ class _Do(_Handler):
         if not self.may_command():
             self.refuse(403, NO_TOKEN)
             return
-        if "Authorization" not in self.request.headers:  # what a browser sends by itself
-            host = self.request.host or ""
-            origin = self.request.headers.get("Origin")
-            if problem := shared.access.origin_problem(origin, host):
+        headers, host = self.request.headers, self.request.host or ""
+        if "Origin" in headers or "Cookie" in headers:  # it comes from a browser
+            if problem := shared.access.origin_problem(headers.get("Origin"), host):
                 self.refuse(403, problem)
                 return
         if name not in COMMANDS:

@@ -13,12 +13,14 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tornado", reason="the extra [web] is not installed")
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.mission.run_dirs import drop_note, note_run, noted_run, runs_folder
 from gp_active_sensing.ros import launches
 from gp_active_sensing.ros.live_page_node import LivePageNode
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.launched import launched, parameters, processes, runner
 from tests.ros.probe import write_scenario
+from tests.unit.report.runs import node_run
 from tests.unit.web.serving import Viewer, ask
 from tests.waiting import LIMIT
 
@@ -49,7 +51,7 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
     with launched(log, *runner("traffic_sim", *words, "web:=true")) as process:
         found = wait_until(
             lambda: re.search(
-                r"live page: http://127\.0\.0\.1:(\d+)/\?token=(\S+)", log.read_text()
+                r"live page: http://127\.0\.0\.1:(\d+)/#token=(\S+)", log.read_text()
             ),
             "the address",
         )
@@ -79,30 +81,51 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
     assert not [path for path in kept if found[2] in path.read_text(errors="replace")]
 
 
-def test_it_asks_the_node_where_its_mission_is(ros: Ros, tmp_path: Path) -> None:
+def test_it_follows_what_the_node_has_noted_and_no_message(ros: Ros, tmp_path: Path) -> None:
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
-    from tests.unit.report.runs import node_run
-
     page = ros.add(LivePageNode(cli_args=["--ros-args", "-p", "node:=other"]))
-    says = ros.node().create_publisher(DiagnosticArray, "/diagnostics", 10)
-    wait_until(says.get_subscription_count, "the page")
+    domain = page.context.get_domain_id()
+    node = ros.node()
+    says = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
 
-    def say(name: str, kept: str) -> None:
-        pair = KeyValue(key="run_dir", value=kept)
-        says.publish(DiagnosticArray(status=[DiagnosticStatus(name=name, values=[pair])]))
+    def claim() -> None:
+        pair = KeyValue(key="run_dir", value=str(node_run(tmp_path / "claimed")))
+        says.publish(
+            DiagnosticArray(status=[DiagnosticStatus(name="other: mission", values=[pair])])
+        )
 
+    claim()
+    assert says.get_subscription_count() == 0
     with Viewer(page.server) as viewer:
         viewer.until(lambda parts: "waiting for /other" in parts.get("run", {}).get("problem", ""))
-        say("another: mission", str(tmp_path))
-        say("other: mission", "")
+        note_run("/another", domain, node_run(tmp_path / "another"))
+        note_run("/other", domain, None)
         viewer.until(lambda parts: "keeps its mission nowhere" in parts["run"]["problem"])
-        say("other: mission", str(node_run(tmp_path / "run")))
-        viewer.until(lambda parts: "mission" in parts)
+        note_run("/other", domain, node_run(tmp_path / "run", name="mine"))
+        viewer.until(lambda parts: "mine" in parts.get("page.heading", ""))
+        drop_note("/other", domain)
+        assert noted_run("/other", domain) == (None, False)
+        note_run("/other", domain, node_run(tmp_path / "next", name="next one"))
+        viewer.until(lambda parts: "next one" in parts.get("page.heading", ""))
         status, answer = command(page.server, "pause", page.server.access.token)
         assert (status, answer["done"]) == (409, False)
-        assert "/other is not there: nobody offers the service /other/pause" in answer["text"]
+        assert "/other/pause" in answer["text"]
     page.release()
+
+
+def test_a_note_that_others_can_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    note_run("/a/b", 3, tmp_path)
+    assert noted_run("/a/b", 3) == (tmp_path, True)
+    (file,) = runs_folder().iterdir()
+    for mode, text in ((0o666, file.read_text()), (0o620, file.read_text()), (0o600, "[]")):
+        file.chmod(mode)
+        file.write_text(text)
+        with pytest.raises(RunError):
+            noted_run("/a/b", 3)
 
 
 def test_the_launch_files_serve_it_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap"
 HEAVY += ("PIL", "pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci", "tornado")
 
 
-TORNADO = {ROOT / "web" / "server.py"}
+TORNADO = {ROOT / "web" / name for name in ("connections.py", "server.py")}
 """Modules that import tornado at once; they are imported inside a function."""
 
 

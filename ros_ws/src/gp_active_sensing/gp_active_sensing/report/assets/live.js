@@ -7,6 +7,7 @@
   const byId = (id) => document.getElementById(id);
   const SILENT = 25000; // so long without a word, and the connection is lost [ms]
   const LONGEST = 10000; // between two tries [ms]
+  const ANSWER = 15000; // between two answers that this page takes what comes [ms]
 
   const parts = new Map();
   const maps = new Map(); // number of a step -> its maps, unpacked
@@ -16,12 +17,38 @@
   let load = null; // shows a run again
   let shown = null; // the run that is shown
   let dirty = false;
-  let hello = { control: false, may: false, why: '' };
+  let hello = { control: false, may: false, why: '', stream: '' };
   let mark = '';
-  let source = null;
+  let source = null; // ends the connection
+  let retry = null;
+  let answered = 0; // when the server was last told that this page takes what comes [ms]
   let silence = null;
   let wait = 500;
   let sure = null; // the button that has to be pressed once more
+
+  // -- the token --------------------------------------------------------------------------------
+
+  let token = '';
+  try {
+    token = sessionStorage.getItem('token') || '';
+  } catch { /* storage is blocked: the token lasts until the page is left */ }
+
+  /** Keep the token of the address in this tab only; a cookie would go to other ports too. */
+  function enter() {
+    const given = new URLSearchParams(location.hash.slice(1)).get('token');
+    if (given === null) return false;
+    token = given;
+    try {
+      sessionStorage.setItem('token', token);
+    } catch { /* as above */ }
+    history.replaceState(null, '', location.pathname);
+    return true;
+  }
+
+  function ask(path, options = {}) {
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    return fetch(path, { ...options, headers, cache: 'no-store' });
+  }
 
   // -- the connection ---------------------------------------------------------------------------
 
@@ -32,11 +59,6 @@
     document.documentElement.dataset.link = state;
   }
 
-  function heard() {
-    clearTimeout(silence);
-    silence = setTimeout(() => lost(), SILENT);
-  }
-
   function fine() {
     const mission = parts.get('mission');
     if (!mission) link('wait', 'waiting');
@@ -45,51 +67,80 @@
   }
 
   /** Try again after a while, longer each time; say why where that is known. */
-  function lost() {
+  function lost(mine, why) {
+    if (source !== mine) return;
     clearTimeout(silence);
-    if (source) source.close();
     source = null;
+    mine.abort();
     const mission = parts.get('mission');
     const over = mission && ['ended', 'stopped'].includes(mission.state);
-    link(over ? 'over' : 'lost', over ? 'over; the server has ended' : 'connection lost, trying again …');
-    fetch('hello').then(async (answer) => {
-      if (!answer.ok) link('lost', (await answer.text()).trim());
-    }).catch(() => {}).finally(() => setTimeout(connect, wait));
+    link(over ? 'over' : 'lost', why || (over ? 'over; the server has ended' : 'connection lost, trying again …'));
+    retry = setTimeout(connect, wait);
     wait = Math.min(LONGEST, 2 * wait);
     buttons();
   }
 
+  function heard() {
+    clearTimeout(silence);
+    const mine = source;
+    silence = setTimeout(() => lost(mine), SILENT);
+  }
+
   function connect() {
-    source = new EventSource(`events${mark ? `?after=${encodeURIComponent(mark)}` : ''}`);
-    source.addEventListener('hello', (event) => {
-      wait = 500;
+    const mine = new AbortController();
+    clearTimeout(retry);
+    source = mine;
+    heard();
+    listen(mine).catch(() => lost(mine));
+  }
+
+  /** Take in server-sent events; an EventSource cannot send the token in a header. */
+  async function listen(mine) {
+    const after = mark ? `?after=${encodeURIComponent(mark)}` : '';
+    const answer = await ask(`events${after}`, { signal: mine.signal });
+    if (!answer.ok) {
+      lost(mine, (await answer.text()).trim());
+      return;
+    }
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (source !== mine) return; // what comes after this is asked for again
+      if (done) break;
       heard();
-      hello = JSON.parse(event.data);
+      const events = (rest + value).split('\n\n');
+      rest = events.pop();
+      for (const text of events) {
+        await event(text).catch((error) => {
+          GPAS.trouble(error);
+          throw error;
+        });
+        if (source !== mine) return;
+      }
+    }
+    lost(mine);
+  }
+
+  async function event(text) {
+    const fields = Object.fromEntries(text.split('\n').map((line) => {
+      const at = line.indexOf(': ');
+      return [line.slice(0, at), line.slice(at + 2)];
+    }));
+    if (fields.event === 'hello') {
+      hello = JSON.parse(fields.data);
+      if (!hello.control || hello.may) say('');
       fine();
       buttons();
       tables();
-    });
-    source.addEventListener('ping', heard);
-    let queue = Promise.resolve();
-    const mine = source;
-    source.addEventListener('change', (event) => {
-      heard();
-      queue = queue.then(async () => {
-        if (source !== mine) return; // what comes after this is asked for again
-        await take(JSON.parse(event.data));
-        mark = event.lastEventId;
-      }).catch((error) => {
-        GPAS.trouble(error);
-        throw error;
-      });
-    });
-    source.onerror = lost;
-    heardSoon();
-  }
-
-  function heardSoon() {
-    clearTimeout(silence);
-    silence = setTimeout(() => lost(), SILENT);
+    } else if (fields.event === 'change') {
+      await take(JSON.parse(fields.data));
+      mark = fields.id;
+    }
+    if (fields.event !== 'hello') wait = 500;
+    if (Date.now() - answered < ANSWER) return;
+    answered = Date.now();
+    ask(`seen?stream=${encodeURIComponent(hello.stream)}`, { method: 'POST' }).catch(() => {});
   }
 
   // -- what comes -------------------------------------------------------------------------------
@@ -269,7 +320,7 @@
     if (!host.open || host.hidden) return;
     const number = String(Number(host.dataset.asked || 0) + 1);
     host.dataset.asked = number;
-    const answer = await fetch(TABLES[id]).catch(() => null);
+    const answer = await ask(TABLES[id]).catch(() => null);
     const text = answer && answer.ok ? await answer.text().catch(() => null) : null;
     if (host.dataset.asked !== number) return; // it was asked for again meanwhile
     const said = host.querySelector('.soft');
@@ -325,7 +376,7 @@
     calm();
     say(`${button.textContent} …`);
     try {
-      const answer = await fetch(`do/${name}`, { method: 'POST' });
+      const answer = await ask(`do/${name}`, { method: 'POST' });
       const text = await answer.text();
       const json = (answer.headers.get('Content-Type') || '').startsWith('application/json');
       const said = json ? JSON.parse(text).text : text.trim();
@@ -352,9 +403,15 @@
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && dirty) draw();
   });
-  window.addEventListener('pagehide', () => source && source.close());
+  window.addEventListener('pagehide', () => source && lost(source));
   window.addEventListener('pageshow', (event) => {
     if (event.persisted) connect();
   });
+  window.addEventListener('hashchange', () => {
+    if (!enter()) return;
+    if (source) source.abort();
+    connect();
+  });
+  enter();
   connect();
 })();

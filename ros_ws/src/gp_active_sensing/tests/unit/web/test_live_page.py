@@ -134,6 +134,7 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
         assert "token" not in page.evaluate("location.href")
         went = page.call("Page.getNavigationHistory")["entries"]
         assert not any("token" in entry["url"] for entry in went), "nor where back leads to"
+        assert page.evaluate("document.cookie") == "", "other ports would be sent it"
         page.until("document.querySelector('[data-do=pause]').disabled === false", LIMIT)
         assert enabled(page) == ["pause", "finish"]
         press(page, "pause")
