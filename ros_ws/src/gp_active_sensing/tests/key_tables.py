@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gp_active_sensing.commands.reference import describe_fields
 
-__all__ = ["key_table"]
+__all__ = ["key_table", "shortened"]
 
 
-def key_table(cls: type, path: str = "", *, sections: Mapping[str, type] | None = None) -> str:
+def key_table(cls: type, sections: Mapping[str, type] | None = None) -> str:
     """Return a Markdown table of every key of a configuration and of its sections.
 
     Args:
         cls: the configuration.
-        path: of the configuration within the whole.
-        sections: for an open mapping such as `policy`, the dataclass whose fields are shown
-            beside its ``name``.
+        sections: makes a short table: type, unit and bounds in one column, the first statement of
+            each help, and for an open mapping such as `policy` this dataclass beside its ``name``.
     """
-    head = ["| key | type | default | unit | bounds | meaning |", "| --- " * 6 + "|"]
-    return "\n".join(head + list(_rows(cls, path, sections or {})))
+    short = sections is not None
+    names = ["type", "default", "unit", "bounds"] if not short else ["default", "values"]
+    head = [f"| key | {' | '.join(names)} | meaning |", "| --- " * (2 + len(names)) + "|"]
+    return "\n".join(head + list(_rows(cls, "", sections or {}, short)))
 
 
-def _rows(cls: type, path: str, sections: Mapping[str, type]) -> Iterator[str]:
+def shortened(text: str, values: str = "") -> str:
+    """Return the first statement of a help text; one that explains each value stays whole."""
+    first = text.split("; ")[0]
+    return text if first.split(":")[0] in values.split(", ") else re.sub(r": \w+$", "", first)
+
+
+def _rows(cls: type, path: str, sections: Mapping[str, type], short: bool) -> Iterator[str]:
     hints = typing.get_type_hints(cls)
     for entry in describe_fields(cls):
         hint = hints[entry["name"]]
         key = f"{path}.{entry['name']}" if path else entry["name"]
         if dataclasses.is_dataclass(hint):
-            yield from _rows(typing.cast(type, hint), key, sections)
+            yield from _rows(typing.cast(type, hint), key, sections, short)
             continue
         if key in sections:
             name = f"`{entry['default']['name']}`"
-            yield f"| `{key}.name` | text | {name} |  |  | {entry['help']} |"
-            yield from _rows(sections[key], key, {})
+            yield _row([f"`{key}.name`", "text", name, "", "", entry["help"]], short)
+            yield from _rows(sections[key], key, {}, short)
             continue
         default = "required" if entry["required"] else f"`{_yaml_word(entry['default'])}`"
         cells = [f"`{key}`", entry["type"], default, entry["unit"], entry["bounds"], entry["help"]]
-        yield "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+        yield _row(cells, short)
+
+
+def _row(cells: list[Any], short: bool) -> str:
+    if short:
+        key, kind, default, unit, bounds, help_ = map(str, cells)
+        values = ", ".join(filter(None, [unit, bounds.replace("; ", ", ")])) or kind
+        cells = [key, default, values, shortened(help_, bounds)]
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _yaml_word(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The generated parts of docs/ros.md and docs/parameters.md.
+"""The generated parts of docs/ros.md.
 
 ``python -m tests.page_tables`` writes them again. A part is named by one of
 
@@ -17,14 +17,12 @@ from typing import Any
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launches import LAUNCHES, declarations, read_arguments
 from gp_active_sensing.ros.parameters import NODES
-from tests.key_tables import key_table
+from tests.key_tables import key_table, shortened
 from tests.pages import REPOSITORY
 
 __all__ = [
     "NODES",
     "PAGE",
-    "PAGES",
-    "PARAMETERS",
     "generated",
     "keys",
     "parts",
@@ -32,9 +30,6 @@ __all__ = [
 ]
 
 PAGE = REPOSITORY / "docs" / "ros.md"
-PARAMETERS = REPOSITORY / "docs" / "parameters.md"
-"""The parameters of `active_sensing`, which are too many for the other page."""
-PAGES = (PAGE, PARAMETERS)
 _POLICY = policies.factory(DEFAULT_POLICY["name"])
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _KEY = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
@@ -63,7 +58,7 @@ def keys(text: str) -> list[str]:
 
 
 def _parameters(node: str, sections: list[str]) -> str:
-    head, line, *rows = key_table(NODES[node], sections={"policy": _POLICY}).splitlines()
+    head, line, *rows = key_table(NODES[node], {"policy": _POLICY}).splitlines()
     if sections:
         rows = [row for row in rows for key in keys(row) if _section(key) in sections]
     return "\n".join([head, line, *rows])
@@ -92,8 +87,7 @@ def _row(argument: dict[str, Any], hint: Any) -> str:
         values = "a [policy](choosing.md#the-policies)"
     given = argument.get("default_value")
     default = "required" if given is None else f"`{given}`" if given else ""
-    # What ships is listed where it is described.
-    help_ = re.sub("(that ships with the package): [^;]*", r"\1", argument["description"])
+    help_ = re.sub("(that ships with the package): .*", r"\1", shortened(argument["description"]))
     return f"| `{argument['name']}` | {default} | {values} | {help_} |"
 
 
@@ -108,9 +102,8 @@ def written_anew(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages."""
-    for page in PAGES:
-        page.write_text(written_anew(page.read_text("utf-8")), encoding="utf-8")
+    """Write the page."""
+    PAGE.write_text(written_anew(PAGE.read_text("utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def _policy_problem(plugin: Any) -> str:
     try:
         signature.bind(None, None, None)
     except TypeError:
-        return f"expected `plan(self, request, state)` (docs/extending.md), got `plan{signature}`"
+        return f"expected `plan(self, request, state)`, got `plan{signature}`: docs/architecture.md"
     return ""
 
 

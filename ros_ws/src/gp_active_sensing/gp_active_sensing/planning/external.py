@@ -1,4 +1,4 @@
-"""Another program chooses the next place, by lines of JSON (docs/extending.md).
+"""Another program chooses the next place, by lines of JSON (docs/architecture.md).
 
 Its answers are checked; when it fails the least certain candidate is taken.
 """
@@ -327,7 +327,7 @@ class External:
     told all it needs at every decision, so that it may forget or be started again at any time.
     An answer that is late, missing or cannot be meant costs nothing but the choice: the candidate
     with the largest standard deviation of the prediction is taken, `Plan.reason` and the log say
-    why, and the state counts how often. ``docs/extending.md`` has the protocol with an example.
+    why, and the state counts how often. ``docs/architecture.md`` has the protocol with an example.
     """
 
     command: tuple[str, ...] = param(

@@ -148,7 +148,7 @@ def _nothing_used(done: Replayed, feed: TopicReader) -> ReplayError:
     msg = (
         f"bag {done.summary['replay']['bag']}: none of its {done.summary['replay']['messages']} "
         f"messages gave a reading ({', '.join(why) or 'no message on the reading topics'}); "
-        f"{feed.why or 'docs/reasons.md explains these words'}. Records: {done.run_dir}"
+        f"{feed.why or 'docs/ros.md#reasons explains these words'}. Records: {done.run_dir}"
     )
     return ReplayError(msg)
 

@@ -149,7 +149,7 @@ class WatchServer:
         if not is_loopback(self.options.host):
             found.append(
                 "this page can be reached from other machines, and nothing that is sent is "
-                "encrypted: use a network that you trust (docs/watch.md)"
+                "encrypted: use a network that you trust (docs/viewing.md#live-page)"
             )
         return found
 

@@ -36,7 +36,7 @@ from tests.ros.probe import GRID, Probe, sensing, write_scenario
 from tests.unit.experts.asking import registered
 
 pytestmark = pytest.mark.ros
-EXPERTS_PAGE = REPOSITORY / "docs" / "experts.md"
+EXPERTS_PAGE = REPOSITORY / "docs" / "changing.md"
 ASKING = (*(text for text in GRID if "policy" not in text), "policy.name:=asking")
 
 
@@ -281,7 +281,7 @@ def test_which_places_a_question_means() -> None:
 
 @pytest.mark.long
 def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
-    """docs/experts.md has an expert as a node: it is started, asked and heard."""
+    """docs/changing.md#experts has an expert as a node: it is started, asked and heard."""
     if not EXPERTS_PAGE.exists():
         pytest.skip("the package lies outside its repository")
     (block,) = (b for b in blocks(EXPERTS_PAGE) if b.option("file") == "expert_node.py")

@@ -1,4 +1,4 @@
-"""docs/ros.md and parameters.md against running nodes: topics, services, states, parameters."""
+"""docs/ros.md against running nodes: topics, services, states, parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gp_active_sensing.ros.descriptors import READ_ONLY
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from gp_active_sensing.ros.to_messages import type_name
-from tests.page_tables import NODES, PAGE, PARAMETERS, keys
+from tests.page_tables import NODES, PAGE, keys
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing, write_scenario
 
@@ -127,8 +127,8 @@ def test_active_sensing(ros: Ros) -> None:
     assert "transition_event" in lifecycle
     assert services == told | (lifecycle - {"transition_event"})
     assert managed(node)
-    page = PARAMETERS.read_text("utf-8")
-    assert parameters_of(node) == set(keys(page.split("## Without a section")[1]))
+    page = section("### Parameters")
+    assert parameters_of(node) == set(keys(page))
     live, fixed = re.findall(
         r"parameters may change: (.+?)\. Never after the start: (.+?)\. ", " ".join(page.split())
     )[0]

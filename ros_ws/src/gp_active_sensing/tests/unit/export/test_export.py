@@ -125,7 +125,7 @@ def test_geojson_is_opened_by_geopandas(lake: FieldMap, tmp_path: Path) -> None:
         assert frame["readings"].tolist() == lake.readings.tolist()
         assert frame["value"].isna().tolist() == (lake.readings == 0).tolist()
         assert frame.crs == "EPSG:4326"
-        if datum is None:  # a reader of RFC 7946 knows degrees only; docs/export.md says what to do
+        if datum is None:  # a reader of RFC 7946 knows degrees only; docs/viewing.md
             frame = frame.set_crs(None, allow_override=True)
         else:
             system = f"+proj=tmerc +lat_0={datum[1]} +lon_0={datum[0]} +ellps=WGS84 +units=m"
