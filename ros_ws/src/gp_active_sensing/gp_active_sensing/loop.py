@@ -44,6 +44,7 @@ from gp_active_sensing.planning.budget import (
 )
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import place_of
+from gp_active_sensing.topology.shut import with_shut
 from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import (
     Aim,
@@ -110,7 +111,10 @@ class SensingLoop:
             raise ValueError(msg)
         check_fit(policy, belief, topology)
         BudgetConstraint(topology, budget)  # knows its end place
-        self.topology = topology
+        self.whole = self.topology = topology
+        """The map, and the same without the moves that are shut now."""
+        self.shut: frozenset[tuple[int, int]] = frozenset()
+        """Moves (from, to) that nobody gets through at present; see `shut_moves`."""
         self.belief = belief
         self.retries = retries
         self.snap_distance = snap_distance
@@ -176,10 +180,18 @@ class SensingLoop:
             raise ValueError(msg)
         check_fit(self.policy, fresh, topology)
         self.belief.move_to(fresh)
-        self.topology = topology
+        self.whole = topology
+        self.topology = with_shut(topology, self.shut)
         self.closed = frozenset(closed)
         # Ways that were planned for several probes at once may not be there any more.
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
+
+    def shut_moves(self, moves: Collection[tuple[int, int]]) -> None:
+        """Plan every way round some moves (from, to), and through all others again."""
+        if not self.shut.issuperset(moves):  # ways that were planned for several probes at once
+            self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
+        self.shut = frozenset(moves)
+        self.topology = with_shut(self.whole, self.shut)
 
     def open_place(self, place: int) -> int:
         """Return where a probe at `place` can drive on from: the nearest place not closed."""

@@ -190,3 +190,75 @@ class Voyage:
                 return True
             self.step()
         return until()
+
+
+class House:
+    """What a robot's own controller knows: the true ground, whose doors may be shut.
+
+    Args:
+        columns, rows: squares of 1 m.
+        walls: squares that are walls, for the robot and for the mission's map.
+    """
+
+    def __init__(self, columns: int, rows: int, walls: set[tuple[int, int]]) -> None:
+        self.columns, self.rows, self.walls = columns, rows, walls
+        self.shut: set[tuple[int, int]] = set()
+        """Squares that are doors, and shut."""
+
+    @property
+    def map(self) -> dict[str, Any]:
+        """The mission's map, which knows no door that is shut."""
+        half = 0.4
+        walls = [
+            [[x - half, y - half], [x + half, y - half], [x + half, y + half], [x - half, y + half]]
+            for x, y in sorted(self.walls)
+        ]
+        size = {"columns": self.columns, "rows": self.rows, "spacing": 1.0}
+        return {"kind": "grid", **size, "obstacles": walls}
+
+    def way(self, start: tuple[int, int], goal: tuple[int, int]) -> list[tuple[int, int]]:
+        """Return the squares from one to another, as a controller drives them; [] = none."""
+        before: dict[tuple[int, int], tuple[int, int]] = {start: start}
+        queue = deque([start])
+        while queue:
+            x, y = square = queue.popleft()
+            if square == goal:
+                break
+            for step in ((x + 1, y), (x, y + 1), (x - 1, y), (x, y - 1)):
+                inside = 0 <= step[0] < self.columns and 0 <= step[1] < self.rows
+                if inside and step not in before and step not in self.walls | self.shut:
+                    before[step] = square
+                    queue.append(step)
+        if goal not in before:
+            return []
+        way = [goal]
+        while way[-1] != start:
+            way.append(before[way[-1]])
+        return way[::-1]
+
+
+@dataclass
+class HouseRobot(Robot):
+    """A robot whose controller finds its way round in a house, or stops before a door.
+
+    Args:
+        house: where it drives.
+        detours: its controller takes another way when a door is shut; otherwise it stops there.
+    """
+
+    house: House = field(default_factory=lambda: House(1, 1, set()))
+    detours: bool = True
+
+    def step(self, dt: float) -> None:
+        """Drive on for a time [s]."""
+        goal, here = self.goal, (round(self.x), round(self.y))
+        if goal is not None:
+            last = round(goal[0]), round(goal[1])
+            shut, self.house.shut = self.house.shut, self.house.shut if self.detours else set()
+            way = self.house.way(here, last)
+            self.house.shut = shut
+            following = way[1] if len(way) > 1 else last
+            stops = not way or following in self.house.shut or following in self.house.walls
+            self.goal = (self.x, self.y) if stops else (float(following[0]), float(following[1]))
+        super().step(dt)
+        self.goal = goal

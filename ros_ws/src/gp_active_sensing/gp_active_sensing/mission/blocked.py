@@ -1,4 +1,4 @@
-"""Block places that a probe could not reach, for a while; then allow them again."""
+"""Block places that a probe could not reach, and moves, for a while; then allow them again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.shut_moves import ShutMoves
 from gp_active_sensing.records.events import Event, PlaceBlocked
 
 __all__ = ["BlockedPlaces"]
@@ -35,27 +36,35 @@ class BlockedPlaces:
         journal: Callable[[Event], None],
     ) -> None:
         self.config = config
+        self.moves = ShutMoves(loop, config, journal)
+        """Those that nobody gets through."""
         self.until_ns: dict[int, int] = {}
         """By place."""
         self._loop = loop
         self._journal = journal
         self._times: Counter[int] = Counter()
 
-    def watch(self, probe: ProbeState, now_ns: int) -> None:
-        """Block the waypoint of a stalled probe."""
+    def watch(self, probe: ProbeState, now_ns: int) -> bool:
+        """Block the waypoint of a stalled probe; return whether a move was shut."""
         config = self.config
         plan = probe.plan or probe.stages.home
-        if plan is None or config.drive_timeout <= 0.0 or config.follow == "probe":
-            return
+        if plan is None or config.follow == "probe":
+            return False
+        if self.moves.look(probe, now_ns):
+            return True
+        if config.drive_timeout <= 0.0:
+            return False
         if probe.arrival.inside(plan.path[-1]):
             probe.progress.forget()
-            return
+            return False
         patience = config.drive_timeout
         if not probe.progress.stalled(plan, step=probe.arrival.radius, patience=patience):
-            return
+            return False
+        why = f"no nearer for {patience:g} s"
+        shut = self.moves.stalled(probe, now_ns, why)
         if probe.plan is not None:
-            self.give_up(probe, now_ns, f"no nearer for {patience:g} s")
-            return
+            self.give_up(probe, now_ns, why)
+            return shut
         probe.progress.forget()  # there is no other end place: said again after the same time
         logger.warning(
             "%scomes no nearer to the end place %s for %g s; ~/finish ends the mission here",
@@ -63,6 +72,13 @@ class BlockedPlaces:
             self._loop.topology.names[plan.path[-1]],
             patience,
         )
+        return shut
+
+    def refuse(self, probe: ProbeState, now_ns: int, why: str) -> bool:
+        """Give up a drive that a controller refuses; return whether a move was shut."""
+        shut = self.moves.stalled(probe, now_ns, why)
+        self.give_up(probe, now_ns, why)
+        return shut
 
     def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
         """Drop the decision that a probe carries out, and block its place.
@@ -127,10 +143,11 @@ class BlockedPlaces:
         return bool(over)
 
     def waits(self, now_ns: int) -> str:
-        """Return in words when a place is tried again, "" when none is blocked."""
-        if not self.until_ns:
+        """Return in words when a place or move is tried again, "" when none is blocked."""
+        n = len(self.until_ns) + len(self.moves.until_ns)
+        if not n:
             return ""
-        seconds = 1e-9 * (min(self.until_ns.values()) - now_ns)
-        n = len(self.until_ns)
+        until_ns = min([*self.until_ns.values(), *self.moves.until_ns.values()])
+        seconds = 1e-9 * (until_ns - now_ns)
         places = "a blocked place is" if n == 1 else f"{n} blocked places are"
         return f"{places} waited for, {max(0.0, seconds):.0f} s until the next may be tried again"

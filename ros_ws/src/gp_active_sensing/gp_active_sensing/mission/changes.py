@@ -154,6 +154,7 @@ def set_config(mission: Mission, config: MissionConfig) -> None:
     """Go on with other distances and times."""
     with mission.lock:
         mission.config = mission.fleet.config = mission.blocked.config = config
+        mission.blocked.moves.config = config
         mission.loop.retries = config.retries
         for probe in mission.probes.values():
             probe.set_config(config)

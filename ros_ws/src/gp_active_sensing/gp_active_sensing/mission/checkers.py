@@ -126,11 +126,9 @@ class ProgressChecker:
         pose = self._ingestion.track.newest
         if pose is None:
             return False
-        here = np.array([pose.x, pose.y])
-        if (matcher := self._ingestion.matcher).has_heights:
-            here = np.array([pose.x, pose.y, matcher.stretch * pose.z])
+        here = self._at(pose)
         cell = tuple(math.floor(c / (_CELL * step)) for c in here.tolist())
-        left = self._left(plan, here)
+        left = self.left(plan)
         nearer = left <= self._least - step
         if nearer:
             self._least = left
@@ -139,12 +137,20 @@ class ProgressChecker:
             self._been.add(cell)
         return pose.stamp_ns - self._since_ns >= 1e9 * patience
 
-    def _left(self, plan: Plan, at: FloatArray) -> float:
+    def _at(self, pose: Pose) -> FloatArray:
+        """(2,) where a pose is; (3,) on a map with heights, z stretched [m]."""
+        if (matcher := self._ingestion.matcher).has_heights:
+            return np.array([pose.x, pose.y, matcher.stretch * pose.z])
+        return np.array([pose.x, pose.y])
+
+    def left(self, plan: Plan) -> float:
         """Return what is left of the way, from waypoint to waypoint of its places [m].
 
-        A probe that is on none of them has all of them before it.
+        A probe that is on none of them has all of them before it; infinite before the first pose.
         """
-        here = self._ingestion.here
+        here, pose = self._ingestion.here, self._ingestion.track.newest
+        if pose is None:
+            return math.inf
         topology, places = self._loop.topology, list(plan.path)
         ends = topology.goals[places, :2]
         if topology.heights is not None:
@@ -152,7 +158,7 @@ class ProgressChecker:
             ends = np.column_stack([ends, up])
         passed = plan.path.index(here.place) if here is not None and here.place in plan.path else 0
         steps = np.diff(ends[passed:], axis=0)
-        nearest = float(np.linalg.norm(at - ends[passed]))
+        nearest = float(np.linalg.norm(self._at(pose) - ends[passed]))
         return nearest + float(np.linalg.norm(steps, axis=1).sum())
 
 

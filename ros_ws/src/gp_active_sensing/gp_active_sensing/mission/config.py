@@ -115,8 +115,8 @@ class MissionConfig:
     )
     block_seconds: float = param(
         300.0,
-        help="how long a blocked place is not chosen again; blocked more than retries times it is "
-        "set aside",
+        help="how long a blocked place is not chosen again, and no way leads through a shut move; "
+        "a place blocked more than retries times is set aside",
         unit="s",
         low=0.0,
     )

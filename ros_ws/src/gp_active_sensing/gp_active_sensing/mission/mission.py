@@ -28,6 +28,7 @@ from gp_active_sensing.mission.checkers import speaks
 from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
+from gp_active_sensing.mission.drives import too_far
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, why_resting
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
@@ -53,6 +54,7 @@ from gp_active_sensing.records.events import (
     StateChanged,
     StatusNoted,
 )
+from gp_active_sensing.topology.live import is_cut
 from gp_active_sensing.types import Clock, Cost, Plan
 
 if TYPE_CHECKING:
@@ -279,7 +281,8 @@ class Mission:
                 return "no place is being driven to"
             if place is not None and place not in (probe.target, probe.waypoint):
                 return "another place is being driven to by now"
-            self.blocked.give_up(probe, self.now_ns, why)
+            if self.blocked.refuse(probe, self.now_ns, why):
+                self._go_round()
             self.inbox.wake()
             return ""
 
@@ -340,6 +343,8 @@ class Mission:
         if self._ticking:
             self._watch_clock(now_ns)
             self.loop.clock_ns = now_ns
+        if self._decides and self.blocked.moves.expire(now_ns):
+            self.choose_again()
         steps: list[MissionOutput] = []
         messages = deque(() if self._holds() else self.inbox.take(BATCH))
         try:
@@ -443,7 +448,11 @@ class Mission:
                 if self._has_more(probe):
                     probe.call_back(self.now_ns)
         for probe in self.fleet.present:
-            self.blocked.watch(probe, self.now_ns)
+            if self.blocked.watch(probe, self.now_ns):
+                self._go_round()
+            elif why := too_far(probe, self.now_ns):
+                logger.warning("%s: another place is chosen", why)
+                probe.give_up(self.now_ns)
             if probe.send_again and probe.target is not None:
                 if probe.ground.astray is None:  # otherwise it has been sent back
                     probe.lay_course()
@@ -461,6 +470,20 @@ class Mission:
             yield MissionOutput(job)
         if self._end_if_done():  # of those that are left after others have gone
             self._last_words = True
+
+    def _go_round(self) -> None:
+        """Let nobody drive, or be sent, through a move that was just shut."""
+        self.decisions.give_up()
+        for probe in self.fleet.present:
+            plan, here = probe.plan or probe.stages.home, probe.standing()
+            if plan is None:
+                continue
+            way = plan.path[plan.path.index(here) :] if here in plan.path else plan.path
+            if here is not None and here not in plan.path:
+                way = (here, *way)
+            if is_cut(self.loop.topology, way, ()):
+                probe.call_back(self.now_ns)
+        self.rest_no_more()
 
     def _look_at(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
         """See what a probe has come to, once what was missed is known."""
@@ -498,7 +521,9 @@ class Mission:
             return False
         if not all(probe.resting and probe.stages.home is None for probe in present):
             return False
-        if self.loop.blocked and self.loop.remaining.readings != 0 and not self.loop.good_enough():
+        shut_off = any(self.blocked.moves.hide_places(probe) for probe in present)
+        waits = bool(self.loop.blocked) or shut_off
+        if waits and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
                 self.reason = f"{why_resting(present)}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self.now_ns))
@@ -616,7 +641,7 @@ class Mission:
         status = StatusNoted(
             probes={name: probe.status() for name, probe in self.probes.items()},
             expert=None if self.consulting is None else self.consulting.rejected,
-            alarms=self.alarms,
+            alarms=(*self.alarms, *self.blocked.moves.words),
         )
         if status != self._noted:
             self._noted = status

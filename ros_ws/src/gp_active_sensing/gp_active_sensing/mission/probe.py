@@ -22,6 +22,7 @@ from gp_active_sensing.mission.checkers import (
 )
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.course import corners, places_along
+from gp_active_sensing.mission.drives import DriveRecord
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
@@ -95,6 +96,8 @@ class ProbeState:
         self.progress = ProgressChecker(loop, ingestion)
         self.ground = GroundMonitor(loop, ingestion, off_map)
         self.stages = StageLog()
+        self.drive = DriveRecord()
+        """What it drives now, beside what was planned."""
         self.sensor = SensorMonitor()
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
         self.ahead = PlannedAhead(ahead)
@@ -241,6 +244,13 @@ class ProbeState:
         self.finished = None
         self.arrival.forget()
         self.progress.forget()
+        self._begin_drive(plan)
+
+    def _begin_drive(self, plan: Plan) -> None:
+        """Expect a drive along a plan's way."""
+        start = self.standing() if self.at is None else self.at
+        spacing = self.ingestion.matcher.spacing
+        self.drive.begin(plan, start, self.ingestion.metres, spacing)
         self.ingestion.set_out(plan.path)
         self.lay_course()
 
@@ -407,8 +417,15 @@ class ProbeState:
         self.arrival.forget()
         self.progress.forget()
         self.ahead.drop()
-        self.ingestion.set_out(plan.path)
-        self.lay_course()
+        self._begin_drive(plan)
+
+    def rest_of(self, plan: Plan) -> float:
+        """Return what is left of a plan's way from where it is [m]; off its way by the map."""
+        here = self.standing()
+        if here is not None and here not in plan.path:
+            cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]
+            return math.inf if cost is None else cost.metres
+        return self.progress.left(plan)
 
     def standing(self) -> int | None:
         """Return the place where it is; None when it is off the map or nowhere yet."""

@@ -35,6 +35,7 @@ from gp_active_sensing.records.events import (
     MissionStarted,
     MissionStopped,
     Moved,
+    MoveShut,
     PlaceBlocked,
     ReadingGated,
     ReadingUsed,
@@ -182,6 +183,9 @@ class MissionRestorer:
                 self._mission.blocked.replay(
                     event.location, event.until_ns, set_aside=event.set_aside
                 )
+            case MoveShut():
+                self._asked = None
+                self._mission.blocked.moves.replay(event)
             case BudgetChanged():
                 self._budget(event)
             case MapChanged():
@@ -227,6 +231,7 @@ class MissionRestorer:
         probe.homeward.note_start(probe.at)
         self._mission.decisions.round = set(event.waiting)
         self._mission.loop.advance(event.stamp_ns)
+        self._mission.blocked.moves.expire(event.stamp_ns)
         self._asked = self._mission.decisions.job_for(
             probe, event.pending, event.waiting, event.stamp_ns
         )

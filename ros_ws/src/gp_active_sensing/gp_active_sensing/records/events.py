@@ -28,6 +28,7 @@ __all__ = [
     "MissionResumed",
     "MissionStarted",
     "MissionStopped",
+    "MoveShut",
     "Moved",
     "PlaceBlocked",
     "ProbeStatus",
@@ -404,6 +405,25 @@ class PlaceBlocked(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MoveShut(Event):
+    """Nobody gets through a move, such as a door that is closed: ways are planned round it.
+
+    Args:
+        start: place where the move begins.
+        goal: place where it leads.
+        until_ns: no way leads through it before that [ns].
+        why: in words.
+    """
+
+    KIND = "shut"
+    ALWAYS = ("probe", "why")
+    start: int
+    goal: int
+    until_ns: int
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BudgetChanged(Event):
     """What may be spent in all; what was spent counts already.
 
@@ -484,7 +504,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
         *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
         *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered),
-        *(PlaceBlocked, BudgetChanged, MapChanged, RosterChanged, StatusNoted),
+        *(PlaceBlocked, MoveShut, BudgetChanged, MapChanged, RosterChanged, StatusNoted),
     )
 }
 """Each kind by the word ``event`` of its line."""

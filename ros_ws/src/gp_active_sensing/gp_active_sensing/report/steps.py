@@ -15,6 +15,7 @@ from gp_active_sensing.records.events import (
     Event,
     ExpertAnswered,
     Moved,
+    MoveShut,
     PlaceBlocked,
     ReadingUsed,
 )
@@ -209,6 +210,8 @@ class StepEvents:
             case PlaceBlocked() if self.plan is not None:
                 if event.location == self.plan.waypoint:
                     self.blocked = event.why
+            case MoveShut() if self.plan is not None:
+                self.blocked = f"the way there is shut: {event.why}"
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:

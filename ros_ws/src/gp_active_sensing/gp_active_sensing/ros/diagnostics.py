@@ -314,6 +314,7 @@ class Diagnostics:
             "observed": int(mission.loop.belief.observed.sum()),
             "set_aside": len(mission.loop.set_aside),
             "blocked": len(mission.loop.blocked),
+            "shut": len(mission.loop.shut),
             "readings_left": "unlimited" if left.readings is None else left.readings,
             "metres_left": "unlimited" if left.metres is None else left.metres,
             "seconds_left": "unlimited" if left.seconds is None else left.seconds,

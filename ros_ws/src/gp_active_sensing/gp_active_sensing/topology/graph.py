@@ -6,6 +6,7 @@ and bytes beat arrays and graph libraries.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
@@ -65,13 +66,27 @@ class GraphTopology(Topology):
         if len(moves) != self.n:
             msg = f"map {name!r}: expected moves of {self.n} places, got {len(moves)}"
             raise ValueError(msg)
-        self._moves = tuple(tuple(sorted(out)) for out in moves)
-        self._next = tuple(tuple(move.to for move in out) for out in self._moves)
+        self._set_moves(moves)
         self._stay = stay
         self._reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
         self._within: dict[int, dict[int, Route]] = {}
         self._ways: dict[tuple[int, str], Ways] = {}
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
+
+    def without(self, gone: Collection[tuple[int, int]]) -> GraphTopology:
+        """Return the same map without some moves, from a place to a place."""
+        other = copy.copy(self)
+        kept = [list(out) for out in self._moves]
+        for a in {a for a, _ in gone}:
+            kept[a] = [move for move in self._moves[a] if (a, move.to) not in gone]
+        other._set_moves(kept)
+        other._within, other._ways = {}, {}
+        other.__dict__.pop("components", None)
+        return other
+
+    def _set_moves(self, moves: Sequence[Sequence[Move]]) -> None:
+        self._moves = tuple(tuple(sorted(out)) for out in moves)
+        self._next = tuple(tuple(move.to for move in out) for out in self._moves)
         neighbours = [np.array(out, dtype=np.int64) for out in self._next]
         for array in neighbours:
             array.setflags(write=False)

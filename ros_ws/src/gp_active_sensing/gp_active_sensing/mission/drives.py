@@ -1,0 +1,166 @@
+"""What a probe has driven since it set out, beside what was planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.search import Ways
+from gp_active_sensing.topology.shut import is_doorway, with_shut
+from gp_active_sensing.types import Plan
+
+__all__ = ["DriveRecord", "move_before", "move_left_out", "too_far"]
+
+_FAR, _FAR_STEPS = 1.5, 2.0
+"""A drive is far longer than planned from so many times its way on, and so many spacings more."""
+_AGAIN = 1.25
+"""It is looked at again when it has become so many times longer."""
+_MOST_TRIED = 32
+"""Moves of a way that are tried as the shut one."""
+_DIFFERS = 0.35
+"""Part by which what was driven may differ from a way on the map, whose legs turn at places."""
+_LONGER = 1.25
+"""A shut move makes the way so many times longer, or nothing can be told."""
+_WASTED = 0.1
+"""Part of a planned way that may be driven in vain, or one spacing."""
+_AHEAD = 3
+"""Moves ahead of a stalled probe among which a doorway is looked for."""
+
+
+@dataclass
+class DriveRecord:
+    """A drive under way; used under the mission's lock.
+
+    Args:
+        plan: the decision, or the last plan on the way to the end place.
+        start: place where it began; None = not known.
+        metres: of the odometer then.
+    """
+
+    plan: Plan | None = None
+    start: int | None = None
+    metres: float = 0.0
+    passed: int = -1
+    """Number in the path of the last place that was passed on it; -1 = none yet."""
+    spacing: float = 1.0
+    _next: float = field(default=0.0, init=False)
+
+    def begin(self, plan: Plan, start: int | None, metres: float, spacing: float) -> None:
+        """Set out."""
+        self.plan, self.start, self.metres, self.passed = plan, start, metres, -1
+        self.spacing = spacing
+        self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
+
+    def note(self, place: int | None) -> None:
+        """Record where the probe is by now."""
+        if self.plan is not None and place in self.plan.path[self.passed + 1 :]:
+            self.passed = self.plan.path.index(place, self.passed + 1)
+
+    def far(self, metres: float) -> bool:
+        """Return whether it is far longer than planned by now, by the odometer [m]."""
+        driven = metres - self.metres
+        if self.plan is None or driven < self._next:
+            return False
+        self._next = _AGAIN * driven
+        return True
+
+
+def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
+    """Return the move that a stalled probe does not get through; None where that is not known.
+
+    On the ground of a grid the next doorway ahead; without one the first move from where it is. Of
+    a longer way that it never set out on nothing is known: the place itself may be out of reach.
+
+    Args:
+        topology: the map as ways are planned on it now.
+        probe: a `mission.probe.ProbeState` with a plan.
+    """
+    here, plan = probe.standing(), probe.plan or probe.stages.home
+    if here is None or plan is None or topology.free:
+        return None
+    way = [here]
+    if here in plan.path:
+        way += plan.path[plan.path.index(here) + 1 :]
+    elif here == probe.drive.start:
+        way += plan.path
+    elif (route := topology.ways_to(plan.path[-1], "metres").route(here)) is not None:
+        way += route.path
+    moves = [(a, b) for a, b in pairwise(way[: _AHEAD + 1]) if a != b]
+    doors = [move for move in moves if is_doorway(topology, *move)]
+    set_out = here != probe.drive.start or len(plan.path) == 1
+    return next(iter(doors or (moves if set_out else ())), None)
+
+
+def move_left_out(
+    topology: Topology, drive: DriveRecord, here: int | None, metres: float
+) -> tuple[int, int] | None:
+    """Return the move of a planned way whose absence explains a long drive; None = none does.
+
+    Of the moves after the last place that was passed on the way each is left out in turn: what was
+    driven so far and the way on from here then have to be about as long as the way from the start.
+
+    Args:
+        topology: the map as ways are planned on it now.
+        drive: that is far longer than planned.
+        here: where the probe is.
+        metres: of the odometer.
+    """
+    plan, start = drive.plan, drive.start
+    if plan is None or start is None or here is None or topology.free:
+        return None
+    goal, driven = plan.path[-1], metres - drive.metres
+    way = (start, *plan.path)
+    moves = [(a, b) for a, b in pairwise(way) if a != b]
+    moves = moves[drive.passed + 1 :] if here in plan.path else moves[max(0, drive.passed) :]
+    if len(moves) > _MOST_TRIED:  # the first ones, and evenly spaced ones of the others
+        half = _MOST_TRIED // 2
+        rest = np.linspace(half, len(moves) - 1, half).astype(int).tolist()
+        moves = [*moves[:half], *(moves[k] for k in dict.fromkeys(rest))]
+    planned = _metres(topology.ways_to(goal, "metres"), start)
+    best: tuple[float, tuple[int, int]] | None = None
+    for move in moves:
+        ways = with_shut(topology, [move]).ways_to(goal, "metres")
+        round_it, rest_of_it = _metres(ways, start), _metres(ways, here)
+        if not np.isfinite(round_it) or round_it < _LONGER * planned + drive.spacing:
+            continue
+        off = abs(driven + rest_of_it - round_it)
+        if off <= _DIFFERS * round_it + drive.spacing and (best is None or off < best[0]):
+            best = off, move
+    return None if best is None else best[1]
+
+
+def too_far(probe: Any, now_ns: int) -> str:
+    """Return why a probe must not drive on to its waypoint, "" when it may.
+
+    More was driven than planned, and what is left does not last for the rest and the way home.
+
+    Args:
+        probe: a `mission.probe.ProbeState`.
+        now_ns: time of the node's clock.
+    """
+    plan, drive, left = probe.plan, probe.drive, probe.left
+    if plan is None or left.metres is None or left.end is None or drive.plan is not plan:
+        return ""
+    metres = probe.ingestion.metres
+    driven, planned = metres - drive.metres, plan.cost.metres
+    slack = max(drive.spacing, _WASTED * planned)
+    if driven <= slack:
+        return ""
+    rest = probe.rest_of(plan)
+    home = _metres(probe.loop.topology.ways_to(left.end, "metres"), plan.path[-1])
+    have = left.metres - probe.stages.owed(now_ns, metres).metres
+    if driven + rest - planned <= slack or rest + home <= have:
+        return ""
+    return (
+        f"{probe.name or 'the probe'} has driven {driven:.0f} m where {planned:.0f} m were "
+        f"planned, and the {have:.0f} m that are left are needed for the way home"
+    )
+
+
+def _metres(ways: Ways, place: int) -> float:
+    cost = ways.costs[place]
+    return float("inf") if cost is None else cost.metres

@@ -1,0 +1,147 @@
+"""Maps with moves that are shut for a while: a door that is closed, a road that is closed off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.geometry import FreeGround
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["BarredGround", "is_doorway", "with_shut"]
+
+_WIDEST = 2.0
+"""Half of the widest doorway, in lengths of its move."""
+_STEPS = 16
+"""Points at which each half of a doorway is looked at."""
+_ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
+"""Parts of a move at which it is looked whether it leads through a doorway."""
+_SAME = 1.0
+"""Distance between two directions of one road at most [m]."""
+
+
+class BarredGround(FreeGround):
+    """Ground with bars across the doorways that are shut.
+
+    Args:
+        ground: the ground without them.
+        bars: (k, 2, 2) both ends of each bar [m].
+    """
+
+    def __init__(self, ground: FreeGround, bars: FloatArray) -> None:
+        super().__init__(None, ())
+        import shapely
+
+        self._ground = ground
+        self._bars = shapely.union_all(shapely.linestrings(bars))
+        shapely.prepare(self._bars)
+
+    @property
+    def bounded(self) -> bool:
+        """Some lines are not free."""
+        return True
+
+    def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points inside or on the edge of the outline."""
+        return self._ground.inside(points)
+
+    def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points inside or on the edge of an obstacle."""
+        return self._ground.blocked(points)
+
+    def free(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points that are free; a bar takes no ground."""
+        return self._ground.free(points)
+
+    def passable(
+        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]] | IntArray
+    ) -> npt.NDArray[np.bool_]:
+        """(len(pairs),) straight lines between two points that cross no bar, either."""
+        free = self._ground.passable(points, pairs)
+        if len(pairs):
+            import shapely
+
+            free &= ~shapely.intersects(self._bars, shapely.linestrings(points[np.asarray(pairs)]))
+        return free
+
+
+def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
+    """Return a map without the moves that are shut, and with a bar across each on its ground.
+
+    On a road all moves onto a closed segment go, and those onto its other direction. On the ground
+    of a grid all moves go that lead through the same doorway, in both directions. A map where any
+    place may be next has no moves: it is returned as it is.
+
+    Args:
+        topology: the map without anything shut.
+        shut: moves (from, to).
+    """
+    if not shut or not isinstance(topology, GraphTopology):
+        return topology
+    ground, gone = topology.ground, set()
+    for a, b in sorted(shut):
+        gone |= _onto(topology, b) if topology.roads else {(a, b), (b, a)}
+    if topology.roads or ground is None or topology.heights is not None:
+        return topology.without(gone)
+    bars = np.array([_bar(topology, ground, a, b) for a, b in sorted(shut)])
+    barred = BarredGround(ground, bars)
+    reach = 2.0 * (_WIDEST + 1.0) * max(math.dist(*topology.positions[[a, b]]) for a, b in shut)
+    middles = bars.mean(axis=1)
+    apart = np.hypot(*(topology.positions[:, None] - middles[None]).transpose(2, 0, 1))
+    near = np.flatnonzero((apart <= reach).any(axis=1)).tolist()
+    pairs = [(a, move.to) for a in near for move in topology.moves[a]]
+    free = barred.passable(topology.positions, pairs)
+    gone.update(pair for pair, yes in zip(pairs, free.tolist(), strict=True) if not yes)
+    return topology.without(gone).over(barred)
+
+
+def is_doorway(topology: Topology, a: int, b: int) -> bool:
+    """Return whether a move leads through a gap in walls, on a map with a ground."""
+    ground = topology.ground
+    return ground is not None and ground.bounded and _gap(topology, ground, a, b) is not None
+
+
+def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
+    """Return the moves onto a segment of road and onto its other direction."""
+    line, closed = topology.geometry(place), {place}
+    apart = np.hypot(*(topology.goals[:, :2] - line[0]).T)
+    for other in np.flatnonzero(apart <= _SAME).tolist():
+        twin = topology.geometry(other)
+        if len(twin) == len(line) and np.allclose(line, twin[::-1], rtol=0.0, atol=_SAME):
+            closed.add(other)
+    moves = ((a, move.to) for a in range(topology.n) for move in topology.moves[a])
+    return {(a, b) for a, b in moves if b in closed}
+
+
+def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray | None:
+    """(2, 2) the ends of the narrowest gap that a move leads through [m]; None = it is open."""
+    start, end = topology.positions[[a, b]]
+    along = end - start
+    across = np.array([-along[1], along[0]])
+    shares = _WIDEST * np.arange(1, _STEPS + 1) / _STEPS
+    found: list[tuple[float, FloatArray]] = []
+    for part in _ALONG:
+        middle, walls = start + part * along, []
+        for side in (across, -across):
+            hit = np.flatnonzero(~ground.free(middle + shares[:, None] * side))
+            walls += shares[hit[:1]].tolist()
+        if len(walls) == 2:
+            ends = np.array([middle + walls[0] * across, middle - walls[1] * across])
+            found.append((sum(walls), ends))
+    return min(found, key=lambda gap: gap[0])[1] if found else None
+
+
+def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
+    """(2, 2) the ends of a bar: across the doorway, or half a move to either side [m]."""
+    gap = _gap(topology, ground, a, b) if ground.bounded else None
+    if gap is not None:
+        return gap
+    start, end = topology.positions[[a, b]]
+    middle, half = 0.5 * (start + end), 0.5 * (end - start)
+    across = np.array([-half[1], half[0]])
+    return np.array([middle + across, middle - across])
