@@ -12,7 +12,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, TypeVar, cast
 
@@ -20,6 +20,7 @@ from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, sugges
 
 __all__ = [
     "Param",
+    "declared",
     "default_of",
     "from_mapping",
     "param",
@@ -87,6 +88,20 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not MISSING else None
 
 
+def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
+    """Yield the fields of a configuration, each with its type; those of its variants among them.
+
+    A class with a classmethod ``variant`` chooses one of its ``VARIANTS`` by the keys.
+    """
+    seen: set[str] = set()
+    for kind in (cls, *getattr(cls, "VARIANTS", ())):
+        hints = typing.get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            if field.init and field.name not in seen:
+                seen.add(field.name)
+                yield field, hints[field.name]
+
+
 def removed_hint(cls: type, key: str) -> str:
     """Return what replaces a dotted key that a configuration had once, "" when it never had it.
 
@@ -142,9 +157,15 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
     if not isinstance(mapping, Mapping):
         problems.append(f"{path or 'top level'}: expected a mapping, got {_shown(mapping)}")
         return None
+    dot = f"{path}." if path else ""
+    if getattr(cls, "VARIANTS", ()):
+        try:
+            cls, mapping = cls.variant(mapping)  # type: ignore[attr-defined]
+        except ConfigError as error:
+            problems.extend(f"{dot}{problem}" for problem in error.problems)
+            return None
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     hints = typing.get_type_hints(cls)
-    dot = f"{path}." if path else ""
     unknown = [
         f"{key:.60}" if isinstance(key, str) else brief_repr(key)
         for key in mapping

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gp_active_sensing.commands.reference import describe_fields
+from gp_active_sensing.config import declared
 
 __all__ = ["key_table", "shortened"]
 
@@ -34,7 +35,7 @@ def shortened(text: str, values: str = "") -> str:
 
 
 def _rows(cls: type, path: str, sections: Mapping[str, type], short: bool) -> Iterator[str]:
-    hints = typing.get_type_hints(cls)
+    hints = {field.name: hint for field, hint in declared(cls)}
     for entry in describe_fields(cls):
         hint = hints[entry["name"]]
         key = f"{path}.{entry['name']}" if path else entry["name"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,10 +14,9 @@ from gp_active_sensing.commands import echo
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig
-    from gp_active_sensing.topology.generated import FreeTopology
-    from gp_active_sensing.topology.graph import GraphTopology
-    from gp_active_sensing.topology.inspection import GridSurvey, Survey
+    from gp_active_sensing.topology.inspection import PlaceSurvey, Survey
     from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
 
@@ -108,46 +107,43 @@ def inspect(
     """Say what is on the map FILE: segments or places, parts, units, where it lies."""
     found = _looked_at(file, crs, overrides, relational=relational)
     if as_json:
-        data = {"file": str(found.path), **found.data}
+        data = {"file": str(found.path), **found.figures.to_mapping(), **found.more}
         click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
         return
-    click.secho(f"{found.name}  ({found.path})", bold=True)
+    click.secho(f"{found.figures.name}  ({found.path})", bold=True)
     for what, text in found.lines:
         echo(f"  {what:<14} {text}")
-    _say(found)
+    _say(found.figures)
 
 
 class _Looked(NamedTuple):
-    """What is said of a map: in a few words, as plain data, in lines, in sentences."""
+    """What is said of a map: in a few words, as figures, in lines; as plain data besides."""
 
     path: Path
-    name: str
     short: str
-    data: dict[str, Any]
+    figures: Survey | PlaceSurvey
     lines: list[tuple[str, str]]
-    notes: Sequence[str]
-    warnings: Sequence[str] = ()
+    more: Mapping[str, Any] = {}
 
 
 def _looked_at(
     file: str, crs: str, overrides: tuple[str, ...], *, relational: bool = False
 ) -> _Looked:
-    from gp_active_sensing.topology.inspection import survey
+    from gp_active_sensing.topology.inspection import survey, survey_places
 
-    kind = _kind(file, overrides)
-    if kind == "grid":
-        return _look_at_grid(*_config_of(kind, file, crs, overrides))
-    if kind == "points":
-        return _look_at_stations(*_config_of(kind, file, crs, overrides))
+    if (kind := _kind(file, overrides)) != "roads":
+        path, config = _config_of(kind, file, crs, overrides)
+        places = survey_places(_build(config, path))
+        apart = f" {_apart(places)} m apart" if kind == "grid" else ""
+        return _Looked(path, f"{places.places} places{apart}", places, _place_lines(places, kind))
     path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
-    data, lines = figures.to_mapping(), _lines(figures)
+    lines, more = _lines(figures), {}
     if relational:
         embeddings = _embeddings(road_map)
-        data["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
+        more["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
         lines += [(what, str(made)) for what, made in embeddings.items()]
-    short = _in_short(figures)
-    return _Looked(path, figures.name, short, data, lines, figures.notes, figures.warnings)
+    return _Looked(path, _in_short(figures), figures, lines, more)
 
 
 def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
@@ -169,7 +165,7 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
     found = _looked_at(file, crs, overrides)
     echo(f"{found.path}: valid, {found.short}")
-    _say(found)
+    _say(found.figures)
 
 
 @maps.command()
@@ -200,27 +196,18 @@ def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> N
 
 def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Figure]:
     """Return the path and the picture of a map of any kind."""
-    from gp_active_sensing.report.map_picture import (
-        DrawnGround,
-        ground_of,
-        place_picture,
-        road_picture,
-    )
-    from gp_active_sensing.topology.grids import build_grid
-    from gp_active_sensing.topology.inspection import survey, survey_grid
+    from gp_active_sensing.report.map_picture import place_picture, road_picture
+    from gp_active_sensing.topology.inspection import survey, survey_places
 
     kind = _kind(file, overrides)
     if kind == "roads":
         path, road_map = _road_map(file, crs, overrides)
         return path, road_picture(road_map, survey(road_map))
     path, config = _config_of(kind, file, crs, overrides)
-    if kind == "points":
-        stations = _build(config, path)
-        return path, place_picture(stations, DrawnGround(), f"{stations.name}: {stations.n} places")
-    places, notes, *_ = build_grid(config, path)
-    figures = survey_grid(places, notes)
-    title = f"{places.name}: {places.n} places, {_apart(figures)} m apart"
-    return path, place_picture(places, ground_of(path, places, config.occupied), title)
+    places = _build(config, path)
+    apart = f", {_apart(survey_places(places))} m apart" if kind == "grid" else ""
+    title = f"{places.name}: {places.n} places{apart}"
+    return path, place_picture(places, title, getattr(config, "occupied", 65))
 
 
 def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
@@ -254,15 +241,11 @@ def _config_of(
     return path, from_mapping(MapConfig, data["map"])
 
 
-def _build(config: MapConfig, path: Path) -> FreeTopology | GraphTopology:
-    """Return the places of a table; a table of distances may lie beside it."""
+def _build(config: MapConfig, path: Path) -> Topology:
+    """Return the places; files that the configuration names may lie beside the map."""
     from gp_active_sensing.topology.config import build_topology
-    from gp_active_sensing.topology.generated import FreeTopology
-    from gp_active_sensing.topology.graph import GraphTopology
 
-    places = build_topology(config, base_dir=path.parent)
-    assert isinstance(places, FreeTopology | GraphTopology)
-    return places
+    return build_topology(config, base_dir=path.parent)
 
 
 def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
@@ -288,66 +271,36 @@ def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Ro
     return _load(file, crs)
 
 
-def _look_at_stations(path: Path, config: MapConfig) -> _Looked:
-    from gp_active_sensing.topology.graph import GraphTopology
-    from gp_active_sensing.topology.loaders.tables import read_stations
-
-    places = _build(config, path)
-    ways = sum(map(len, places.moves)) if isinstance(places, GraphTopology) else 0
-    sites = read_stations(path, name=config.name, columns_of=config.columns_of, crs=config.crs)
-    low, high = sites.points.min(axis=0).tolist(), sites.points.max(axis=0).tolist()
-    data = {
-        "name": sites.title,
-        "places": places.n,
-        "ways": ways,
-        "units": "metre",
-        "low": low,
-        "high": high,
-        "datum": sites.datum,
-        "numbers": sorted(sites.numbers),
-        "notes": list(sites.notes),
-    }
-    lines = [
-        ("places", f"{places.n}, map.kind: points"),
-        ("ways", f"{ways}, of a table" if ways else "straight, from each place to each"),
-        ("extent", " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))),
-        ("coordinates", f"metres{_datum(sites.datum)}"),
-        ("numbers", ", ".join(sites.numbers) or "none"),
-    ]
-    if len(low) == 3:
-        lines.insert(3, ("heights", f"z {low[2]:g} … {high[2]:g} m"))
-    return _Looked(path, sites.title, f"{places.n} places", data, lines, sites.notes)
-
-
-def _look_at_grid(path: Path, config: MapConfig) -> _Looked:
-    from gp_active_sensing.topology.grids import build_grid
-    from gp_active_sensing.topology.inspection import survey_grid
-
-    places, notes, *_ = build_grid(config, path)
-    figures = survey_grid(places, notes)
-    width, height = figures.east - figures.west, figures.north - figures.south
-    corner = f"from x {figures.west:g}, y {figures.south:g}"
-    short = f"{figures.places} places {_apart(figures)} m apart"
-    lines = [
-        ("places", f"{figures.places}, {_apart(figures)} m apart, {figures.joined} moves"),
-        ("parts", _grid_parts(figures)),
-        ("extent", f"{_metres(width)} × {_metres(height)}, {corner} m"),
-        ("coordinates", f"metres, frame {figures.frame!r}{_datum(figures.datum)}"),
-    ]
-    data = figures.to_mapping()
-    return _Looked(path, figures.name, short, data, lines, notes, figures.warnings)
+def _place_lines(figures: PlaceSurvey, kind: str) -> list[tuple[str, str]]:
+    """Return what is said about a map of places, a line each."""
+    sides = (_metres(b - a) for a, b in zip(figures.low, figures.high, strict=True))
+    extent = f"{' × '.join(sides)}, from x {figures.low[0]:g}, y {figures.low[1]:g} m"
+    origin = f"metres, frame {figures.frame!r}{_datum(figures.datum)}"
+    if kind == "points":
+        ways = f"{figures.moves}, of a table" if figures.moves else "straight, to any other place"
+        lines = [("places", f"{figures.places}, map.kind: points"), ("ways", ways)]
+    else:
+        moves = f"{figures.moves // 2} moves" if figures.moves else "any one may be next"
+        lines = [("places", f"{figures.places}, {_apart(figures)} m apart, {moves}")]
+        lines.append(("parts", _grid_parts(figures)))
+    lines += [("extent", extent), ("coordinates", origin)]
+    if len(figures.low) == 3:
+        lines.append(("heights", f"z {figures.low[2]:g} … {figures.high[2]:g} m"))
+    if figures.numbers:
+        lines.append(("numbers", ", ".join(figures.numbers)))
+    return lines
 
 
 def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
     return [f"{section}.{text.removeprefix(f'{section}.')}" for text in overrides]
 
 
-def _apart(figures: GridSurvey) -> str:
+def _apart(figures: PlaceSurvey) -> str:
     across, up = figures.spacing
     return f"{across:g}" if across == up else f"{across:g} × {up:g}"
 
 
-def _grid_parts(figures: GridSurvey) -> str:
+def _grid_parts(figures: PlaceSurvey) -> str:
     if figures.parts == 1:
         lost = f"; {figures.lost} places of free ground were left out" if figures.lost else ""
         return f"one, with a way from each place to each{lost}"
@@ -369,7 +322,7 @@ def _in_short(figures: Survey) -> str:
     return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
 
 
-def _say(figures: Survey | _Looked, more: tuple[str, ...] = ()) -> None:
+def _say(figures: Survey | PlaceSurvey, more: tuple[str, ...] = ()) -> None:
     for note in (*figures.notes, *more):
         echo(f"note: {note}")
     for warning in figures.warnings:

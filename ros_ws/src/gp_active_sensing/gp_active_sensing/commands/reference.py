@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from gp_active_sensing.config import Param, default_of, param_of, plain
+from gp_active_sensing.config import Param, declared, default_of, param_of, plain
 
 __all__ = ["describe_fields", "describe_policies", "policies"]
 
@@ -75,14 +75,11 @@ def describe_policies() -> list[dict[str, Any]]:
 
 def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
     """Yield name, type, default, unit, bounds and help of a dataclass's configuration fields."""
-    hints = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        if not field.init:
-            continue
+    for field, hint in declared(cls):
         info = param_of(field)
         yield {
             "name": field.name,
-            "type": _type_name(hints[field.name]),
+            "type": _type_name(hint),
             "default": plain(default_of(field)),
             "required": _required(field),
             "unit": info.unit,

@@ -94,7 +94,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
-                return replace(map, file=str(found.absolute()))
+                return map.with_file(found.absolute())
     return map
 
 
@@ -233,11 +233,12 @@ class _Builder:
         start: Mapping[str, Any] = events[0] if events else {}
         as_begun = as_begun_with(config.map, start)
         topology: Topology
+        settled: MapConfig
         if built is None:
             live = _first_map(replace(config, map=as_begun), run, self.first, goes_on=bool(events))
             topology = live.topology
-            origin = config.map.origin or (0.0, 0.0)
-            settled = replace(config.map, spacing=live.config.spacing, origin=origin)
+            origin = live.config.origin or (0.0, 0.0)
+            settled = replace(live.config, frame=config.map.frame, origin=origin)
         else:
             topology, settled = built
             if as_begun not in (config.map, settled):  # it was worked out in another way then

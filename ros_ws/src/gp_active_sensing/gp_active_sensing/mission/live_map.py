@@ -23,6 +23,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records.events import MapChanged
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, LivePlaces, keep_map, kept_map
+from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.types import Clock
 
 __all__ = [
@@ -70,6 +71,7 @@ class FirstMap(NamedTuple):
             MapError: it is in another frame, has no free cell, or no place on one.
             ConfigError: a spacing, an outline or weights that do not fit it.
         """
+        assert isinstance(config, OccupancyConfig), config
         if problem := frame_problem(found.frame, config.frame):
             raise MapError(problem)
         return cls(found, LivePlaces.of(config, found.grid, found.frame))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import declared, default_of, from_mapping, plain, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology, build_topology
@@ -244,6 +244,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
         target[last] = value
     config = to_mapping(from_mapping(ActiveSensingConfig, nested))
     usual = to_mapping(ActiveSensingConfig(map=MapConfig("line", count=1)))
+    usual["map"] = {field.name: plain(default_of(field)) for field, _ in declared(MapConfig)}
     rows = []
     meant = {}
     for key, value in parameters.items():

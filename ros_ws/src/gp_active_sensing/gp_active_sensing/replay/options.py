@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.config import from_mapping
+from gp_active_sensing.config import declared, from_mapping
 from gp_active_sensing.errors import ConfigError, brief_repr
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
@@ -241,12 +241,11 @@ def parameters_of(path: Path) -> dict[str, Any]:
 
 def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a scenario is configuration of the node, too."""
-    hints = typing.get_type_hints(cls)
     found: dict[str, Any] = {}
-    for field in dataclasses.fields(cls):
+    for field, hint in declared(cls):
         if field.name not in mapping:
             continue
-        value, hint = mapping[field.name], hints[field.name]
+        value = mapping[field.name]
         inner = dataclasses.is_dataclass(hint) and isinstance(value, Mapping)
         found[field.name] = known_of(typing.cast(type, hint), value) if inner else value
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,11 @@ import numpy as np
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.inspection import Survey
-from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of, parts_of
+from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
+from gp_active_sensing.topology.segments import RoadMap, Segment, length_of, parts_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import write_whole
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DrawnGround", "ground_of", "place_picture", "road_picture", "save_picture"]
+__all__ = ["place_picture", "road_picture", "save_picture"]
 
 _OUTSIDE, _INK, _NO_LIMIT = "#d1242f", "#1f2328", "#9aa0a6"
 _PLACE, _MOVE, _WALL, _UNKNOWN = "#2f7d9f", "#b9d3dd", "#57606a", "#eaeef2"
@@ -149,66 +148,28 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
     return (*segment.line[-1], 1.0, 0.0)
 
 
-@dataclass(frozen=True)
-class DrawnGround:
-    """The ground below the places of a map.
-
-    Args:
-        outlines: rings [m].
-        cells: occupancy grid, None where there is none.
-        occupied: cells of this value and more are occupied [%].
-    """
-
-    outlines: tuple[tuple[Point, ...], ...] = ()
-    cells: OccupancyGrid | None = None
-    occupied: int = 65
-
-
-def ground_of(path: Path, places: FreeTopology | GraphTopology, occupied: int) -> DrawnGround:
-    """Return the ground that a file describes; empty for a format without ground.
-
-    Args:
-        path: of the map that the places were made of.
-        places: in whose metres the ground is given.
-        occupied: cells of an occupancy grid of this value and more are occupied [%].
-    """
-    from gp_active_sensing.topology.loaders import ends_of, map_server
-    from gp_active_sensing.topology.loaders.areas import read_areas
-
-    name = path.name.lower()
-    if name.endswith(ends_of("cells")):
-        return DrawnGround(cells=map_server.load(path)[0], occupied=occupied)
-    if not name.endswith(ends_of("areas")):
-        return DrawnGround()
-    import shapely
-
-    areas = read_areas(path, datum=places.datum)
-    shapes = [shape for shape in (areas.outline, *areas.obstacles) if shape is not None]
-    polygons: Any = shapely.get_parts(shapes)
-    rings = [ring for part in polygons for ring in (part.exterior, *part.interiors)]
-    return DrawnGround(tuple(tuple((x, y) for x, y, *_ in ring.coords) for ring in rings))
-
-
-def place_picture(places: FreeTopology | GraphTopology, ground: DrawnGround, title: str) -> Figure:
+def place_picture(places: Topology, title: str, occupied: int = OCCUPIED) -> Figure:
     """Return the picture of a map of places: moves, and what lies outside the largest part in red.
+
+    Below them are the shores and the cells that they lie on; cells of `occupied` [%] are walls.
 
     Raises:
         MissingDependencyError: matplotlib is missing.
     """
     points = places.positions[:, :2]
-    shown = [points, *(np.array(ring) for ring in ground.outlines)]
-    if ground.cells is not None:
-        shown.append(_known_corners(ground.cells))
+    rings, cells = _rings(places), None if places.ground is None else places.ground.cells
+    shown = [points, *rings]
+    if isinstance(cells, OccupancyGrid):
+        shown.append(_known_corners(cells))
     every = np.concatenate(shown)
     low, high = every.min(axis=0).tolist(), every.max(axis=0).tolist()
     figure, axes = _figure(title, low, high)
     from matplotlib.collections import LineCollection
 
     entries = [("place", _PLACE, "o")]
-    if ground.cells is not None:
-        entries += _draw_cells(axes, ground.cells, ground.occupied)
-    rings = LineCollection(ground.outlines, colors=_INK, linewidths=1.0, gid="shore")
-    axes.add_collection(rings)
+    if isinstance(cells, OccupancyGrid):
+        entries += _draw_cells(axes, cells, occupied)
+    axes.add_collection(LineCollection(rings, colors=_INK, linewidths=1.0, gid="shore"))
     outside: list[int] = []
     if isinstance(places, GraphTopology):
         outside = sorted(set(range(places.n)) - set(places.components.largest))
@@ -231,6 +192,17 @@ def place_picture(places: FreeTopology | GraphTopology, ground: DrawnGround, tit
         entries.append((f"outside the largest part ({len(outside)})", _OUTSIDE, "o"))
     _legend(axes, entries)
     return figure
+
+
+def _rings(places: Topology) -> list[FloatArray]:
+    """Return the corners of the shores and obstacles of a map [m]."""
+    if places.ground is None or not places.ground.shapes:
+        return []
+    import shapely
+
+    polygons: Any = shapely.get_parts(places.ground.shapes)
+    rings = [ring for part in polygons for ring in (part.exterior, *part.interiors)]
+    return [shapely.get_coordinates(ring) for ring in rings]
 
 
 def _known_corners(grid: OccupancyGrid) -> FloatArray:

@@ -24,6 +24,7 @@ from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.config import check_places, stored_map
 from gp_active_sensing.topology.live import kept_places
+from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.util.wording import symbol
 
 __all__ = ["RunData", "load_run", "truth_of"]
@@ -183,7 +184,7 @@ def _maps(
         run_dir: of the run.
         events: of the journal, of which the last map is; None = the newest one that is kept.
     """
-    if not config.topic:
+    if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None
     if events is not None:

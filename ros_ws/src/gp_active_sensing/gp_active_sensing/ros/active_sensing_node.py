@@ -189,7 +189,9 @@ class ActiveSensingNode(GuardedNode):
             self._build(config, None)
             return
         from gp_active_sensing.ros.map_topic import MapTopic
+        from gp_active_sensing.topology.map_config import OccupancyConfig
 
+        assert isinstance(config.map, OccupancyConfig)
         self._map = MapTopic(self, config.map, self._begin, self._map_changed)
         try:
             self._build(config, None)

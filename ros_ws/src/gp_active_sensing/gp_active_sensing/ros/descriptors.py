@@ -15,7 +15,7 @@ import yaml
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.config import Param, default_of, from_mapping, param, param_of
+from gp_active_sensing.config import Param, declared, default_of, from_mapping, param, param_of
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
@@ -221,11 +221,8 @@ def leaves_of(root: type, sections: Mapping[str, type | None]) -> Iterator[Leaf]
 
 
 def _walk(cls: type, prefix: str, sections: Mapping[str, type | None]) -> Iterator[Leaf]:
-    hints = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        if not field.init:
-            continue
-        name, hint = f"{prefix}{field.name}", hints[field.name]
+    for field, hint in declared(cls):
+        name = f"{prefix}{field.name}"
         if dataclasses.is_dataclass(hint):
             yield from _walk(typing.cast(type, hint), f"{name}.", sections)
         elif name in sections:

@@ -26,8 +26,8 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
-from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap
+from gp_active_sensing.topology.map_config import OccupancyConfig
 
 __all__ = ["MapTopic"]
 
@@ -51,7 +51,7 @@ class MapTopic:
     def __init__(
         self,
         node: GuardedNode,
-        config: MapConfig,
+        config: OccupancyConfig,
         begin: Callable[[FirstMap], None],
         changed: Callable[[], None],
     ) -> None:

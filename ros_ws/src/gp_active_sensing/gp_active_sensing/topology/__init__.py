@@ -9,12 +9,17 @@ from gp_active_sensing.util.lazy import lazy_names
 if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig, build_topology
-    from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
+    from gp_active_sensing.topology.generated import (
+        FreeTopology,
+        make_grid,
+        make_line,
+        make_occupancy_map,
+    )
     from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
     from gp_active_sensing.topology.networkx_graphs import from_networkx
-    from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
+    from gp_active_sensing.topology.occupancy import OccupancyGrid
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.segments import RoadMap, Segment
     from gp_active_sensing.topology.stations import load_stations
@@ -52,16 +57,14 @@ __getattr__, __dir__ = lazy_names(
             "FreeTopology",
             "make_grid",
             "make_line",
+            "make_occupancy_map",
         ),
         "graph": (
             "GraphTopology",
             "Move",
         ),
         "loaders": ("load_roads",),
-        "occupancy": (
-            "OccupancyGrid",
-            "make_occupancy_map",
-        ),
+        "occupancy": ("OccupancyGrid",),
         "roads": ("Roads",),
         "segments": (
             "RoadMap",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -68,6 +68,8 @@ class Topology:
     """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
+    notes: tuple[str, ...] = ()
+    """What was taken as what, for granted, or left out when the map was made, a sentence each."""
 
     def __init__(
         self,
@@ -144,6 +146,10 @@ class Topology:
     def located(self: T, datum: tuple[float, float] | None) -> T:
         """Return the same map with longitude and latitude of its frame's origin [degree]."""
         return self._with("datum", datum)
+
+    def noted(self: T, notes: Iterable[str]) -> T:
+        """Return the same map with notes on how it was made, a sentence each."""
+        return self._with("notes", tuple(notes))
 
     def _with(self: T, attribute: str, value: object) -> T:
         other = copy.copy(self)

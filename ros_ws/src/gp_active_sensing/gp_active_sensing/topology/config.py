@@ -25,10 +25,20 @@ from gp_active_sensing.topology.generated import FreeTopology, make_line, make_p
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import build_grid
-from gp_active_sensing.topology.loaders import OF_FILE, find_map, kind_of_map, load_roads
-from gp_active_sensing.topology.map_config import MapConfig, RoadsConfig, StationsConfig
+from gp_active_sensing.topology.loaders import find_map, load_roads
+from gp_active_sensing.topology.map_config import (
+    FileConfig,
+    GridConfig,
+    LineConfig,
+    MapConfig,
+    OccupancyConfig,
+    PointsConfig,
+    RoadsConfig,
+    StationsConfig,
+)
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.segments import keep_largest
+from gp_active_sensing.topology.stations import load_stations
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
 __all__ = [
@@ -66,45 +76,48 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
 
     They are worked out for a line or a grid. Raises as `build_topology`.
     """
-    places, settled = _built(config, base_dir)
+    path = find_map(config.file, base_dir) if config.file else None
+    settled = config
+    if isinstance(config, FileConfig) and path is not None:
+        settled = config.of_content(path)
+    places: FreeTopology | GraphTopology
+    if isinstance(settled, OccupancyConfig) and settled.topic:
+        places = _of_topic(settled, base_dir)
+    elif isinstance(settled, GridConfig):
+        places, spacing, origin = build_grid(settled, path, base_dir)
+        settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
+    elif isinstance(settled, RoadsConfig) and path is not None:
+        places = _roads(settled, path)
+    elif isinstance(settled, StationsConfig) and path is not None:
+        places = _stations(settled, path, base_dir)
+    else:
+        places, settled = _regular(settled)
+    for note in places.notes:
+        logger.info("map %r: %s", places.name, note)
     if config.weights == WeightsConfig():
         return places, settled
     return places.weighted(weights_of(config.weights, places, base_dir)), settled
 
 
-def _built(
-    config: MapConfig, base_dir: Path | None
-) -> tuple[FreeTopology | GraphTopology, MapConfig]:
-    if config.topic:
-        return _of_topic(config, base_dir), config
-    if config.kind is None or (config.file and config.kind in OF_FILE):
-        path = find_map(config.file, base_dir)
-        kind = config.kind or kind_of_map(str(path))
-        # Also checks a name without an end against the file that was found.
-        dataclasses.replace(config, kind=kind, file=path.name)
-        of_kind = dataclasses.replace(config, kind=kind)
-        if kind == "grid":
-            return _grid(of_kind, path, base_dir, config)
-        made = _stations(of_kind, path, base_dir) if kind == "points" else _roads(of_kind, path)
-        return made, config
-    if config.kind == "grid":
-        return _grid(config, None, base_dir, config)
+def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig]:
+    """Return a line or drawn points, and the configuration with what was worked out."""
     shared: dict[str, Any] = {
         "name": config.name or config.kind,
         "frame": config.frame or "map",
         "speed": config.speed,
     }
-    if config.kind == "points":
+    if isinstance(config, PointsConfig):
         box = config.count, config.low, config.high
         return make_points(*box, seed=config.seed, **shared), config
+    assert isinstance(config, LineConfig)
     origin = config.origin or (0.0, 0.0)
-    shared |= {"moves": config.moves, "origin": origin, "reach": config.reach}
     spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0
+    shared |= {"moves": config.moves, "origin": origin, "reach": config.reach}
     settled = dataclasses.replace(config, spacing=spacing, origin=origin)
     return make_line(config.count, spacing, **shared), settled
 
 
-def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
+def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
     """Return the map that a mission has come to, by the maps in its run directory."""
     from gp_active_sensing.topology.live import kept_places
 
@@ -117,20 +130,9 @@ def _of_topic(config: MapConfig, run_dir: Path | None) -> FreeTopology | GraphTo
     return kept_places(config, run_dir).topology
 
 
-def _grid(
-    config: MapConfig, path: Path | None, base_dir: Path | None, given: MapConfig
-) -> tuple[FreeTopology | GraphTopology, MapConfig]:
-    built = build_grid(config, path, base_dir)
-    for note in built.notes:
-        logger.info("map %r: %s", built.places.name, note)
-    return built.places, dataclasses.replace(given, spacing=built.spacing, origin=built.origin)
-
-
 def _stations(
     config: StationsConfig, path: Path, base_dir: Path | None
 ) -> FreeTopology | GraphTopology:
-    from gp_active_sensing.topology.stations import load_stations  # seldom wanted
-
     return load_stations(
         path,
         columns_of=config.columns_of,
@@ -150,8 +152,6 @@ def _roads(config: RoadsConfig, path: Path) -> Roads:
         road_map = dataclasses.replace(road_map, name=config.name)
     if config.largest_component:
         road_map = keep_largest(road_map, config.u_turns)
-    for note in road_map.notes:
-        logger.info("map %r: %s", road_map.name, note)
     return Roads(
         road_map,
         features=config.features or _PLANE,
@@ -180,7 +180,9 @@ the map."""
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
     """Return the keys of a map that nobody stated and what they came to; {} for none."""
     before, after = to_mapping(given), to_mapping(settled)
-    return {key: after[key] for key in _WORKED_OUT if after[key] != before[key]}
+    return {
+        key: after[key] for key in _WORKED_OUT if key in after and after[key] != before.get(key)
+    }
 
 
 def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
@@ -192,7 +194,7 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
     told, stated = start.get("map"), to_mapping(config)
     if not isinstance(told, Mapping):
         return config
-    more = {key: told[key] for key in _WORKED_OUT if key in told and not stated[key]}
+    more = {key: told[key] for key in _WORKED_OUT if key in told and not stated.get(key)}
     return from_mapping(MapConfig, {**stated, **more}, path="map") if more else config
 
 

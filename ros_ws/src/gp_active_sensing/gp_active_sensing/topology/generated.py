@@ -1,20 +1,38 @@
-"""Maps made without a file: drawn points, a line, and a grid with outline and obstacles."""
+"""Maps of regular places: points, a line, grids in outlines, on occupancy grids and on rasters.
+
+Places on an occupancy grid or a raster lie on a lattice of their own, at a spacing of the user's,
+that is fixed in the map's frame, whatever piece of it the cells cover: an occupancy grid that
+grows, shifts or turns gives the same places again, and more of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import Any
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.geometry import FreeGround, Outline, Speeds, bounds_of, common
+from gp_active_sensing.topology.geometry import (
+    Cells,
+    FreeGround,
+    Outline,
+    Speeds,
+    bounds_of,
+    common,
+)
 from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
 from gp_active_sensing.topology.search import Ways, WaysFrom
+from gp_active_sensing.topology.units import HEIGHTS
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
+
+if TYPE_CHECKING:
+    from gp_active_sensing.topology.raster_map import RasterCells
 
 __all__ = [
     "MOST_CELLS",
@@ -23,9 +41,14 @@ __all__ = [
     "in_metres",
     "make_grid",
     "make_line",
+    "make_occupancy_map",
     "make_points",
+    "make_raster_map",
+    "neighbouring",
     "spacings",
 ]
+
+_NAME = re.compile(r"c(-?\d+)r(-?\d+)")
 
 
 class FreeTopology(Topology):
@@ -161,36 +184,19 @@ def make_line(
     x = origin[0] + spacing * np.arange(count)
     positions = np.column_stack([x, np.full(count, origin[1])])
     names = [str(i) for i in range(count)]
+    axis: dict[str, Any] = {"features": positions[:, :1], "feature_names": ("x",)}
     if moves == "free":
-        return FreeTopology(
-            name,
-            frame,
-            names,
-            positions,
-            features=positions[:, :1],
-            feature_names=("x",),
-            speed=speed,
-        )
+        return FreeTopology(name, frame, names, positions, speed=speed, **axis)
     steps = [
         [Move(j, spacing, spacing / speed) for j in (i - 1, i + 1) if 0 <= j < count]
         for i in range(count)
     ]
-    return GraphTopology(
-        name,
-        frame,
-        names,
-        positions,
-        steps,
-        features=positions[:, :1],
-        feature_names=("x",),
-        reach=reach,
-    ).over(FreeGround(None, ()))
+    made = GraphTopology(name, frame, names, positions, steps, reach=reach, **axis)
+    return made.over(FreeGround())
 
 
 MOST_CELLS = 1_000_000
 """Cells of a grid, those outside its outline among them."""
-_STRAIGHT = ((-1, 0), (0, -1), (0, 1), (1, 0))
-_DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def make_grid(
@@ -202,6 +208,7 @@ def make_grid(
     outline: Outline | None = None,
     geofence: Outline | None = None,
     obstacles: Sequence[Outline] = (),
+    inflation: float = 0.0,
     moves: str = "adjacent",
     origin: tuple[float, float] | None = None,
     heights: Sequence[float] = (),
@@ -229,6 +236,7 @@ def make_grid(
         geofence: no place and no move is outside of this, either; likewise. Beside an outline what
             both have in common counts.
         obstacles: their outlines, likewise.
+        inflation: places and moves keep so far from outline, geofence and obstacles [m].
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
@@ -245,7 +253,7 @@ def make_grid(
     bound = "outline" if geofence is None or outline is not None else "geofence"
     if geofence is not None:
         outline = common(outline, geofence, "geofence")
-    ground = FreeGround(outline, obstacles)
+    ground = FreeGround(outline, obstacles, inflation)
     step = spacings(spacing)
     columns, rows, origin = _fitted(columns, rows, step, outline, origin)
     if columns * rows * len(heights) > MOST_CELLS:
@@ -254,64 +262,117 @@ def make_grid(
             f"{MOST_CELLS}; give fewer"
         )
         raise ConfigError(msg)
-    across, up = np.meshgrid(np.arange(columns), np.arange(rows))
-    cells = [(int(c), int(r)) for c, r in zip(across.ravel(), up.ravel(), strict=True)]
-    centres = np.asarray(origin) + step * np.array(cells, dtype=np.float64)
-    inside, blocked = ground.inside(centres), ground.blocked(centres)
-    kept = np.flatnonzero(inside & ~blocked)
+    cells = _box(columns, rows)
+    centres = np.asarray(origin) + step * cells
+    inside = ground.inside(centres)
+    kept = inside & ~ground.blocked(centres)
+    within = f" at {inflation:g} m from its edge" if inflation else ""
     if not inside.any():
         (x0, y0), (x1, y1) = centres.min(axis=0), centres.max(axis=0)
         msg = (
             f"{bound}: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
-            f"y {y0:g} … {y1:g} m), {in_metres(step)} apart; give a smaller spacing, or move the "
-            "grid with origin"
+            f"y {y0:g} … {y1:g} m), {in_metres(step)} apart{within}; give a smaller spacing, or "
+            "move the grid with origin"
         )
         raise ConfigError(msg)
-    if not len(kept):
+    if not kept.any():
         where = f"all {columns} × {rows} cells" if outline is None else "all cells of the outline"
         msg = f"obstacles: cover {where}; leave at least one"
         raise ConfigError(msg)
-    places = {cells[k]: i for i, k in enumerate(kept)}
-    names = [f"c{c}r{r}" for c, r in places]
-    positions = centres[kept]
-    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
-    steps = []
-    if moves != "free":
-        steps = _steps(places, positions, neighbours, ground, speeds.along)
-    above: FloatArray | None = None
+    cells, points = cells[kept], centres[kept]
+    pairs = neighbouring(cells, neighbours, beside=True) if moves != "free" else _NO_PAIRS
+    pairs = pairs[ground.passable(points, pairs)]
+    names = cell_names(cells)
     if heights:
-        steps = _with_layers(steps, len(names), heights, speeds)
-        above = np.repeat(np.asarray(heights, dtype=np.float64), len(names))
-        positions = np.tile(positions, (len(heights), 1))
+        n = len(names)
+        above = np.arange(n)[:, None] + n * np.arange(len(heights))
+        up = np.stack([above[:, :-1], above[:, 1:]], axis=-1).reshape(-1, 2)
+        level = [pairs + n * k for k in range(len(heights))]
+        pairs = np.concatenate([*level, up])
+        z = np.repeat(np.asarray(heights, dtype=np.float64), n)
+        points = np.column_stack([np.tile(points, (len(heights), 1)), z])
         names = [f"{cell}z{k}" for k in range(len(heights)) for cell in names]
-    if moves == "free":
-        free = FreeTopology(name, frame, names, positions, speed=speeds, heights=above)
-        return free.over(ground)
-    return GraphTopology(name, frame, names, positions, steps, reach=reach, heights=above).over(
-        ground
+    made = map_of(name, frame, names, points, pairs, moves=moves, speed=speed, reach=reach)
+    return made.over(ground)
+
+
+_NO_PAIRS: IntArray = np.zeros((0, 2), dtype=np.int64)
+
+
+def _box(columns: int, rows: int) -> IntArray:
+    """Return (columns · rows, 2) columns and rows, row by row."""
+    row, column = np.divmod(np.arange(columns * rows), max(columns, 1))
+    return np.column_stack([column, row])
+
+
+def cell_names(cells: IntArray) -> list[str]:
+    """Return the names of places in (n, 2) columns and rows of a lattice."""
+    return [f"c{c}r{r}" for c, r in cells.tolist()]
+
+
+def neighbouring(
+    cells: IntArray,
+    neighbours: int,
+    *,
+    standing: BoolArray | None = None,
+    beside: bool = False,
+) -> IntArray:
+    """(m, 2) neighbours among (n, 2) columns and rows, each pair once, as indices.
+
+    Only `standing` ones, None = all; with `beside` diagonal ones need both cells beside them.
+    """
+    index = np.arange(len(cells)) if standing is None else np.flatnonzero(standing)
+    if not len(index):
+        return _NO_PAIRS
+    low = cells.min(axis=0) - 1
+    width = int(np.ptp(cells[:, 0])) + 3
+    code = ((cells[:, 1] - low[1]) * width + cells[:, 0] - low[0])[index]
+    order = np.argsort(code)  # a table of all cells would be as wide as they lie apart
+
+    def at(offset: int) -> IntArray:
+        """Return which one is at an offset from each; -1 where none is."""
+        found = order[np.searchsorted(code, code + offset, sorter=order).clip(max=len(order) - 1)]
+        return np.where(code[found] == code + offset, found, -1)
+
+    north = at(width)
+    ends = [at(1), north]
+    for side in (1, -1) if neighbours == 8 else ():
+        end = at(width + side)
+        ends.append(np.where((at(side) >= 0) & (north >= 0), end, -1) if beside else end)
+    return np.concatenate(
+        [np.column_stack([index[end >= 0], index[end[end >= 0]]]) for end in ends]
     )
 
 
-def _with_layers(
-    steps: Sequence[Sequence[Move]], n: int, heights: Sequence[float], speeds: Speeds
-) -> list[list[Move]]:
-    """Return the moves of n cells in each layer (() = none), and those from each layer to the next.
+def map_of(
+    name: str,
+    frame: str,
+    names: Sequence[str],
+    points: FloatArray,
+    pairs: IntArray,
+    *,
+    moves: str,
+    speed: float | Speeds,
+    reach: float = 0.0,
+    numbers: Mapping[str, FloatArray] | None = None,
+) -> FreeTopology | GraphTopology:
+    """Return the map of (n, 2 or 3) points: x, y, z upwards [m].
 
-    `heights` of the layers [m] ascend or descend.
+    `pairs` (m, 2) are joined by a straight move, each given once. The rest is as in `make_grid`.
     """
-    if not steps:
-        return []
-    found: list[list[Move]] = []
-    for k, height in enumerate(heights):
-        up: list[tuple[int, float, float]] = []
-        for other in (k - 1, k + 1):
-            if 0 <= other < len(heights):
-                offset = np.array([0.0, 0.0, heights[other] - height])
-                up.append((other * n, *speeds.leg(np.zeros(3), offset)))
-        for i, out in enumerate(steps):
-            level = [move._replace(to=move.to + k * n) for move in out]
-            found.append(level + [Move(first + i, *cost) for first, *cost in up])
-    return found
+    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    heights = points[:, 2] if points.shape[1] == 3 else None
+    more: dict[str, Any] = {"heights": heights, "numbers": numbers}
+    if moves == "free":
+        return FreeTopology(name, frame, names, points[:, :2], speed=speeds, **more)
+    steps: list[list[Move]] = [[] for _ in names]
+    for way in (pairs, pairs[:, ::-1]):
+        offsets = points[way[:, 1]] - points[way[:, 0]]
+        metres = speeds.metres(offsets)
+        costs = zip(metres.tolist(), speeds.seconds(offsets, metres).tolist(), strict=True)
+        for (i, j), cost in zip(way.tolist(), costs, strict=True):
+            steps[i].append(Move(j, *cost))
+    return GraphTopology(name, frame, names, points[:, :2], steps, reach=reach, **more)
 
 
 def spacings(spacing: float | tuple[float, float]) -> FloatArray:
@@ -366,23 +427,196 @@ def _fitted(
     return columns, rows, origin or (0.0, 0.0)
 
 
-def _steps(
-    places: dict[tuple[int, int], int],
-    positions: npt.NDArray[np.float64],
-    neighbours: int,
-    ground: FreeGround,
-    speed: float,
-) -> list[list[Move]]:
-    pairs: list[tuple[int, int]] = []
-    for (c, r), i in places.items():
-        for dc, dr in _STRAIGHT + (_DIAGONAL if neighbours == 8 else ()):
-            j = places.get((c + dc, r + dr))
-            beside = (c + dc, r) in places and (c, r + dr) in places
-            if j is not None and beside:
-                pairs.append((i, j))
-    steps: list[list[Move]] = [[] for _ in places]
-    for (i, j), free in zip(pairs, ground.passable(positions, pairs), strict=True):
-        if free:
-            metres = math.dist(positions[i], positions[j])
-            steps[i].append(Move(j, metres, metres / speed))
-    return steps
+# -- places on cells that somebody else made -------------------------------------------------------
+
+
+def lattice_over(grid: Cells, step: FloatArray, anchor: tuple[float, float], name: str) -> IntArray:
+    """(m, 2) columns and rows of the lattice in the box about the grid, row by row."""
+    corners = (grid.corners - np.asarray(anchor)) / step
+    low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
+    high = np.floor(corners.max(axis=0) + 1e-9).astype(np.int64)
+    across, up = np.maximum(high - low + 1, 0).tolist()
+    if across * up > MOST_CELLS:
+        msg = (
+            f"spacing: {across} × {up} cells of {in_metres(step)} on map {name!r} are more than "
+            f"{MOST_CELLS}; give a larger spacing"
+        )
+        raise ConfigError(msg)
+    lattice: IntArray = _box(across, up) + low
+    return lattice
+
+
+def make_occupancy_map(
+    grid: OccupancyGrid,
+    spacing: float | tuple[float, float],
+    *,
+    inflation: float = 0.0,
+    unknown: str = "blocked",
+    occupied: int = OCCUPIED,
+    neighbours: int = 4,
+    moves: str = "adjacent",
+    outline: Outline | None = None,
+    obstacles: Sequence[Outline] = (),
+    anchor: tuple[float, float] = (0.0, 0.0),
+    keep: Sequence[str] = (),
+    speed: float = 1.0,
+    reach: float = 0.0,
+    name: str = "grid",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Make a map of places on the free ground of an occupancy grid, see `OccupancyGrid.blocked`.
+
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and called
+    "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
+    touches no blocked cell; beyond the grid all is blocked. Of what is not joined the largest part
+    is kept. The arguments that are not named here are those of `make_grid`.
+
+    Places whose names are in `keep` come first, in this order, with the same indices, even where
+    they are blocked now (then no move leads there). New ones follow: those of the part that most of
+    the earlier ones are in.
+
+    Raises:
+        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; names to keep
+            that are none of such a lattice.
+        MapError: no free cell, or no place on one.
+    """
+    step = spacings(spacing)
+    blocked = grid.blocked(inflation=inflation, unknown=unknown, occupied=occupied)
+    if blocked.all() and not keep:
+        raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
+    ground = FreeGround(outline, obstacles, inflation, cells=grid, blocked=blocked)
+    earlier = _parsed(keep)
+    lattice = lattice_over(grid, step, anchor, name)
+    points = anchor + lattice * step
+    lattice = lattice[ground.free(points)]
+    if not len(lattice) and not keep:
+        msg = (
+            f"map {name!r}: no place of a lattice of {in_metres(step)} lies on free ground"
+            f"{' inside the outline' if outline is not None else ''}; give a smaller spacing, or "
+            "shift the lattice with origin"
+        )
+        raise MapError(msg)
+    known = {cell: i for i, cell in enumerate(earlier)}
+    found = [(c, r) for c, r in lattice.tolist() if (c, r) not in known]
+    cells = np.array([*earlier, *found], dtype=np.int64).reshape(-1, 2)
+    positions = anchor + cells * step
+    standing = np.ones(len(cells), dtype=np.bool_)
+    before = positions[: len(earlier)]
+    standing[: len(earlier)] = ground.free(before)
+    pairs = neighbouring(cells, neighbours, standing=standing)
+    pairs = pairs[ground.passable(positions, pairs)]
+    kept = _kept(pairs, standing, len(earlier))
+    number = np.full(len(cells), -1, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    ends = number[pairs[(number[pairs] >= 0).all(axis=1)]]
+    names, points = cell_names(cells[kept]), positions[kept]
+    made = map_of(name, frame, names, points, ends, moves=moves, speed=speed, reach=reach)
+    made.lost = positions[standing & (number < 0)]
+    return made.over(ground)
+
+
+def _nothing_free(
+    grid: OccupancyGrid, name: str, inflation: float, unknown: str, occupied: int
+) -> str:
+    counts = grid.counts(occupied)
+    rows, columns = grid.shape
+    said = ", ".join(f"{count} {what}" for what, count in counts.items())
+    advice = "is it the right map, and in the right mode (negate, thresholds)?"
+    if counts["free"]:
+        advice = f"inflation {inflation:g} m blocks all that is free; make it smaller"
+    elif counts["unknown"] and unknown == "blocked":
+        advice = "drive a little so that it gets to know some, or set unknown: free"
+    return (
+        f"map {name!r}: the occupancy grid has no cell for a place: of {columns} × {rows} cells of "
+        f"{grid.resolution:g} m {said}; {advice}"
+    )
+
+
+def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the columns and rows of places by their names."""
+    cells = []
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match is None:
+            msg = f"keep: expected names of cells, such as c12r-3, got {name!r}"
+            raise ConfigError(msg)
+        cells.append((int(match[1]), int(match[2])))
+    if len(set(cells)) < len(cells):
+        msg = "keep: a cell is there more than once"
+        raise ConfigError(msg)
+    return cells
+
+
+def _kept(pairs: IntArray, standing: BoolArray, earlier: int) -> IntArray:
+    """Return the earlier places, in their order, then the others of the part that is kept."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(standing)
+    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    _, part = connected_components(joined, directed=False)
+    first = np.arange(earlier)
+    if not standing.any():
+        return first
+    counted = standing.copy()
+    if standing[:earlier].any():
+        counted[earlier:] = False
+    chosen = np.argmax(np.bincount(part[counted], minlength=part.max() + 1))
+    new = np.flatnonzero((part == chosen) & standing)
+    return np.concatenate([first, new[new >= earlier]])
+
+
+def make_raster_map(
+    cells: RasterCells,
+    spacing: float | tuple[float, float],
+    *,
+    value: str = "",
+    neighbours: int = 4,
+    moves: str = "adjacent",
+    outline: Outline | None = None,
+    obstacles: Sequence[Outline] = (),
+    inflation: float = 0.0,
+    anchor: tuple[float, float] | None = None,
+    speed: float | Speeds = 1.0,
+    reach: float = 0.0,
+    name: str = "grid",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Make a map of places where a raster has data; the place in column c and row r is "c{c}r{r}".
+
+    It is at `anchor` + `spacing` (c, r) [m]; both may be below 0, and without an anchor it is the
+    centre of the raster's south-west cell. Two neighbours are joined where the straight line
+    between them touches no cell without data. The raster's `value` may be the name of a height,
+    such as "height" or "depth" [m], or another one, under which it is a number of each place; "" =
+    it is not kept. The other arguments are those of `make_grid`.
+
+    Raises:
+        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells.
+        MapError: no place on a cell with data.
+    """
+    step = spacings(spacing)
+    base = np.asarray(cells.first if anchor is None else anchor, dtype=np.float64)
+    blocked = cells.blocked(inflation)
+    ground = FreeGround(outline, obstacles, inflation, cells=cells, blocked=blocked)
+    lattice = lattice_over(cells, step, (float(base[0]), float(base[1])), name)
+    points = base + lattice * step
+    kept = ground.free(points)
+    lattice, points = lattice[kept], points[kept]
+    if not len(lattice):
+        within = " inside the outline" if outline is not None else ""
+        msg = (
+            f"map {name!r}: no place of a lattice of {in_metres(step)} lies where {cells.where} "
+            f"has data{within}; give a smaller spacing, or shift the lattice with origin"
+        )
+        raise MapError(msg)
+    pairs = neighbouring(lattice, neighbours)
+    pairs = pairs[ground.passable(points, pairs)]
+    numbers: dict[str, FloatArray] = {}
+    if value.lower() in HEIGHTS:
+        points = np.column_stack([points, cells.values_at(points)])
+    elif value:
+        numbers[value] = cells.values_at(points)
+    how: dict[str, Any] = {"moves": moves, "speed": speed, "reach": reach}
+    made = map_of(name, frame, cell_names(lattice), points, pairs, numbers=numbers, **how)
+    # A line from height to height may go through what lies between.
+    return made.over(ground if made.heights is None else None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from shapely import MultiPolygon, Polygon
 
 __all__ = [
+    "HAIR",
+    "Cells",
     "FreeGround",
     "Outline",
     "Spacing",
@@ -24,6 +25,7 @@ __all__ = [
     "bounds_of",
     "common",
     "fault_of",
+    "inflated",
     "inside_of",
     "polygon",
     "spacing_of",
@@ -31,20 +33,55 @@ __all__ = [
 ]
 
 
+class Cells(Protocol):
+    """Rows and columns of cells, wherever and however turned they lie."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        ...
+
+    @property
+    def corners(self) -> FloatArray:
+        """(m, 2) points of the edge in the map's frame, whose box holds all cells [m]."""
+        ...
+
+    def cells_of(self, points: FloatArray) -> FloatArray:
+        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        ...
+
+
 class FreeGround:
-    """The outline and the obstacles, with shapely loaded only when there are any.
+    """What lies inside an outline, off the obstacles, and on no blocked cell.
+
+    shapely is loaded only when there are shapes.
 
     Args:
         outline: of the area with places [m]; None = everywhere.
         obstacles: their outlines [m].
+        inflation: how far to keep from the outline and from the obstacles [m].
+        cells: of which some are blocked; None = none. Beyond them everything is.
+        blocked: (rows, columns) the blocked cells.
 
     Raises:
-        ConfigError: outlines that are no polygons.
+        ConfigError: outlines that are no polygons, or an outline that the inflation fills.
     """
 
-    def __init__(self, outline: Outline | None, obstacles: Sequence[Outline]) -> None:
+    def __init__(
+        self,
+        outline: Outline | None = None,
+        obstacles: Sequence[Outline] = (),
+        inflation: float = 0.0,
+        *,
+        cells: Cells | None = None,
+        blocked: BoolArray | None = None,
+    ) -> None:
         self._area: Any = None
         self._obstacles: Any = None
+        self._cells = None if cells is None or blocked is None else _BlockedCells(cells, blocked)
+        self.cells = cells
+        self.shapes: tuple[Any, ...] = ()
+        """Outline and obstacles as given, of shapely."""
         if outline is None and not obstacles:
             return
         import shapely
@@ -57,44 +94,55 @@ class FreeGround:
         area = None if outline is None else polygon(outline, "outline", problems)
         if problems:
             raise ConfigError(problems)
+        self.shapes = (*([] if area is None else [area]), *shapes)
         if shapes:
-            self._obstacles = shapely.union_all(shapes)
+            self._obstacles = shapely.union_all(shapes).buffer(inflation)
             shapely.prepare(self._obstacles)
         if area is not None:
-            self._area = widened(area)
+            narrowed = area.buffer(-inflation) if inflation else area
+            if narrowed.is_empty:
+                msg = f"inflation: {inflation:g} m leaves nothing of the outline; make it smaller"
+                raise ConfigError(msg)
+            self._area = widened(narrowed)
             shapely.prepare(self._area)
 
     @property
     def bounded(self) -> bool:
         """Whether some points are not free."""
-        return self._area is not None or self._obstacles is not None
+        return any(part is not None for part in (self._area, self._obstacles, self._cells))
 
-    def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def inside(self, points: FloatArray) -> BoolArray:
         """(m,) points inside or on the edge of the outline."""
         return _touched(self._area, points, if_none=True)
 
-    def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def blocked(self, points: FloatArray) -> BoolArray:
         """(m,) points inside or on the edge of an obstacle."""
         return _touched(self._obstacles, points, if_none=False)
 
-    def free(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside the outline that no obstacle covers."""
-        return self.inside(points) & ~self.blocked(points)
+    def free(self, points: FloatArray) -> BoolArray:
+        """(m,) points inside the outline that no obstacle covers and no blocked cell touches."""
+        free = self.inside(points) & ~self.blocked(points)
+        return free if self._cells is None else free & self._cells.free_points(points)
 
     def passable(
-        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]] | IntArray
-    ) -> npt.NDArray[np.bool_]:
+        self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
+    ) -> BoolArray:
         """(len(pairs),) straight lines between two points that stay inside and touch nothing."""
-        free = np.ones(len(pairs), dtype=np.bool_)
-        if not len(pairs) or (self._area is None and self._obstacles is None):
+        ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        free = np.ones(len(ends), dtype=np.bool_)
+        if self._cells is not None:
+            free = self._cells.free_lines(points, ends)
+        if not free.any() or (self._area is None and self._obstacles is None):
             return free
         import shapely
 
-        lines = shapely.linestrings(points[np.asarray(pairs)])
+        lines: Any = shapely.linestrings(points[ends[free]])  # typed as a single line
+        clear = np.ones(int(free.sum()), dtype=np.bool_)
         if self._obstacles is not None:
-            free &= ~shapely.intersects(self._obstacles, lines)
+            clear &= ~shapely.intersects(self._obstacles, lines)
         if self._area is not None:
-            free &= shapely.covers(self._area, lines)
+            clear &= shapely.covers(self._area, lines)
+        free[free] = clear
         return free
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
@@ -119,6 +167,84 @@ class FreeGround:
                 return float(ring[free[0], 0]), float(ring[free[0], 1])
             radius *= 1.05
         return x, y
+
+
+HAIR = 1e-6
+"""Part of a cell: what lies so near to an edge touches the cell beyond it as well."""
+_SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
+"""Offsets to look on either side of an edge [cells]."""
+_AT_ONCE = 1 << 21
+"""Cells that lines are looked up in at a time."""
+
+
+class _BlockedCells(NamedTuple):
+    """Cells of which some are blocked; beyond them everything is."""
+
+    cells: Cells
+    blocked: BoolArray
+
+    def _hit(self, at: FloatArray) -> BoolArray:
+        """Return whether the cells at (…, 2) columns and rows are blocked."""
+        rows, columns = self.cells.shape
+        whole = np.floor(at).astype(np.int64)
+        column, row = whole[..., 0], whole[..., 1]
+        outside = (column < 0) | (row < 0) | (column >= columns) | (row >= rows)
+        column, row = np.clip(column, 0, columns - 1), np.clip(row, 0, rows - 1)
+        return np.asarray(outside | self.blocked[row, column])
+
+    def free_points(self, points: FloatArray) -> BoolArray:
+        """(m,) points that touch no blocked cell."""
+        cells = self.cells.cells_of(points)
+        hit = np.zeros(len(cells), dtype=np.bool_)
+        for side in _SIDES:
+            hit |= self._hit(cells + side)
+        return ~hit
+
+    def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
+        """(len(pairs),) straight lines between two points that touch no blocked cell."""
+        if not len(pairs):
+            return np.zeros(0, dtype=np.bool_)
+        cells = self.cells.cells_of(points)
+        starts, ways = cells[pairs[:, 0]], cells[pairs[:, 1]] - cells[pairs[:, 0]]
+        crossed = int(np.ceil(np.abs(ways)).max(axis=0).sum()) + 4
+        size = max(1, _AT_ONCE // crossed)
+        hit = np.zeros(len(pairs), dtype=np.bool_)
+        for first in range(0, len(pairs), size):
+            part = slice(first, first + size)
+            for side in _SIDES:
+                hit[part] |= self._hit(_cells_between(starts[part] + side, ways[part])).any(axis=1)
+        return ~hit
+
+
+def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
+    """(m, k, 2) a point in each cell crossed by lines, from `starts` (m, 2) by `ways` [cells]."""
+    shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
+    for axis in (0, 1):
+        begin, way = starts[:, axis, None], ways[:, axis, None]
+        longest = int(np.ceil(np.abs(way).max())) + 1
+        forward = way > 0.0
+        first = np.where(forward, np.floor(begin) + 1.0, np.ceil(begin) - 1.0)
+        edges = first + np.where(forward, 1.0, -1.0) * np.arange(longest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (edges - begin) / way
+        shares.append(np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0))
+    at = np.sort(np.concatenate(shares, axis=1), axis=1)
+    middle = 0.5 * (at[:, 1:] + at[:, :-1])
+    return np.asarray(starts[:, None, :] + middle[:, :, None] * ways[:, None, :])
+
+
+def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
+    """(rows, columns) cells nearer than `inflation` to the edge of a taken one, those among them.
+
+    Width and height of a cell and the inflation are in metres; from the middle of a cell.
+    """
+    if not (inflation > 0.0 and taken.any()):
+        return taken
+    from scipy.ndimage import distance_transform_edt
+
+    apart = distance_transform_edt(~taken, sampling=cell[::-1])
+    half = 0.5 * max(cell)
+    return np.asarray(taken | (apart - half < inflation - HAIR * max(cell)))
 
 
 _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)

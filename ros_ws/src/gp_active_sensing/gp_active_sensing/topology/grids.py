@@ -1,21 +1,27 @@
-"""Grids as a configuration describes them: cells of a rectangle, of areas, of an occupancy map."""
+"""Grids as a configuration describes them: cells of areas, of an occupancy map, of a raster."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.ndimage import label
+from scipy.ndimage import center_of_mass, label
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.generated import FreeTopology, in_metres, make_grid
+from gp_active_sensing.topology.generated import (
+    FreeTopology,
+    in_metres,
+    make_grid,
+    make_occupancy_map,
+    make_raster_map,
+)
 from gp_active_sensing.topology.geometry import (
     Outline,
     Speeds,
@@ -25,33 +31,24 @@ from gp_active_sensing.topology.geometry import (
     polygon,
 )
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.loaders import find_map
+from gp_active_sensing.topology.loaders import find_map, map_server
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
 from gp_active_sensing.topology.map_config import (
     USUAL_PLACES,
+    AreasConfig,
     GridConfig,
-    file_kind,
-    unused_keys,
+    OccupancyConfig,
+    RasterConfig,
 )
-from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
-from gp_active_sensing.topology.raster_map import (
-    RasterCells,
-    load_raster_cells,
-    make_raster_map,
-    usual_step,
-)
+from gp_active_sensing.topology.occupancy import OccupancyGrid
+from gp_active_sensing.topology.raster_map import RasterCells, load_raster_cells, usual_step
 
-__all__ = [
-    "build_grid",
-    "usual_map",
-]
+__all__ = ["BuiltGrid", "build_grid", "usual_map"]
 
 logger = logging.getLogger(__name__)
 
 Places: TypeAlias = FreeTopology | GraphTopology
-_Lattice: TypeAlias = tuple[Places, float | tuple[float, float], tuple[float, float]]
-"""Places, their spacing and a point of their lattice [m]."""
-
+Step: TypeAlias = float | tuple[float, float]
 
 _TRIED = 3
 """Round spacings whose places are counted."""
@@ -61,9 +58,8 @@ _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 class BuiltGrid(NamedTuple):
     """A grid, and what was worked out for it."""
 
-    places: Places  # the map
-    notes: tuple[str, ...]  # on what was taken for granted, a sentence each
-    spacing: float | tuple[float, float]  # of the places, along x and along y, or alike [m]
+    places: Places
+    spacing: Step  # of the places, along x and along y, or alike [m]
     origin: tuple[float, float]  # a point of their lattice [m]
 
 
@@ -76,7 +72,7 @@ def _near(area: float) -> list[float]:
 
 
 def usual_map(
-    grid: OccupancyGrid, config: GridConfig, build: Callable[[float], Places]
+    grid: OccupancyGrid, config: OccupancyConfig, build: Callable[[float], Places]
 ) -> tuple[float, Places]:
     """Return the spacing of a map on an occupancy grid that states none [m], and that map.
 
@@ -113,14 +109,9 @@ def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = No
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
         MapError: a file that cannot be used.
     """
-    kind = file_kind(path.name) if path else ""
-    if problems := unused_keys(config, kind):
-        raise ConfigError(problems)
     raster = None
-    if path is not None and kind == "raster":
-        raster = load_raster_cells(
-            path, config.datum and (config.datum[1], config.datum[0]), config.value, config.crs
-        )
+    if isinstance(config, RasterConfig) and path is not None:
+        raster = load_raster_cells(path, config.lonlat, config.value, config.crs)
     ground = _AreaLayout(config, path, base_dir, raster)
     shared: dict[str, Any] = {
         "name": config.name or (path.name.partition(".")[0] if path else config.kind),
@@ -131,14 +122,20 @@ def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = No
         "neighbours": config.neighbours,
         "outline": ground.outline,
         "obstacles": ground.obstacles,
+        "inflation": config.inflation,
     }
-    if path is not None and kind == "map_server":
-        places, spacing, origin = _on_occupancy(config, path, shared, ground.notes)
-    elif raster is not None:
-        places, spacing, origin = _on_raster(config, raster, shared, ground.notes)
-        places = _in_parts(config, places, ground)
+    if isinstance(config, AreasConfig | RasterConfig):
+        shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
+    ground.notes += _narrowed(ground, config.inflation)
+    if raster is not None and isinstance(config, RasterConfig):
+        built = _on_raster(config, raster, shared, ground.notes)
+    elif isinstance(config, OccupancyConfig) and path is not None:
+        built = _on_occupancy(config, path, shared, ground.notes)
     else:
-        places, spacing, origin = _on_areas(config, shared, ground)
+        assert isinstance(config, AreasConfig)
+        built = _on_areas(config, shared, ground)
+    places = built.places
+    if not isinstance(config, OccupancyConfig):  # of which the largest part is kept
         places = _in_parts(config, places, ground)
     if ground.regions:
         weights = np.ones(places.n)
@@ -147,7 +144,7 @@ def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = No
             weights[held] = weight
             ground.notes.append(f"region {name!r} of weight {weight:g}: {int(held.sum())} places")
         places = places.weighted(weights)
-    return BuiltGrid(places.located(ground.datum), tuple(ground.notes), spacing, origin)
+    return built._replace(places=places.located(ground.datum).noted(ground.notes))
 
 
 class _AreaLayout:
@@ -164,26 +161,24 @@ class _AreaLayout:
         self.regions: list[tuple[str, Any, float]] = []
         self.obstacles: list[Any] = []
         self.outline: Outline | None = None
-        self.of_file = False
-        self.datum: tuple[float, float] | None = None
-        if config.datum is not None:
-            self.datum = config.datum[1], config.datum[0]
+        self.of_file = raster is not None
+        self.datum = config.lonlat
         self._base_dir, self._crs = base_dir, config.crs
         self._metres = ""
         if raster is not None:
             self.notes += raster.notes
-            self.datum, self.of_file = self.datum or raster.datum, True
-        if path is not None:
-            if raster is not None or file_kind(path.name):
-                if raster is None or raster.datum is None:
-                    self._metres = f"file {path.name}"
-            else:
-                self._take("file", path)
+            self.datum = self.datum or raster.datum
+        if path is not None and isinstance(config, AreasConfig):
+            self._take("file", path)
+        elif path is not None and (raster is None or raster.datum is None):
+            self._metres = f"file {path.name}"
         for key, given in (("outline", config.outline), ("geofence", config.geofence)):
-            if given is not None:
-                self._within(key, given)
-        others = [config.obstacles] if isinstance(config.obstacles, str) else config.obstacles
-        for number, obstacle in enumerate(others):
+            if isinstance(given, str):
+                self._take(key, find_map(given, base_dir))
+            elif given is not None:
+                self._metres = self._metres or key
+                self._cut(key, given)
+        for number, obstacle in enumerate(config.shut):
             key = f"obstacles[{number}]"
             if isinstance(obstacle, str):
                 self.obstacles.append(self._read(key, find_map(obstacle, base_dir)).everything)
@@ -219,37 +214,33 @@ class _AreaLayout:
         self.obstacles += areas.obstacles
         self.regions += areas.regions
 
-    def _within(self, key: str, given: str | Outline) -> None:
-        """Leave only what is within an outline, or within that of a file."""
-        if isinstance(given, str):
-            self._take(key, find_map(given, self._base_dir))
-            return
-        self._metres = self._metres or key
-        self._cut(key, given)
-
     def _cut(self, key: str, shape: Outline) -> None:
         self.outline = shape if self.outline is None else common(self.outline, shape, key)
 
-    def area(self) -> float:
-        """Return the area of the outline without the obstacles [m²], 0 where there is none."""
+    def ground(self) -> Any:
+        """Return the outline without the obstacles as a shape; None where there is none.
+
+        Also where a shape is no polygon, which is refused when the map is made.
+        """
         if self.outline is None:
-            return 0.0
+            return None
         import shapely
 
         shape = polygon(self.outline, "outline", [])
         others = [polygon(obstacle, "obstacles", []) for obstacle in self.obstacles]
         if shape is None or None in others:
-            return 0.0  # it will be refused as such
-        return float(shape.difference(shapely.union_all(others)).area)
+            return None
+        return shape.difference(shapely.union_all(others))
 
 
-def _on_areas(config: GridConfig, shared: dict[str, Any], ground: _AreaLayout) -> _Lattice:
+def _on_areas(config: AreasConfig, shared: dict[str, Any], ground: _AreaLayout) -> BuiltGrid:
     sized = bool(config.columns and config.rows)
     spacing = config.spacing or 1.0
-    # No area: there is no outline, or none that is one, which will be refused as such.
-    if not (config.spacing or sized) and (area := ground.area()):
-        spacing = _near(area)[0]
-        _say_spacing(spacing, round(area / spacing**2), ground.notes)
+    if not (config.spacing or sized) and (shape := ground.ground()) is not None:
+        free = shape.buffer(-config.inflation) if config.inflation else shape
+        if free.area > 0.0:
+            spacing = _near(free.area)[0]
+            _say_spacing(spacing, round(free.area / spacing**2), ground.notes)
     origin = config.origin
     if origin is None and ground.of_file and ground.outline is not None and not sized:
         # In the middle of the outline: as much is left over on either side.
@@ -259,94 +250,81 @@ def _on_areas(config: GridConfig, shared: dict[str, Any], ground: _AreaLayout) -
             low_x + 0.5 * math.fmod(high_x - low_x, float(step[0])),
             low_y + 0.5 * math.fmod(high_y - low_y, float(step[1])),
         )
-    shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
     shared |= {"heights": config.heights, "origin": origin}
     places = make_grid(config.columns, config.rows, spacing, **shared)
     if origin is None:  # as `make_grid` has it then
         cornered = ground.outline is not None and not (config.columns or config.rows)
         origin = bounds_of(ground.outline)[:2] if cornered and ground.outline else (0.0, 0.0)
-    return places, spacing, origin
+    return BuiltGrid(places, spacing, origin)
 
 
 def _in_parts(config: GridConfig, places: Places, ground: _AreaLayout) -> Places:
     """Return a map with all its parts, or with the largest one, as the configuration says."""
     if not isinstance(places, GraphTopology) or places.components.weak == 1:
         return places
-    if config.largest_component:
-        return _largest_part(places, ground.notes)
-    if ground.of_file:
-        parts, largest = places.components.weak, len(places.components.largest)
-        logger.warning(
-            "map %r: no move joins its %d parts, the largest of which has %d of %d places; a "
-            "smaller spacing may join them, map.largest_component: true keeps the largest only",
-            places.name,
-            parts,
-            largest,
-            places.n,
-        )
-    return places
-
-
-def _largest_part(places: GraphTopology, notes: list[str]) -> GraphTopology:
-    kept = sorted(places.components.largest)
-    number = {place: i for i, place in enumerate(kept)}
-    notes.append(
+    parts, kept = places.components.weak, sorted(places.components.largest)
+    if not config.largest_component:
+        if ground.of_file or config.inflation:
+            logger.warning(
+                "map %r: no move joins its %d parts, the largest of which has %d of %d places; a "
+                "smaller spacing may join them, map.largest_component: true keeps the largest only",
+                *(places.name, parts, len(kept), places.n),
+            )
+        return places
+    ground.notes.append(
         f"kept the largest part, {len(kept)} of {places.n} places, since no move joins the "
-        f"{places.components.weak} parts"
+        f"{parts} parts"
     )
-    part = GraphTopology(
+    number = {place: i for i, place in enumerate(kept)}
+    return GraphTopology(
         places.name,
         places.frame,
         [places.names[i] for i in kept],
         places.positions[kept],
-        [
-            [Move(number[move.to], move.metres, move.seconds) for move in places.moves[i]]
-            for i in kept
-        ],
+        [[Move(number[to], *cost) for to, *cost in places.moves[i]] for i in kept],
         heights=None if places.heights is None else places.heights[kept],
         numbers={key: values[kept] for key, values in places.numbers.items()},
         reach=places.reach,
-    )
-    return part.over(places.ground)
+    ).over(places.ground)
 
 
 def _on_raster(
-    config: GridConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
-) -> _Lattice:
-    known = int(np.count_nonzero(~cells.empty))
+    config: RasterConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
+) -> BuiltGrid:
+    free = int(np.count_nonzero(~cells.empty))
     rows, columns = cells.shape
-    width, height = cells.cell
+    each = math.prod(cells.cell)
     notes.append(
-        f"{columns} × {rows} cells of {in_metres(np.array(cells.cell))}: {known} with data, "
-        f"{cells.empty.size - known} without"
+        f"{columns} × {rows} cells of {in_metres(np.array(cells.cell))}: {free} with data, "
+        f"{cells.empty.size - free} without"
     )
-    if known == cells.empty.size:
+    if free == cells.empty.size:
         notes.append("every cell has data, so there is no shore: map.outline cuts the map smaller")
+    if config.inflation:
+        wide = int(np.count_nonzero(~cells.blocked(config.inflation)))
+        notes.append(_taken(config.inflation, free * each, wide * each))
+        free = wide
     spacing = config.spacing
     if not spacing:
-        spacing = usual_step(cells, _near(known * width * height)[0])
+        spacing = usual_step(cells, _near(max(free, 1) * each)[0])
         step = np.broadcast_to(np.asarray(spacing), (2,))
-        notes.append(
-            f"spacing {in_metres(step)}, for about {known * width * height / step.prod():.0f} "
-            "places; map.spacing makes it finer or coarser"
-        )
-    shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
+        _say_spacing(spacing, round(free * each / float(step.prod())), notes)
     origin = config.origin or cells.first
     places = make_raster_map(cells, spacing, value=config.value, anchor=origin, **shared)
-    return places, spacing, origin
+    return BuiltGrid(places, spacing, origin)
 
 
-def _say_spacing(spacing: float, places: int, notes: list[str]) -> None:
+def _say_spacing(spacing: Step, places: int, notes: list[str]) -> None:
+    step = np.broadcast_to(np.asarray(spacing), (2,))
     notes.append(
-        f"spacing {spacing:g} m, for about {places} places; map.spacing makes it finer or coarser"
+        f"spacing {in_metres(step)}, for about {places} places; map.spacing makes it finer or "
+        "coarser"
     )
 
 
 def _on_occupancy(
-    config: GridConfig, path: Path, shared: dict[str, Any], notes: list[str]
-) -> _Lattice:
-    from gp_active_sensing.topology.loaders import map_server
-
+    config: OccupancyConfig, path: Path, shared: dict[str, Any], notes: list[str]
+) -> BuiltGrid:
     grid, found = map_server.load(path)
     notes += found
     counts = ", ".join(f"{count} {what}" for what, count in grid.counts(config.occupied).items())
@@ -354,8 +332,8 @@ def _on_occupancy(
     notes.append(f"{columns} × {rows} cells of {grid.resolution:g} m: {counts}")
     spacing, origin = config.spacing, config.origin or (0.0, 0.0)
 
-    def build(step: float | tuple[float, float]) -> Places:
-        return make_occupancy_map(grid, step, anchor=origin, **config.counting, **shared)
+    def build(step: Step) -> Places:
+        return make_occupancy_map(grid, step, anchor=origin, **shared | config.counting)
 
     if spacing:
         places = build(spacing)
@@ -365,20 +343,53 @@ def _on_occupancy(
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)
-    notes += _lost_ground(grid, config.counting, places)
-    return places, spacing, origin
+    notes += _lost_ground(grid, config, places)
+    return BuiltGrid(places, spacing, origin)
 
+
+# -- what falls away -------------------------------------------------------------------------------
 
 _LEAST = 0.01
 """Part of a map whose loss is worth a word, or a search for a spacing that keeps it."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 
 
+def _around(parts: Iterable[tuple[float, float, float]]) -> str:
+    """Return parts of the ground in words, by their sizes [m²] and middles: the largest three."""
+    ordered = sorted(parts, key=lambda part: -part[0])
+    shown = [f"{size:.3g} m² around ({x:.1f}, {y:.1f})" for size, x, y in ordered[:3]]
+    more = f" and {len(ordered) - 3} smaller parts" if len(ordered) > 3 else ""
+    return ", ".join(shown) + more
+
+
+def _taken(inflation: float, free: float, wide: float) -> str:
+    return f"inflation {inflation:g} m takes {free - wide:.3g} of {free:.3g} m² of free ground"
+
+
+def _narrowed(ground: _AreaLayout, inflation: float) -> Iterator[str]:
+    """Yield what an inflation [m] takes from the ground of areas."""
+    if not inflation or (shape := ground.ground()) is None:
+        return
+    import shapely
+
+    narrowed = shape.buffer(-inflation)
+    yield _taken(inflation, shape.area, narrowed.area)
+    gone, cut = [], []
+    for part in shapely.get_parts(shape):
+        left = [p for p in shapely.get_parts(narrowed.intersection(part)) if p.area > 0.0]
+        middle = part.representative_point()
+        if not left:
+            gone.append((part.area, middle.x, middle.y))
+        elif len(left) > 1:
+            cut += [(p.area, *p.representative_point().coords[0]) for p in left]
+    if gone:
+        yield f"{_around(gone)} are wholly within that inflation"
+    if cut:
+        yield f"that inflation cuts the ground into {len(cut)} parts: {_around(cut)}"
+
+
 def _lost_places(
-    places: Places,
-    spacing: float | tuple[float, float],
-    finest: float,
-    build: Callable[[float | tuple[float, float]], Places],
+    places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
     """Yield which places of free ground were left out, and the spacing that would keep them.
 
@@ -392,12 +403,8 @@ def _lost_places(
     joined = coo_array((np.ones(len(near)), near.T), shape=(len(lost),) * 2)
     _, part = connected_components(joined, directed=False)
     sizes = np.bincount(part)
-    rooms = ", ".join(
-        f"{sizes[k] * each:.3g} m² around ({x:.1f}, {y:.1f})"
-        for k in np.argsort(-sizes, kind="stable")[:3]
-        for x, y in [lost[part == k].mean(axis=0)]
-    )
-    more = f" and {len(sizes) - 3} smaller parts" if len(sizes) > 3 else ""
+    middles = [np.bincount(part, axis) / sizes for axis in lost.T]
+    rooms = _around(zip((sizes * each).tolist(), *(m.tolist() for m in middles), strict=True))
     advice = "no smaller spacing keeps them"
     for share in _FINER:
         finer = tuple(float(f"{share * side:.2g}") for side in step.tolist())
@@ -410,47 +417,35 @@ def _lost_places(
             break
     yield (
         f"left out: {len(lost)} places ({len(lost) * each:.3g} m²) of free ground that no move "
-        f"joins to the others: {rooms}{more}; {advice}"
+        f"joins to the others: {rooms}; {advice}"
     )
 
 
-def _lost_ground(grid: OccupancyGrid, how: Mapping[str, Any], places: Places) -> Iterator[str]:
+def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
     """Yield which free ground has no place: what inflation takes, and rooms between places."""
-    free = ~grid.blocked(**{**how, "inflation": 0.0})
-    wide = ~grid.blocked(**how)
+    free = ~grid.blocked(**{**config.counting, "inflation": 0.0})
+    wide = ~grid.blocked(**config.counting)
     cell = grid.resolution**2
     least = max(_LEAST * float(wide.sum()), 1.0)
-    rooms, count = label(wide)
+
+    def without(ground: np.ndarray, held: Callable[[np.ndarray], np.ndarray]) -> str:
+        """Return the rooms of some ground of which nothing is held."""
+        rooms, count = label(ground)
+        sizes = np.bincount(rooms.ravel(), minlength=count + 1)
+        sizes[[0, *np.unique(held(rooms))]] = 0
+        empty = np.flatnonzero(sizes >= least)
+        if not len(empty):
+            return ""
+        middles = np.array(center_of_mass(ground, rooms, empty))[:, ::-1] + 0.5
+        at = grid.position_of(middles).tolist()
+        return _around((sizes[k] * cell, x, y) for k, (x, y) in zip(empty, at, strict=True))
+
     at = np.concatenate([places.positions, places.lost])
     columns, rows = np.floor(grid.cells_of(at)).astype(np.int64).T
     inside = (columns >= 0) & (rows >= 0) & (columns < wide.shape[1]) & (rows < wide.shape[0])
-    held = np.unique(rooms[rows[inside], columns[inside]])
-    sizes = np.bincount(rooms.ravel(), minlength=count + 1)
-    sizes[[0, *held]] = 0
-    empty = np.flatnonzero(sizes >= least)
-    if len(empty):
-        yield f"{_where(grid, rooms, empty, sizes, cell)} hold no place: a smaller spacing may"
-    if how["inflation"]:
-        yield (
-            f"inflation {how['inflation']:g} m takes {(free.sum() - wide.sum()) * cell:.3g} of "
-            f"{free.sum() * cell:.3g} m² of free ground"
-        )
-        rooms, count = label(free)
-        sizes = np.bincount(rooms.ravel(), minlength=count + 1)
-        sizes[np.unique(rooms[wide])] = 0
-        sizes[0] = 0
-        if len(empty := np.flatnonzero(sizes >= least)):
-            yield f"{_where(grid, rooms, empty, sizes, cell)} are wholly within that inflation"
-
-
-def _where(
-    grid: OccupancyGrid, rooms: np.ndarray, parts: np.ndarray, sizes: np.ndarray, cell: float
-) -> str:
-    """Return the sizes of parts of the ground, and where the largest ones are."""
-    shown = []
-    for k in parts[np.argsort(-sizes[parts], kind="stable")][:3]:
-        rows, columns = np.nonzero(rooms == k)
-        middle = np.array([(columns.mean() + 0.5, rows.mean() + 0.5)])
-        x, y = grid.position_of(middle)[0].tolist()
-        shown.append(f"{sizes[k] * cell:.3g} m² around ({x:.1f}, {y:.1f})")
-    return ", ".join(shown) + (f" and {len(parts) - 3} smaller parts" if len(parts) > 3 else "")
+    if empty := without(wide, lambda rooms: rooms[rows[inside], columns[inside]]):
+        yield f"{empty} hold no place: a smaller spacing may"
+    if config.inflation:
+        yield _taken(config.inflation, free.sum() * cell, wide.sum() * cell)
+        if empty := without(free, lambda rooms: rooms[wide]):
+            yield f"{empty} are wholly within that inflation"

@@ -1,4 +1,4 @@
-"""Inspect a road map, or a grid made of a map file, before driving on it."""
+"""Inspect a road map, or a map of places, before driving on it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import available, value_of
-from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.segments import (
     RoadMap,
@@ -19,26 +19,25 @@ from gp_active_sensing.topology.segments import (
     parts_of,
 )
 
-__all__ = ["GridSurvey", "Survey", "survey", "survey_grid"]
+__all__ = ["PlaceSurvey", "Survey", "survey", "survey_places"]
 
 
 @dataclass(frozen=True)
-class GridSurvey:
-    """Figures of a grid; lengths in metres, speeds in m/s, datum longitude and latitude."""
+class PlaceSurvey:
+    """Figures of a map of places; lengths in metres, datum longitude and latitude."""
 
     name: str
     frame: str
     datum: tuple[float, float] | None
     places: int
-    spacing: tuple[float, float]  # between neighbouring places along x and along y [m]
-    west: float  # extent of the places [m]
-    south: float  # extent of the places [m]
-    east: float  # extent of the places [m]
-    north: float  # extent of the places [m]
-    joined: int  # pairs of places that a move joins
+    spacing: tuple[float, float]  # least distance of columns and of rows of places [m]
+    low: tuple[float, ...]  # least x, y, and z where they have heights [m]
+    high: tuple[float, ...]  # largest ones [m]
+    moves: int  # directed; 0 where any place may be next
     parts: int  # parts that no move joins
     largest: int  # places of the largest part
     lost: int  # places of free ground that were left out
+    numbers: tuple[str, ...]  # names of the further numbers of the places
     notes: tuple[str, ...]
 
     @property
@@ -58,28 +57,26 @@ class GridSurvey:
         return {**asdict(self), "units": "metre", "warnings": list(self.warnings)}
 
 
-def survey_grid(places: FreeTopology | GraphTopology, notes: tuple[str, ...]) -> GridSurvey:
-    """Return the figures of a grid, with notes on its file."""
-    (west, south), (east, north) = places.positions.min(axis=0), places.positions.max(axis=0)
-    joined, parts, largest = 0, 1, places.n
+def survey_places(places: Topology) -> PlaceSurvey:
+    """Return the figures of a map of places."""
+    moves, parts, largest = 0, 1, places.n
     if isinstance(places, GraphTopology):
-        joined = sum(map(len, places.moves)) // 2
+        moves = sum(map(len, places.moves))
         parts, largest = places.components.weak, len(places.components.largest)
-    return GridSurvey(
+    return PlaceSurvey(
         places.name,
         places.frame,
         places.datum,
         places=places.n,
         spacing=(_step(places.positions[:, 0]), _step(places.positions[:, 1])),
-        west=float(west),
-        south=float(south),
-        east=float(east),
-        north=float(north),
-        joined=joined,
+        low=tuple(places.points.min(axis=0).tolist()),
+        high=tuple(places.points.max(axis=0).tolist()),
+        moves=moves,
         parts=parts,
         largest=largest,
         lost=len(places.lost),
-        notes=notes,
+        numbers=tuple(places.numbers),
+        notes=places.notes,
     )
 
 

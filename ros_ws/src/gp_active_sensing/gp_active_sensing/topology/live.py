@@ -17,13 +17,13 @@ import yaml
 
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.generated import FreeTopology, make_occupancy_map
 from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_map
 from gp_active_sensing.topology.loaders import map_server
-from gp_active_sensing.topology.map_config import GridConfig
-from gp_active_sensing.topology.occupancy import OccupancyGrid, free_points, make_occupancy_map
+from gp_active_sensing.topology.map_config import OccupancyConfig
+from gp_active_sensing.topology.occupancy import OccupancyGrid
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import write_whole
@@ -51,7 +51,9 @@ def mark_of(grid: OccupancyGrid) -> str:
 class LivePlaces:
     """The places of an occupancy grid, and of those that come after it."""
 
-    config: GridConfig  # of the map, with the spacing that the first grid gave where none is set
+    config: (
+        OccupancyConfig  # of the map, with the spacing that the first grid gave where none is set
+    )
     topology: FreeTopology | GraphTopology  # the places
     # those that are occupied now: no move leads there, and they have no weight
     closed: frozenset[int]
@@ -59,7 +61,7 @@ class LivePlaces:
     number: int = 1  # of the map, from 1
 
     @classmethod
-    def of(cls, config: GridConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:
+    def of(cls, config: OccupancyConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:
         """Return the places of the first occupancy grid, which is in this frame.
 
         Raises:
@@ -112,7 +114,7 @@ class LivePlaces:
 
 
 def _places(
-    config: GridConfig, grid: OccupancyGrid, keep: tuple[str, ...]
+    config: OccupancyConfig, grid: OccupancyGrid, keep: tuple[str, ...]
 ) -> FreeTopology | GraphTopology:
     outline, obstacles = _areas(config)
     places = make_occupancy_map(
@@ -135,16 +137,17 @@ def _places(
     return places.weighted(weights_of(config.weights, places))
 
 
-def _areas(config: GridConfig) -> tuple[Outline | None, list[Outline]]:
-    """Return outline and obstacles; files of areas are refused beside a topic (`GridConfig`)."""
+def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
+    """Return outline and obstacles; files of areas are refused beside a topic."""
     outline = None if isinstance(config.outline, str) else config.outline
     return outline, [area for area in config.obstacles if not isinstance(area, str)]
 
 
-def _free(config: GridConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
+def _free(config: OccupancyConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
     """Return at which positions (m, 2) a probe can be [m]."""
-    free = free_points(grid, grid.blocked(**config.counting), positions)
-    return np.asarray(free & FreeGround(*_areas(config)).free(positions))
+    blocked = grid.blocked(**config.counting)
+    ground = FreeGround(*_areas(config), config.inflation, cells=grid, blocked=blocked)
+    return ground.free(positions)
 
 
 def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[int]:
@@ -228,7 +231,7 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
     return GridMap(grid, str(said.get("frame_id") or "map"), int(said.get("stamp_ns") or 0))
 
 
-def kept_places(config: GridConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
+def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
     """Return the places of a mission whose map came by a topic, by map `last` or the newest.
 
     Raises:

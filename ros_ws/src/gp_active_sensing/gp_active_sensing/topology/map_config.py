@@ -1,4 +1,4 @@
-"""Configurations of maps: one a kind, and the section ``map`` that may be any of them."""
+"""Configurations of maps: a class for each kind, which section ``map`` becomes by its keys."""
 
 from __future__ import annotations
 
@@ -6,31 +6,40 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.config import declared, default_of, param, plain
+from gp_active_sensing.errors import ConfigError, ResourceError, suggest
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
 from gp_active_sensing.topology.links import MIDDLE
-from gp_active_sensing.topology.loaders import OF_FILE, ends_of, kinds_of_file
+from gp_active_sensing.topology.loaders import (
+    OF_FILE,
+    ends_of,
+    find_map,
+    kind_of_map,
+    kinds_of_file,
+)
 from gp_active_sensing.topology.loaders.areas import name_problems
-from gp_active_sensing.topology.loaders.tables import HEIGHTS, ColumnsConfig
+from gp_active_sensing.topology.loaders.tables import ColumnsConfig
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
+from gp_active_sensing.topology.units import HEIGHTS
 from gp_active_sensing.topology.weights import WeightsConfig
 
 __all__ = [
     "USUAL_PLACES",
+    "AreasConfig",
+    "FileConfig",
     "GridConfig",
     "LineConfig",
     "MapConfig",
+    "OccupancyConfig",
     "PointsConfig",
+    "RasterConfig",
     "RoadsConfig",
-    "SharedConfig",
     "StationsConfig",
-    "file_kind",
-    "unused_keys",
 ]
 
 KINDS = ("line", "grid", "points", "roads")
@@ -38,13 +47,17 @@ USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""
 
 
-@dataclass(frozen=True)
-class SharedConfig:
-    """Keys of several kinds of maps; those of every kind are in `EVERY`."""
+@dataclass(frozen=True, init=False)
+class MapConfig:
+    """Where a probe may go: made with the keys of any kind, it is of the class of that kind."""
 
-    EVERY: ClassVar = ("kind", "name", "frame", "speed", "reach", "weights")
-    ALSO: ClassVar[tuple[str, ...]] = ()
-    """Of the keys below those that a kind has besides."""
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"design": "was removed; points are drawn as a scrambled Sobol sequence"}
+    )
+    VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
+    KIND: ClassVar[str | None] = None
+    WHAT: ClassVar[str] = ""
+    """What such a map is made of, for messages."""
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
@@ -61,18 +74,131 @@ class SharedConfig:
         unit="m",
         low=0.0,
     )
+    weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
+
+    def __new__(cls, kind: str | None = None, **keys: Any) -> MapConfig:
+        """Choose the class, where it is not given."""
+        return object.__new__(cls.variant({"kind": kind, **keys})[0])
+
+    def __init__(self, kind: str | None = None, **keys: Any) -> None:
+        """Take the keys; a class of a kind has an own one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.KIND)
+        if problems := self._problems():
+            raise ConfigError(problems)
+
+    @classmethod
+    def variant(cls, given: Mapping[str, Any]) -> tuple[type[MapConfig], dict[str, Any]]:
+        """Return the class for some keys, and the keys without defaults of other kinds.
+
+        Raises:
+            ConfigError: no kind, one that the file is not, or keys without a meaning for it.
+        """
+        if cls is not MapConfig:
+            return cls, dict(given)
+        usual = {field.name: plain(default_of(field)) for field, _ in declared(MapConfig)}
+        stated = {key for key in given if key in usual and plain(given[key]) != usual[key]}
+        kinds = _kinds_of({key: given[key] for key in stated})
+        known = {kind: {field.name for field in dataclasses.fields(kind)} for kind in kinds}
+        fitting = [kind for kind in kinds if stated <= known[kind]]
+        if not fitting:
+            what = " or ".join(dict.fromkeys(repr(kind.KIND) for kind in kinds))
+            strange = stated - set().union(*known.values()) or stated - known[kinds[0]]
+            raise ConfigError(
+                [
+                    f"{key}: has no meaning for kind {what}{kinds[0].WHAT}; remove it"
+                    for key in given
+                    if key in strange
+                ]
+            )
+        chosen = fitting[0] if len(fitting) == 1 else FileConfig
+        own = {field.name for field in dataclasses.fields(chosen)}
+        return chosen, {k: v for k, v in given.items() if k in own or k not in usual}
+
+    @property
+    def file(self) -> str:
+        """The file of the map; "" = there is none."""
+        return ""
+
+    @property
+    def topic(self) -> str:
+        """The topic of the map; "" = there is none."""
+        return ""
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """What the covariance is a function of; None = where places are."""
+        return None
+
+    def with_file(self, path: Path) -> MapConfig:
+        """Return the same map with another name of its file."""
+        named: dict[str, Any] = {"file": str(path)}
+        return dataclasses.replace(self, **named)
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the keys."""
+        return []
+
+
+@dataclass(frozen=True)
+class _OfFile(MapConfig):
     file: str = param(
         "",
-        help="roads, grid: a map that ships with the package, or a path; of a grid an occupancy "
-        "map (YAML file of map_server), a raster (.tif, .asc) or areas (.kml, .plan of "
-        "QGroundControl, .geojson); points: a CSV table of places, instead of drawn ones",
+        help="roads, grid, points: a map that ships with the package, or a path; of a grid an "
+        "occupancy map (YAML file of map_server), a raster (.tif, .asc) or areas (.kml, .plan of "
+        "QGroundControl, .geojson); of points a CSV table of places, instead of drawn ones",
     )
     crs: str = param(
         "",
         help="file: coordinate system of its coordinates, whatever it says itself: local (metres), "
         'EPSG:4326 (longitude, latitude), EPSG:32632, …; "" = what it says',
     )
+
+
+@dataclass(frozen=True)
+class _WithFeatures(MapConfig):
+    features: tuple[str, ...] | None = param(
+        None,
+        help="roads, points of a file: what the covariance is a function of: some of "
+        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers; or [{RELATIONAL}], "
+        "coordinates of an embedding of the road graph; null = x, y, and z where it has heights",
+        min_items=1,
+    )
+
+
+@dataclass(frozen=True)
+class _WithLargest(MapConfig):
+    largest_component: bool = param(
+        False, help="roads, grid: keep only the largest part with a way from each place to each"
+    )
+
+
+@dataclass(frozen=True)
+class _WithClimb(MapConfig):
+    climb_speed: float | None = param(
+        None,
+        help="grid with heights, points of a file: most metres upwards in a second; null = as "
+        "speed, which is along the way",
+        unit="m/s",
+        above=0.0,
+    )
+    descent_speed: float | None = param(
+        None, help="the same downwards; null = as speed", unit="m/s", above=0.0
+    )
+
+
+@dataclass(frozen=True)
+class _WithCount(MapConfig):
     count: int = param(0, help="line, points: number of places", low=0)
+
+    def _problems(self) -> list[str]:
+        missing = f"count: is required for kind {self.KIND!r} and missing"
+        return [*super()._problems(), *([] if self.count else [missing])]
+
+
+@dataclass(frozen=True)
+class _Regular(MapConfig):
     spacing: float | tuple[float, float] = param(
         0.0,
         help="line, grid: distance between neighbouring places; of a grid also [along x, along y]; "
@@ -92,57 +218,51 @@ class SharedConfig:
     moves: str = param(
         "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
     )
-    climb_speed: float | None = param(
-        None,
-        help="grid with heights, points of a file: most metres upwards in a second; null = as "
-        "speed, which is along the way",
-        unit="m/s",
-        above=0.0,
-    )
-    descent_speed: float | None = param(
-        None, help="the same downwards; null = as speed", unit="m/s", above=0.0
-    )
-    features: tuple[str, ...] | None = param(
-        None,
-        help="roads, points of a file: what the covariance is a function of: some of "
-        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers; or [{RELATIONAL}], "
-        "coordinates of an embedding of the road graph; null = x, y, and z where it has heights",
-        min_items=1,
-    )
-    largest_component: bool = param(
-        False, help="roads, grid: keep only the largest part with a way from each place to each"
-    )
-    weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
-
-    @classmethod
-    def keys(cls) -> frozenset[str]:
-        """Return the keys that count for this kind."""
-        own = {field.name for field in dataclasses.fields(cls)} & cls.__annotations__.keys()
-        return frozenset({*cls.EVERY, *cls.ALSO, *own})
 
     def _problems(self) -> list[str]:
-        """Return what is wrong with the keys of this kind."""
-        return []
+        found = super()._problems()
+        if isinstance(self.spacing, tuple) and not all(self.spacing):
+            found.append(f"spacing: expected two distances above 0, got {list(self.spacing)}")
+        return found + (_no_reach(self) if self.moves == "free" else [])
+
+
+def _no_reach(config: MapConfig) -> list[str]:
+    return ["reach: has no meaning where any place is next; remove it"] if config.reach else []
 
 
 @dataclass(frozen=True)
-class LineConfig(SharedConfig):
+class FileConfig(_WithFeatures, _WithLargest, _OfFile):
+    """A file of which only its content says what it is."""
+
+    def of_content(self, path: Path) -> MapConfig:
+        """Return the configuration of what the file, found at this path, is.
+
+        Raises:
+            ConfigError: a key has no meaning for it.
+        """
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        kind, keys = MapConfig.variant({**given, "kind": kind_of_map(str(path))})
+        return kind(**keys)
+
+
+@dataclass(frozen=True)
+class LineConfig(_Regular, _WithCount):
     """Places along x."""
 
-    ALSO: ClassVar[tuple[str, ...]] = ("count", "spacing", "moves", "origin")
+    KIND: ClassVar = "line"
 
     def _problems(self) -> list[str]:
-        found = [] if self.count else ["count: is required for kind 'line' and missing"]
+        found = super()._problems()
         if isinstance(self.spacing, tuple):
             found.append(f"spacing: a line has one, got {list(self.spacing)}")
         return found
 
 
 @dataclass(frozen=True)
-class PointsConfig(SharedConfig):
+class PointsConfig(_WithCount):
     """Drawn points, any of which may be next."""
 
-    ALSO: ClassVar[tuple[str, ...]] = ("count",)
+    KIND: ClassVar = "points"
 
     low: tuple[float, ...] = param(
         (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
@@ -151,28 +271,25 @@ class PointsConfig(SharedConfig):
     seed: int = param(0, help="points: key of the draw", low=0)
 
     def _problems(self) -> list[str]:
-        found = [
-            f"{key}: is required for kind 'points' and missing"
-            for key, given in (("count", self.count), ("low", self.low), ("high", self.high))
-            if not given
-        ]
+        found = super()._problems() + _no_reach(self)
+        for key, given in (("low", self.low), ("high", self.high)):
+            if not given:
+                found.append(f"{key}: is required for kind 'points' and missing")
         if len(self.low) != len(self.high):
-            return [
-                *found,
-                f"high: expected {len(self.low)} entries as in low, got {len(self.high)}",
-            ]
+            found.append(f"high: expected {len(self.low)} entries as in low, got {len(self.high)}")
         return found + [
             f"high[{i}]: must be more than low[{i}], {a:g}, got {b:g}"
-            for i, (a, b) in enumerate(zip(self.low, self.high, strict=True))
+            for i, (a, b) in enumerate(zip(self.low, self.high, strict=False))
             if not b > a
         ]
 
 
 @dataclass(frozen=True)
-class StationsConfig(SharedConfig):
+class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
     """Places of a table."""
 
-    ALSO: ClassVar[tuple[str, ...]] = ("file", "crs", "features", "climb_speed", "descent_speed")
+    KIND: ClassVar = "points"
+    WHAT: ClassVar = " with a file"
 
     columns_of: ColumnsConfig = dataclasses.field(default=ColumnsConfig())
     distances: str = param(
@@ -181,12 +298,15 @@ class StationsConfig(SharedConfig):
         'of the places or a list with columns from, to, metres; "" = straight, to any place',
     )
 
+    def _problems(self) -> list[str]:
+        return super()._problems() + ([] if self.distances else _no_reach(self))
+
 
 @dataclass(frozen=True)
-class RoadsConfig(SharedConfig):
+class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
     """Segments of roads."""
 
-    ALSO: ClassVar[tuple[str, ...]] = ("file", "crs", "features", "largest_component")
+    KIND: ClassVar = "roads"
 
     relational: tuple[str, ...] | None = param(
         None,
@@ -212,50 +332,21 @@ class RoadsConfig(SharedConfig):
     u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
 
     def _problems(self) -> list[str]:
-        return [] if self.file else ["file: is required for kind 'roads' and missing"]
+        found = super()._problems()
+        if not self.file:
+            found.append("file: is required for kind 'roads' and missing")
+        if self.relational is not None and self.features != (RELATIONAL,):
+            found.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
+        return found
 
 
 @dataclass(frozen=True)
-class GridConfig(SharedConfig):
-    """Cells of a rectangle, of areas, of an occupancy map or of a raster."""
+class GridConfig(_Regular, _WithLargest, _OfFile):
+    """Cells of a plane; one of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
 
-    ALSO: ClassVar[tuple[str, ...]] = (
-        *("file", "crs", "spacing", "moves", "origin", "largest_component"),
-        *("climb_speed", "descent_speed"),
-    )
+    KIND: ClassVar = "grid"
 
-    topic: str = param(
-        "",
-        help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file: the "
-        'first message gives the places, later ones may add some and close others; "" = none',
-    )
-    patience: float = param(
-        15.0,
-        help="grid by topic: how long nothing may be left to choose before the mission ends; the "
-        "map may grow",
-        unit="s",
-        low=0.0,
-    )
-    period: float = param(
-        2.0,
-        help="grid by topic: least time between two maps that are looked at; of those in between "
-        "only the newest counts",
-        unit="s",
-        low=0.0,
-    )
-    columns: int = param(
-        0, help="grid: number of cells along x; 0 = as many as the outline takes", low=0
-    )
-    rows: int = param(
-        0, help="grid: number of cells along y; 0 = as many as the outline takes", low=0
-    )
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
-    heights: tuple[float, ...] = param(
-        (),
-        help="grid: z of its layers, upwards (depths are negative), ascending or descending; a "
-        "move up or down leads to the next layer; [] = one layer, in the plane",
-        unit="m",
-    )
     outline: str | tuple[tuple[float, float], ...] | None = param(
         None,
         help="grid: cells outside are no places; two opposite corners of a rectangle, the corners "
@@ -283,9 +374,103 @@ class GridConfig(SharedConfig):
     )
     inflation: float = param(
         0.0,
-        help="grid from an occupancy map: nearer than this to an occupied cell is no place and no "
-        "way; the radius of the probe",
+        help="grid: how far places and ways keep from shores, fences, obstacles, occupied cells "
+        "and cells without data; the radius of the probe",
         unit="m",
+        low=0.0,
+    )
+
+    @property
+    def lonlat(self) -> tuple[float, float] | None:
+        """Longitude and latitude of the origin, as stated."""
+        return None if self.datum is None else (self.datum[1], self.datum[0])
+
+    @property
+    def shut(self) -> tuple[str | tuple[tuple[float, float], ...], ...]:
+        """The obstacles, each a file or corners."""
+        return (self.obstacles,) if isinstance(self.obstacles, str) else self.obstacles
+
+    def _problems(self) -> list[str]:
+        found = super()._problems()
+        if self.neighbours not in (4, 8):
+            found.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
+        for key in ("outline", "geofence", "obstacles"):
+            found += name_problems(key, getattr(self, key))
+        for number, obstacle in enumerate(self.shut if self.shut != (self.obstacles,) else ()):
+            found += name_problems(f"obstacles[{number}]", obstacle)
+        if self.datum is not None and abs(self.datum[0]) > 90.0:
+            found.append(
+                f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class AreasConfig(GridConfig, _WithClimb):
+    """Cells of a rectangle or of areas."""
+
+    WHAT: ClassVar = " that is not made of an occupancy map or a raster"
+
+    columns: int = param(
+        0, help="grid: number of cells along x; 0 = as many as the outline takes", low=0
+    )
+    rows: int = param(
+        0, help="grid: number of cells along y; 0 = as many as the outline takes", low=0
+    )
+    heights: tuple[float, ...] = param(
+        (),
+        help="grid: z of its layers, upwards (depths are negative), ascending or descending; a "
+        "move up or down leads to the next layer; [] = one layer, in the plane",
+        unit="m",
+    )
+
+    def _problems(self) -> list[str]:
+        found = super()._problems()
+        if not (self.outline or self.geofence or self.file):
+            for key, given in (("columns", self.columns), ("rows", self.rows)):
+                if not given:
+                    found.append(f"{key}: is required for kind 'grid' and missing")
+        steps = [b - a for a, b in pairwise(self.heights)]
+        if self.heights and self.file:
+            found.append("heights: a map of a file lies in the plane; remove heights")
+        if not (all(step > 0.0 for step in steps) or all(step < 0.0 for step in steps)):
+            found.append(
+                f"heights: expected heights that ascend or descend, got {list(self.heights)}"
+            )
+        return found + ([] if self.heights else _no_climb(self))
+
+
+def _no_climb(config: _WithClimb) -> list[str]:
+    return [
+        f"{key}: is for a grid with heights; give heights, or remove it"
+        for key in ("climb_speed", "descent_speed")
+        if getattr(config, key) is not None
+    ]
+
+
+@dataclass(frozen=True)
+class OccupancyConfig(GridConfig):
+    """Free cells of an occupancy map, from a file of map_server or from a topic."""
+
+    WHAT: ClassVar = " from an occupancy map"
+
+    topic: str = param(
+        "",
+        help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file: the "
+        'first message gives the places, later ones may add some and close others; "" = none',
+    )
+    patience: float = param(
+        15.0,
+        help="grid by topic: how long nothing may be left to choose before the mission ends; the "
+        "map may grow",
+        unit="s",
+        low=0.0,
+    )
+    period: float = param(
+        2.0,
+        help="grid by topic: least time between two maps that are looked at; of those in between "
+        "only the newest counts",
+        unit="s",
         low=0.0,
     )
     unknown: str = param(
@@ -301,12 +486,6 @@ class GridConfig(SharedConfig):
         low=1,
         high=100,
     )
-    value: str = param(
-        "",
-        help="grid from a raster: what its values are: height (or z, altitude, elevation) or depth "
-        "[m], which the places then have, or another name, under which they are a number of each "
-        'place (map.weights.column, belief.attributes); "" = they only say where places are',
-    )
 
     @property
     def counting(self) -> dict[str, Any]:
@@ -314,169 +493,95 @@ class GridConfig(SharedConfig):
         return {key: getattr(self, key) for key in ("inflation", "unknown", "occupied")}
 
     def _problems(self) -> list[str]:
-        found: list[str] = []
-        if not (self.outline or self.geofence or self.file or self.topic):
-            found += [
-                f"{key}: is required for kind 'grid' and missing"
-                for key, given in (("columns", self.columns), ("rows", self.rows))
-                if not given
-            ]
-        of = "topic" if self.topic else file_kind(self.file)
-        if of or not self.file or kinds_of_file(self.file):  # else the file has yet to be found
-            found += unused_keys(self, of)
-        if self.topic:
-            found += self._topic_problems()
-        if not self.heights and self.value.lower() not in HEIGHTS:
-            found += [
-                f"{key}: is for a grid with heights; give heights, or remove it"
-                for key in ("climb_speed", "descent_speed")
-                if getattr(self, key) is not None
-            ]
-        return found
-
-    def _topic_problems(self) -> list[str]:
-        found = ["file: has no meaning with a topic; remove one of them"] if self.file else []
+        found = super()._problems()
+        if self.crs:
+            found.append("crs: an occupancy map is in metres of its frame; remove it")
+        if not self.topic:
+            return found
+        if self.file:
+            found.append("file: has no meaning with a topic; remove one of them")
         found += [
             f"{key}: has no meaning with a topic, whose map is in metres; remove it, or give "
             "corners as outline"
             for key in ("geofence", "datum")
             if getattr(self, key) is not None
         ]
-        given = [self.outline, *([self.obstacles] if self.obstacles else [])]
-        if any(isinstance(area, str) for area in (*given, *self.obstacles)):
+        if any(isinstance(area, str) for area in (self.outline, *self.shut)):
             found.append("outline, obstacles: with a topic give corners, not a file")
         return found
 
 
-_NOT_FOR: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "map_server": (
-        "a map of map_server, whose cells say where places are",
-        ("columns", "rows", "value", "crs"),
-    ),
-    "raster": (
-        "a raster, whose data say where places are",
-        ("columns", "rows", "inflation", "unknown", "occupied"),
-    ),
-    "topic": (
-        "a topic, whose map says where places are",
-        ("columns", "rows", "value", "crs"),
-    ),
-    "": (
-        "a grid that is not made of an occupancy map or a raster",
-        ("inflation", "unknown", "occupied", "value"),
-    ),
-}
-"""What a grid is made of -> how that is said, and the keys that have no effect then."""
-
-
-def file_kind(name: str) -> str:
-    """Return what a file of a grid is by the end of its name: map_server, raster, "" = areas."""
-    if name.lower().endswith(ends_of("cells")):
-        return "map_server"
-    return "raster" if name.lower().endswith(ends_of("raster")) else ""
-
-
-def unused_keys(config: GridConfig, kind: str) -> list[str]:
-    """Return a problem for each key that is given and has no effect on a grid made of this kind.
-
-    The kind is map_server, raster, topic, or "" = areas or nothing.
-    """
-    made_of, keys = _NOT_FOR[kind]
-    usual = {field.name: field.default for field in dataclasses.fields(config)}
-    found = [
-        f"{key}: has no effect with {made_of}; remove it"
-        for key in keys
-        if getattr(config, key) != usual[key]
-    ]
-    if kind == "raster" and (config.value in ("x", "y") or config.value != config.value.strip()):
-        what = "the name of a height or of a number of its own"
-        found.append(f"value: expected {what}, got {config.value!r}")
-    return found
-
-
-_KINDS: Mapping[str, type[SharedConfig]] = {
-    "line": LineConfig,
-    "grid": GridConfig,
-    "points": PointsConfig,
-    "roads": RoadsConfig,
-}
-
-
 @dataclass(frozen=True)
-class MapConfig(RoadsConfig, StationsConfig, GridConfig, PointsConfig, LineConfig):
-    """Where a probe may go; `kind` says which of the other keys count."""
+class RasterConfig(GridConfig, _WithClimb):
+    """Cells of a raster that have data."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"design": "was removed; points are drawn as a scrambled Sobol sequence"}
+    WHAT: ClassVar = " from a raster"
+
+    value: str = param(
+        "",
+        help="grid from a raster: what its values are: height (or z, altitude, elevation) or depth "
+        "[m], which the places then have, or another name, under which they are a number of each "
+        'place (map.weights.column, belief.attributes); "" = they only say where places are',
     )
 
-    def __post_init__(self) -> None:
-        problems: list[str] = []
-        by_name = kinds_of_file(self.file) if self.file else ()
-        if self.kind is None:
-            of_table = "points" in by_name and self.columns_of != ColumnsConfig()
-            only = "points" if of_table else by_name[0] if len(by_name) == 1 else None
-            object.__setattr__(self, "kind", "grid" if self.topic else only)
-        elif self.kind not in _KINDS:
-            hint = suggest(self.kind, _KINDS)
-            msg = f"kind: expected one of {', '.join(_KINDS)}, got {self.kind!r}.{hint}"
-            raise ConfigError([msg])
-        elif self.kind == "points" and self.file.lower().endswith(ends_of("points")):
-            by_name = ("points",)  # those of the file, whatever else it holds
-        elif by_name and self.kind in OF_FILE and self.kind not in by_name:
-            problems.append(
-                f"kind: {self.file!r} is a map of kind {' or '.join(map(repr, by_name))}, not "
-                f"{self.kind!r}; leave kind out, or name another file"
-            )
-        if self.kind is None and not self.file:
-            problems.append(
-                f"kind: is required where no file says it, and missing: one of {', '.join(_KINDS)}"
-            )
-        problems += self._of_its_kind(by_name)
-        problems += self._of_every_kind()
-        if problems:
-            raise ConfigError(problems)
+    def _problems(self) -> list[str]:
+        found = super()._problems()
+        if self.value in ("x", "y") or self.value != self.value.strip():
+            what = "the name of a height or of a number of its own"
+            found.append(f"value: expected {what}, got {self.value!r}")
+        return found + ([] if self.value.lower() in HEIGHTS else _no_climb(self))
 
-    def _of_its_kind(self, by_name: tuple[str, ...]) -> list[str]:
-        kinds = (by_name or OF_FILE) if self.kind is None else (self.kind,)
-        of_file = self.kind == "points" and bool(self.file)
-        each = [
-            StationsConfig if kind == "points" and self.file else _KINDS[kind] for kind in kinds
-        ]
-        known = {key for kind in each for key in kind.keys()}
-        what = " or ".join(map(repr, kinds)) + (" with a file" if of_file else "")
-        found = [
-            f"{field.name}: has no meaning for kind {what}; remove it"
-            for field in dataclasses.fields(self)
-            if field.name not in known and getattr(self, field.name) != field.default
-        ]
-        return found if self.kind is None else found + each[0]._problems(self)
 
-    def _of_every_kind(self) -> list[str]:
-        found: list[str] = []
-        if self.neighbours not in (4, 8):
-            found.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
-        for key in ("outline", "geofence", "obstacles"):
-            found += name_problems(key, getattr(self, key))
-        if not isinstance(self.obstacles, str):
-            for number, obstacle in enumerate(self.obstacles):
-                found += name_problems(f"obstacles[{number}]", obstacle)
-        if self.datum is not None and abs(self.datum[0]) > 90.0:
-            found.append(
-                f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
+MapConfig.VARIANTS = (
+    *(LineConfig, PointsConfig, StationsConfig, RoadsConfig),
+    *(AreasConfig, OccupancyConfig, RasterConfig, FileConfig),
+)
+
+
+def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
+    """Return the classes that some stated keys may be of, by kind, topic and file.
+
+    Raises:
+        ConfigError: no kind, an unknown one, or one that the file is not.
+    """
+    kind, file, topic = (
+        given if isinstance(given := stated.get(key), str) else ""
+        for key in ("kind", "file", "topic")
+    )
+    if kind and kind not in KINDS:
+        msg = f"kind: expected one of {', '.join(KINDS)}, got {kind!r}.{suggest(kind, KINDS)}"
+        raise ConfigError(msg)
+    if topic and kind in ("", "grid"):
+        return (OccupancyConfig,)
+    if not (kind or file):
+        msg = f"kind: is required where no file says it, and missing: one of {', '.join(KINDS)}"
+        raise ConfigError(msg)
+    by_name: tuple[str, ...] = ()
+    if file and not (by_name := kinds_of_file(file)):
+        try:
+            file = find_map(file).name  # one that ships is known by its name alone
+            by_name = kinds_of_file(file)
+        except ResourceError:
+            pass  # said where it is read
+    if kind in OF_FILE and by_name and kind not in by_name:
+        if not (kind == "points" and file.lower().endswith(ends_of("points"))):
+            msg = (
+                f"kind: {stated['file']!r} is a map of kind {' or '.join(map(repr, by_name))}, not "
+                f"{kind!r}; leave kind out, or name another file"
             )
-        if isinstance(self.spacing, tuple) and not all(self.spacing):
-            found.append(f"spacing: expected two distances above 0, got {list(self.spacing)}")
-        steps = [b - a for a, b in pairwise(self.heights)]
-        if self.heights and (self.file or self.topic):
-            found.append("heights: a map of a file or topic lies in the plane; remove heights")
-        if not (all(step > 0.0 for step in steps) or all(step < 0.0 for step in steps)):
-            found.append(
-                f"heights: expected heights that ascend or descend, got {list(self.heights)}"
-            )
-        any_next = self.moves == "free" and self.kind != "roads"
-        if self.reach and (any_next or (self.kind == "points" and not self.distances)):
-            found.append("reach: has no meaning where any place is next; remove it")
-        if self.relational is not None and self.features != (RELATIONAL,):
-            found.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
-        return found
+            raise ConfigError(msg)
+    kinds = (kind,) if kind else by_name or OF_FILE
+    if not kind and "columns_of" in stated and "points" in kinds:
+        kinds = ("points",)
+    of_grid: type[GridConfig] = AreasConfig
+    if file.lower().endswith(ends_of("cells")):
+        of_grid = OccupancyConfig
+    elif file.lower().endswith(ends_of("raster")):
+        of_grid = RasterConfig
+    classes: Mapping[str, type[MapConfig]] = {
+        "line": LineConfig,
+        "grid": of_grid,
+        "points": StationsConfig if file else PointsConfig,
+        "roads": RoadsConfig,
+    }
+    return tuple(classes[kind] for kind in kinds)

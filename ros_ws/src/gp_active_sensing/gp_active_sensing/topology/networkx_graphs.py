@@ -16,10 +16,11 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.links import Links, embed
 from gp_active_sensing.topology.loaders.drafts import fail, number_of, shown
 from gp_active_sensing.topology.loaders.graph import check_graph, crs_of, road_map_of
-from gp_active_sensing.topology.loaders.tables import HEIGHTS, Sites, below_water
+from gp_active_sensing.topology.loaders.tables import Sites
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, locate
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.stations import DirectWay, Ways, moves_along, topology_of
+from gp_active_sensing.topology.units import HEIGHTS, below_water
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:

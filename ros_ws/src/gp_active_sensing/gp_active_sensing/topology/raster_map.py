@@ -1,4 +1,4 @@
-"""Maps of places on a raster: a place is where it has data.
+"""Rasters in the frame of a map: a place is where one has data.
 
 The cells of the raster stay as they are stored. Places lie on a lattice in the metres of the map,
 and each is looked up in the raster's own coordinates, so that a raster in degrees, one of a
@@ -8,7 +8,6 @@ national grid and one that is turned need no resampling.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,23 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.generated import FreeTopology, in_metres, spacings
-from gp_active_sensing.topology.geometry import Outline, Speeds
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.geometry import inflated
 from gp_active_sensing.topology.loaders.rasters import RasterFile, read_raster
-from gp_active_sensing.topology.loaders.tables import HEIGHTS
-from gp_active_sensing.topology.occupancy import (
-    CellGround,
-    lattice_over,
-    map_of,
-    neighbouring,
-)
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, locate, own_origin
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["RasterCells", "load_raster_cells", "make_raster_map", "usual_step"]
+__all__ = ["RasterCells", "load_raster_cells", "usual_step"]
 
 _ALONG = 16
 """Points of an edge of a raster: its edges are bent in the map's frame."""
@@ -63,6 +52,12 @@ class RasterCells:
     def empty(self) -> BoolArray:
         """(rows, columns) cells without data."""
         return np.isnan(self.raster.values)
+
+    def blocked(self, inflation: float = 0.0) -> BoolArray:
+        """(rows, columns) cells without data, or nearer than `inflation` to one or the edge [m]."""
+        edged = np.pad(self.empty, 1, constant_values=True) if inflation else self.empty
+        found = inflated(edged, self.cell, inflation) if inflation else edged
+        return found[1:-1, 1:-1] if inflation else found
 
     def cells_of(self, points: FloatArray) -> FloatArray:
         """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
@@ -167,70 +162,6 @@ def _around(left: int, top: int, right: int, bottom: int) -> list[Point]:
         for (x0, y0), (x1, y1) in pairwise(corners)
         for k in range(_ALONG)
     ]
-
-
-def make_raster_map(
-    cells: RasterCells,
-    spacing: float | tuple[float, float],
-    *,
-    value: str = "",
-    neighbours: int = 4,
-    moves: str = "adjacent",
-    outline: Outline | None = None,
-    obstacles: Sequence[Outline] = (),
-    anchor: tuple[float, float] | None = None,
-    speed: float | Speeds = 1.0,
-    reach: float = 0.0,
-    name: str = "grid",
-    frame: str = "map",
-) -> FreeTopology | GraphTopology:
-    """Make a map of places where a raster has data; the place in column c and row r is "c{c}r{r}".
-
-    It is at `anchor` + `spacing` (c, r) [m]; both may be below 0, and without an anchor it is the
-    centre of the raster's south-west cell. Two neighbours are joined where the straight line
-    between them touches no cell without data. The raster's `value` may be the name of a height,
-    such as "height" or "depth" [m], or another one, under which it is a number of each place; "" =
-    it is not kept. The other arguments are those of `make_grid`.
-
-    Raises:
-        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells.
-        MapError: no place on a cell with data.
-    """
-    step = spacings(spacing)
-    base = np.asarray(cells.first if anchor is None else anchor, dtype=np.float64)
-    ground = CellGround(cells, cells.empty, outline, obstacles)
-    lattice = lattice_over(cells, step, (float(base[0]), float(base[1])), name)
-    points = base + lattice * step
-    kept = ground.free(points)
-    lattice, points = lattice[kept], points[kept]
-    if not len(lattice):
-        within = " inside the outline" if outline is not None else ""
-        msg = (
-            f"map {name!r}: no place of a lattice of {in_metres(step)} lies where {cells.where} "
-            f"has data{within}; give a smaller spacing, or shift the lattice with origin"
-        )
-        raise MapError(msg)
-    heights: FloatArray | None = None
-    numbers: dict[str, FloatArray] = {}
-    if value.lower() in HEIGHTS:
-        heights = cells.values_at(points)
-    elif value:
-        numbers[value] = cells.values_at(points)
-    pairs = neighbouring(lattice, np.ones(len(lattice), dtype=np.bool_), neighbours)
-    made = map_of(
-        name,
-        frame,
-        lattice,
-        points,
-        pairs[ground.passable(points, pairs)],
-        moves=moves,
-        speeds=speed if isinstance(speed, Speeds) else Speeds(speed),
-        reach=reach,
-        heights=heights,
-        numbers=numbers,
-    )
-    # A line from height to height may go through what lies between.
-    return made.over(ground if heights is None else None)
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:

@@ -115,7 +115,7 @@ class Roads(GraphTopology):
             reach=reach,
         )
         self._road_map = road_map
-        self.datum = road_map.datum
+        self.datum, self.notes = road_map.datum, road_map.notes
         self._lines = tuple(lines)
         self._tree = _tree(lines)
         unlimited = sum(segment.speed_limit is None for segment in segments)

@@ -89,8 +89,7 @@ def topology_of(
         made = FreeTopology(*where, speed=speed, **more)
     else:
         made = GraphTopology(*where, moves, reach=reach, **more)
-    made.datum = sites.datum
-    return made
+    return made.located(sites.datum).noted(sites.notes)
 
 
 # -- ways between places: a matrix with names, or a list of pairs ---------------------------------

@@ -30,8 +30,8 @@ from gp_active_sensing.errors import MapError, MissingDependencyError, brief_rep
 from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.drafts import number_of
 from gp_active_sensing.topology.loaders.files import check_file, read_text
-from gp_active_sensing.topology.loaders.tables import HEIGHTS, below_water, metres_in
 from gp_active_sensing.topology.projection import local_system
+from gp_active_sensing.topology.units import HEIGHTS, below_water, metres_in
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import are_fills
 

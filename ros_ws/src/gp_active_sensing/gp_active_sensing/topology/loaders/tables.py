@@ -30,17 +30,15 @@ from gp_active_sensing.topology.projection import (
     locate,
     looks_like_degrees,
 )
+from gp_active_sensing.topology.units import below_water, upwards_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table, are_fills
 
 __all__ = [
-    "HEIGHTS",
     "ColumnsConfig",
     "PlaceTable",
     "Sites",
-    "below_water",
     "is_stations",
-    "metres_in",
     "of_csv",
     "of_features",
     "read_stations",
@@ -56,17 +54,6 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lat": ("lat", "latitude"),
 }
 """What a column means -> its names, in any case; the first that is there counts."""
-HEIGHTS: Mapping[str, float] = {
-    "z": 1.0,
-    "z_m": 1.0,
-    "height": 1.0,
-    "height_m": 1.0,
-    "altitude": 1.0,
-    "elevation": 1.0,
-    "depth": -1.0,
-    "depth_m": -1.0,
-}
-"""Names of a height -> its sign: depths count downwards."""
 _MEANING: Mapping[str, str] = {
     "name": "name",
     "x": "x",
@@ -240,45 +227,6 @@ _SAME = 0.05
 """Metres and degrees of a place that differ by more are not of one place [m] …"""
 _ABOUT = 100.0
 """… but where the metres are UTM, degrees may be as coarse [m]."""
-_UNITS = {
-    "": 1.0, "m": 1.0, "metres": 1.0, "meters": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0,
-    "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
-}  # fmt: skip
-"""[m]"""
-
-
-def metres_in(unit: str) -> float | None:
-    """Return the metres of a unit, None where it is not known."""
-    plain = unit.strip().lower().removeprefix("us survey ").removeprefix("us_")
-    return _UNITS.get(plain if plain != "metre" and plain != "meter" else "m")
-
-
-def upwards_of(title: str) -> float | None:
-    """Return what heights under a title ("Depth", "z (ft)") are times [m], None of others."""
-    found = re.fullmatch(r"([a-z]+)(?:[ _]*[\[(]?([a-z]+)[\])]?)?", title.strip().lower())
-    if found is None or found[1] not in HEIGHTS:
-        return None
-    unit = metres_in(found[2] or "")
-    return None if unit is None else HEIGHTS[found[1]] * unit
-
-
-def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return heights of depths [m], whichever sign these have, and notes.
-
-    Raises:
-        MapError: some are above 0 and some below.
-    """
-    known = depths[np.isfinite(depths)]
-    below, above = int((known > 0.0).sum()), int((known < 0.0).sum())
-    if below and above:
-        msg = (
-            f"{where}: {below} depths are above 0 and {above} below; depths count downwards from "
-            "the water: give all one sign, or name it a height, which counts upwards"
-        )
-        raise MapError(msg)
-    if not above:
-        return -depths, ()
-    return depths, (f"{where}: all depths are negative and were taken as heights below the water",)
 
 
 class SitesReader:
@@ -359,8 +307,6 @@ class SitesReader:
         used = {at for at, _ in columns.values()}
         used |= {at for at, title in enumerate(self._header) if title in ("x", "y", "z")}
         numbers, more = self._others(values, used, kept)
-        for note in (*notes, *said, *more):
-            logger.info("%s: %s", path, note)
         return Sites(title, names, found, located.datum, numbers, (*notes, *said, *more))
 
     def _checked(

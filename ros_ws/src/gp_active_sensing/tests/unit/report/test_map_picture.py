@@ -13,8 +13,6 @@ from matplotlib.colors import to_hex
 
 from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.report.map_picture import (
-    DrawnGround,
-    ground_of,
     place_picture,
     road_picture,
     save_picture,
@@ -27,7 +25,6 @@ from gp_active_sensing.topology import (
     make_occupancy_map,
 )
 from gp_active_sensing.topology.inspection import survey
-from gp_active_sensing.util.resources import find_resource
 from tests.unit.topology.road_maps import segment, street, write
 
 
@@ -72,7 +69,7 @@ def test_places_moves_and_what_is_cut_off() -> None:
     shore = [(0, 0), (20, 0), (20, 4), (60, 4), (60, 0), (100, 0), (100, 20), (60, 20), (60, 6)]
     pond = make_grid(spacing=10, outline=[*shore, (20, 6), (20, 20), (0, 20)])
     assert pond.components.weak == 2
-    figure = place_picture(pond, DrawnGround((tuple(shore),)), "pond")
+    figure = place_picture(pond, "pond")
     parts = drawn(figure)
     assert len(parts["#2f7d9f"].get_xdata()) == len(pond.components.largest)
     assert len(parts["#d1242f"].get_xdata()) == pond.n - len(pond.components.largest) == 9
@@ -88,7 +85,7 @@ def test_walls_and_unknown_ground_lie_below() -> None:
     values[5:15, 10:20] = -1
     for yaw in (0.0, 0.3):
         grid = OccupancyGrid(values, 0.5, yaw=yaw)
-        figure = place_picture(make_occupancy_map(grid, 1.0), DrawnGround(cells=grid), "room")
+        figure = place_picture(make_occupancy_map(grid, 1.0), "room")
         (image,) = figure.axes[0].images
         kinds = np.asarray(image.get_array())
         assert ((kinds == 2) == (values == 100)).all()
@@ -99,12 +96,10 @@ def test_walls_and_unknown_ground_lie_below() -> None:
         assert words(figure)[1:4] == ["place", "unknown", "occupied"]
 
 
-def test_the_ground_of_a_file(tmp_path: Path) -> None:
-    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
-    lake = find_resource("maps", "lake.plan")
-    places = make_grid(3, 3, 1.0).located((8.000243, 47.000001))
-    ground = ground_of(lake, places, 65)
-    assert len(ground.outlines) == 3, "the shore, an island, a circle"
-    assert all(np.abs(ring).max() < 500.0 for ring in ground.outlines), "metres"
-    assert ground_of(find_resource("maps", "terrain.asc"), places, 65) == DrawnGround()
-    save_picture(place_picture(make_grid(1, 1, 1.0), DrawnGround(), "one"), tmp_path / "one.svg")
+def test_shore_and_obstacles_are_drawn_as_given(tmp_path: Path) -> None:
+    island = [(4, 4), (6, 4), (5, 6)]
+    lake = make_grid(spacing=1, outline=[(0, 0), (10, 10)], obstacles=[island], inflation=1.0)
+    shore, rock = drawn(place_picture(lake, "lake"))["shore"].get_segments()
+    assert np.ptp(shore, axis=0).tolist() == [10.0, 10.0]
+    assert np.ptp(rock, axis=0).tolist() == [2.0, 2.0]
+    save_picture(place_picture(make_grid(1, 1, 1.0), "one"), tmp_path / "one.svg")

@@ -13,13 +13,12 @@ import pytest
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology.generated import make_occupancy_map, neighbouring
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import build_grid
-from gp_active_sensing.topology.inspection import survey_grid
+from gp_active_sensing.topology.inspection import survey_places
 from gp_active_sensing.topology.live import LivePlaces
-from gp_active_sensing.topology.loaders import find_map
-from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map, neighbouring
+from gp_active_sensing.topology.occupancy import OccupancyGrid
 
 
 def grid_of(picture: str, resolution: float = 1.0, **at: object) -> OccupancyGrid:
@@ -224,7 +223,7 @@ def test_neighbours_are_found_however_far_apart_places_lie() -> None:
         standing = np.ones(len(cells), dtype=np.bool_)
         standing[5] = False
         for neighbours, reach in ((4, 1.0), (8, 1.5)):
-            found = neighbouring(cells, standing, neighbours)
+            found = neighbouring(cells, neighbours, standing=standing)
             apart = np.hypot(*(cells[:, None] - cells[None]).T.astype(float))
             near = (apart > 0.0) & (apart <= reach) & standing & standing[:, None]
             expected = {(int(i), int(j)) for i, j in np.argwhere(np.triu(near))}
@@ -257,22 +256,20 @@ def test_ground_that_falls_away_is_named(tmp_path: Path, caplog: pytest.LogCaptu
     ):
         caplog.clear()
         config = from_mapping(MapConfig, {"file": "house", **more})
-        built = build_grid(config, find_map("house"))
-        assert bool(len(built.places.lost)) == lost
+        built = build_topology(config)
+        assert bool(len(built.lost)) == lost
         said = [note for note in built.notes if "m² around" in note]
         assert bool(said) == bool(caplog.messages) == lost
         if lost:
             keeps = float(re.findall(r"map\.spacing: ([0-9.]+) keeps them", said[0])[0])
-            again = build_grid(dataclasses.replace(config, spacing=keeps), find_map("house"))
-            assert len(again.places.lost) < 0.1 * len(built.places.lost)
-            assert survey_grid(built.places, built.notes).lost == len(built.places.lost)
+            again = build_topology(dataclasses.replace(config, spacing=keeps))
+            assert len(again.lost) < 0.1 * len(built.lost)
+            assert survey_places(built).lost == len(built.lost)
     shut = np.full((60, 60), 0, dtype=np.int8)
     shut[:, 30] = shut[20:40, 50] = 100  # a wall, so that the right-hand side is another part
     shut[:, 31:34] = 100
     image = b"P5\n60 60\n255\n" + np.where(shut == 100, 0, 254).astype(np.uint8).tobytes()
     (tmp_path / "a.pgm").write_bytes(image)
     (tmp_path / "a.yaml").write_text("image: a.pgm\nresolution: 0.1\norigin: [0, 0, 0]\n")
-    notes = build_grid(
-        MapConfig(file=str(tmp_path / "a.yaml"), spacing=0.5), tmp_path / "a.yaml"
-    ).notes
+    notes = build_topology(MapConfig(file=str(tmp_path / "a.yaml"), spacing=0.5)).notes
     assert any("no smaller spacing keeps them" in note for note in notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import declared, default_of, from_mapping, plain, to_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import (
     MapConfig,
@@ -21,9 +22,12 @@ from gp_active_sensing.topology import (
 )
 from gp_active_sensing.topology.loaders import kind_of_map, loaders
 from gp_active_sensing.topology.map_config import (
-    GridConfig,
+    AreasConfig,
+    FileConfig,
     LineConfig,
+    OccupancyConfig,
     PointsConfig,
+    RasterConfig,
     RoadsConfig,
     StationsConfig,
 )
@@ -218,12 +222,26 @@ def test_the_system_of_coordinates_may_be_given(tmp_path: Path) -> None:
 
 
 def test_each_kind_has_a_configuration_of_its_own() -> None:
-    kinds = (LineConfig, PointsConfig, StationsConfig, RoadsConfig, GridConfig)
-    own = set[str]().union(*(kind.keys() for kind in kinds))
-    assert own == {field.name for field in dataclasses.fields(MapConfig)}
-    assert all(issubclass(MapConfig, kind) for kind in kinds)
-    assert "outline" not in RoadsConfig.keys()
-    assert "u_turns" not in GridConfig.keys()
+    for given, kind in (
+        ({"kind": "line", "count": 2}, LineConfig),
+        ({"kind": "points", "count": 2, "low": (0.0,), "high": (1.0,)}, PointsConfig),
+        ({"kind": "points", "file": "a.kml"}, StationsConfig),
+        ({"file": "a.osm"}, RoadsConfig),
+        ({"file": "town", "u_turns": "always"}, RoadsConfig),
+        ({"file": "a.kml"}, AreasConfig),
+        ({"file": "a.geojson", "spacing": 2.0}, AreasConfig),
+        ({"file": "a.geojson"}, FileConfig),
+        ({"file": "house"}, OccupancyConfig),
+        ({"topic": "map"}, OccupancyConfig),
+        ({"file": "a.tif", "value": "depth"}, RasterConfig),
+    ):
+        config = MapConfig(**given)  # type: ignore[arg-type]
+        assert type(config) is kind
+        assert from_mapping(MapConfig, to_mapping(config)) == config
+        # As parameters of ROS come: each key of each kind, with its default.
+        usual = {field.name: plain(default_of(field)) for field, _ in declared(MapConfig)}
+        assert from_mapping(MapConfig, {**usual, **given}) == config
+        assert copy.deepcopy(config) == dataclasses.replace(config) == config
 
 
 STATIONS = "name,x,y\nnorth,0,0\nsouth,30,40\n"
@@ -256,7 +274,7 @@ def test_keys_of_stations_need_no_kind(tables: Path) -> None:
     config = MapConfig(file="stations.csv", distances="ways.csv", climb_speed=0.2)
     ways = build_topology(config, base_dir=tables).ways_from(0)
     assert ways.metres[1] == 70.0
-    with pytest.raises(ConfigError, match="distances: has no meaning for kind 'roads'"):
+    with pytest.raises(MapError, match="expected columns x and y"):  # the key says what it is
         build_topology(MapConfig(file="edges.csv", distances="ways.csv"), base_dir=tables)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -488,3 +489,34 @@ def test_refusals_of_the_grid(tmp_path: Path) -> None:
     far = str(write(tmp_path, kml(mark(ring(900, 0, 950, 50), "x")), "far.kml"))
     with pytest.raises(ConfigError, match="geofence: has nothing in common with the outline"):
         grid(path, geofence=far)
+
+
+def test_places_keep_away_from_shores_fences_and_obstacles(tmp_path: Path) -> None:
+    """Parts that fall away, and parts that are cut off, are named."""
+    import shapely
+
+    ponds = "[[[0,0],[40,0],[40,30],[22,30],[22,32],[50,32],[50,60],[0,60],[0,32],[20,32],"
+    ponds += "[20,30],[0,30],[0,0]]]"
+    puddle = "[[[80,0],[83,0],[83,3],[80,0]]]"
+    file = tmp_path / "ponds.geojson"
+    file.write_text(f'{{"type":"MultiPolygon","coordinates":[{ponds},{puddle}]}}')
+    rock = ((10.0, 40.0), (16.0, 46.0))
+    keys: dict[str, Any] = {"file": str(file), "crs": "local", "spacing": 2.0, "neighbours": 8}
+    fence = ((0.0, 0.0), (90.0, 55.0))
+    near = gas.build_topology(gas.MapConfig(**keys, obstacles=(rock,), geofence=fence))
+    far = gas.build_topology(
+        gas.MapConfig(**keys, obstacles=(rock,), geofence=fence, inflation=3.0)
+    )
+    ground = shapely.union_all(shapely.geometry.shape(json.loads(file.read_text())))
+    ground = ground.difference(shapely.box(10, 40, 16, 46)).intersection(shapely.box(0, 0, 90, 55))
+    assert isinstance(far, GraphTopology)
+    lines = [far.positions[[i, m.to]] for i, out in enumerate(far.moves) for m in out]
+    apart = shapely.distance(shapely.linestrings(lines), ground.boundary)
+    assert 3.0 <= apart.min() <= 3.5
+    assert far.n < near.n
+    text = "\n".join(far.notes)
+    assert "inflation 3 m takes " in text
+    assert re.search(r"4.5 m² around \(8\d.*, [0-2].*\) are wholly within that inflation", text)
+    assert "that inflation cuts the ground into 2 parts: " in text
+    with pytest.raises(ConfigError, match="inflation: 30 m leaves nothing of the outline"):
+        gas.build_topology(gas.MapConfig(**keys, inflation=30.0))

@@ -349,9 +349,9 @@ def test_control_points_place_a_raster(tmp_path: Path) -> None:
 
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     for more, message in (
-        ({"columns": 5}, "columns: has no effect with a raster, whose data say where places are"),
-        ({"heights": [0, -2]}, "heights: a map of a file or topic lies in the plane; remove"),
-        ({"inflation": 0.5}, "inflation: has no effect with a raster"),
+        ({"columns": 5}, "columns: has no meaning for kind 'grid' from a raster"),
+        ({"heights": [0, -2]}, "heights: has no meaning"),
+        ({"unknown": "free"}, "unknown: has no meaning"),
         ({"climb_speed": 0.5}, "climb_speed: is for a grid with heights; give heights"),
         ({"value": "x"}, "value: expected the name of a height or of a number of its own, got 'x'"),
     ):
@@ -427,3 +427,20 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
 
 
 # -- as others make maps ---------------------------------------------------------------------------
+
+
+def test_places_keep_away_from_cells_without_data(tmp_path: Path) -> None:
+    """The edge of the data counts as a shore."""
+    values = np.ones((20, 20))
+    values[8:12, 8:12] = -9999
+    path = tmp_path / "pond.asc"
+    head = "ncols 20\nnrows 20\nxllcorner 0\nyllcorner 0\ncellsize 1\n"
+    path.write_text(head + "\n".join(" ".join(map(str, row)) for row in values.tolist()))
+    keys = {"file": str(path), "crs": "local", "spacing": 1.0}
+    places = build_topology(from_mapping(MapConfig, {**keys, "inflation": 2.0}))
+    x, y = places.positions.T
+    edge = np.minimum(np.minimum(x, 20.0 - x), np.minimum(y, 20.0 - y))
+    hole = np.hypot(*(np.maximum(np.abs(axis - 10.0) - 2.0, 0.0) for axis in (x, y)))
+    assert edge.min() == 2.5
+    assert 2.0 <= hole.min() < 2.5
+    assert any("inflation 2 m takes" in note for note in places.notes)
