@@ -20,6 +20,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
+from gp_active_sensing.engine.limits import ValueLimits, check_limits
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.planning.base import (
@@ -43,6 +44,7 @@ from gp_active_sensing.planning.budget import (
     with_way_home,
 )
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.shut import with_shut
 from gp_active_sensing.topology.turning import Turning, turning
@@ -84,6 +86,7 @@ class SensingLoop:
         speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
         turn_radius: least radius of a curve that the probe can drive [m]; 0 = it turns on the spot.
         aim: error of the map with which the mission is over, whatever is left of the budget.
+        limits: on the value of the places that a probe may enter; None = it may enter any.
         clock: monotonic seconds, for limits in seconds only.
 
     Raises:
@@ -104,15 +107,19 @@ class SensingLoop:
         speed: float | None = None,
         turn_radius: float = 0.0,
         aim: Aim | None = None,
+        limits: ValueLimits | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
+        if limits is not None:
+            check_limits(topology)
         if belief.n != topology.n:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
         check_fit(policy, belief, topology)
         BudgetConstraint(topology, budget)  # knows its end place
         self.whole = self.topology = topology
-        """The map, and the same without the moves that are shut now."""
+        """The map, and the same without the moves that are shut now and what may lie beyond the
+        limits."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that nobody gets through at present; see `shut_moves`."""
         self.belief = belief
@@ -147,13 +154,20 @@ class SensingLoop:
         self.policy_state: PolicyState = None
         self._clip_said = False
         self.clock = clock
+        self.limits = limits
+        self.declared: frozenset[int] = frozenset()
+        """Places about where probes began, which are declared safe."""
+        self.began: frozenset[str] = frozenset()
+        """Names of the probes whose start is among them."""
+        self.beyond: frozenset[int] = frozenset()
+        """Places that no probe may enter, since they may lie beyond the limits."""
 
     # -- the map --------------------------------------------------------------------------------
 
     @property
     def unavailable(self) -> frozenset[int]:
         """Places that are not to be chosen: set aside, blocked or occupied."""
-        return self.closed.union(self.set_aside, self.blocked)
+        return self.closed.union(self.set_aside, self.blocked, self.beyond)
 
     def move_to(self, topology: Topology, fresh: Belief, closed: Collection[int] = ()) -> None:
         """Go on with a map that has changed: its first places are those so far, in their order.
@@ -181,7 +195,7 @@ class SensingLoop:
         check_fit(self.policy, fresh, topology)
         self.belief.move_to(fresh)
         self.whole = topology
-        self.topology = with_shut(topology, self.shut)
+        self._restrict()
         self.closed = frozenset(closed)
         # Ways that were planned for several probes at once may not be there any more.
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
@@ -191,7 +205,57 @@ class SensingLoop:
         if not self.shut.issuperset(moves):  # ways that were planned for several probes at once
             self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
         self.shut = frozenset(moves)
-        self.topology = with_shut(self.whole, self.shut)
+        self._restrict()
+
+    def keep_limits(self, at: int | None = None, probe: str = "") -> None:
+        """Close the places that may lie beyond the limits by now, and open the others.
+
+        Args:
+            at: where a probe stands that asks for a decision.
+            probe: its name. What is about the place of its first question is declared safe.
+        """
+        if self.limits is None:
+            return
+        began, declared = self.began, set(self.declared)
+        if at is not None and probe not in began:
+            declared |= set(self.limits.near(self.whole, at).tolist())
+            began = began | {probe}
+        closed = self.limits.closed(self.belief, declared)
+        if self.remaining.end is not None:
+            closed[self.remaining.end] = False  # whoever set it knows the place
+        self.set_limits(declared, began, np.flatnonzero(closed).tolist())
+
+    def set_limits(
+        self, declared: Collection[int], began: Collection[str], beyond: Collection[int]
+    ) -> None:
+        """Set what `keep_limits` has found, now or before a restart."""
+        self.declared, self.began = frozenset(declared), frozenset(began)
+        if self.beyond != (found := frozenset(beyond)):
+            self.beyond = found
+            self._restrict()
+
+    def replay_limits(
+        self,
+        closed: Collection[int],
+        opened: Collection[int],
+        declared: Collection[int],
+        began: Collection[str],
+    ) -> None:
+        """Close and open places as before a restart.
+
+        Raises:
+            ValueError: the map has no such places.
+        """
+        if not all(0 <= place < self.whole.n for place in (*closed, *opened, *declared)):
+            msg = f"expected places 0 … {self.whole.n - 1}"
+            raise ValueError(msg)
+        self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
+
+    def _restrict(self) -> None:
+        topology = self.whole
+        if isinstance(topology, GraphTopology):
+            topology = topology.closed_to(self.beyond)
+        self.topology = with_shut(topology, self.shut)
 
     def open_place(self, place: int) -> int:
         """Return where a probe at `place` can drive on from: the nearest place not closed."""
@@ -456,6 +520,7 @@ class SensingLoop:
             raise ValueError(msg)
         if now_ns is not None:
             self.advance(now_ns)
+        self.keep_limits(at, probe)
         if at is not None and self.decisions == 0:
             check_end(self.seen(at, heading), self.remaining, at, speed=self.speed)
         self._say_clipped_horizon()
@@ -643,6 +708,7 @@ class SensingLoop:
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
         self.returning_home = snapshot.returning_home
+        self.set_limits(snapshot.declared, snapshot.began, snapshot.beyond)
         self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
 

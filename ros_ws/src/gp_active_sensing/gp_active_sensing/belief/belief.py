@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import chdtrc, logsumexp
+from scipy.special import chdtrc, logsumexp, ndtr, stdtr
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.dated_readings import VisitTimes
@@ -814,6 +814,32 @@ class Belief:
             block = slice(start, min(start + data.block, len(positions)))
             points = locator.locate(positions[block], None if within is None else within[block])
             yield block, mixture_at(data, weights, self.transform, points)
+
+    def probability_between(self, low: float, high: float) -> FloatArray:
+        """Return the probability (n,) that the noise-free field lies between two values.
+
+        Where the scale is unknown each candidate's is a Student distribution, whose tails are
+        wider than those of `mixture` while readings are few.
+
+        Args:
+            low: in the sensor's unit; -inf = no limit.
+            high: the same; inf = no limit.
+        """
+        mean, variance = self.marginals()
+        data, weights = self._updated, self.weights
+        if (least := data.floor(mean)) is not None:
+            variance = np.maximum(variance, least)
+        freedom = data.freedom
+        if math.isfinite(freedom):  # variances are those of the expected scale, see `scale_below`
+            variance = variance * (max(freedom - _FREEDOM, 1.0) / freedom)
+        deviation = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+
+        def below(value: float) -> FloatArray:
+            with np.errstate(over="ignore"):
+                z = (self.transform.seen(np.array([value])) - mean) / deviation
+            return np.asarray(weights @ (stdtr(freedom, z) if math.isfinite(freedom) else ndtr(z)))
+
+        return np.asarray(np.clip(below(high) - below(low), 0.0, 1.0))
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
         """Return the variance (L, m) of the noise of new readings, (L, 1) where it is all the same.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
+from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names, shared_topics
 from gp_active_sensing.mission.stream_config import (
@@ -286,6 +287,7 @@ class ActiveSensingConfig:
     probe: TripConfig = dataclasses.field(default_factory=TripConfig)
     drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
+    limits: LimitsConfig = dataclasses.field(default_factory=LimitsConfig)
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)

@@ -14,7 +14,7 @@ from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
-from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event
+from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event, LimitsMoved
 from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Decisions", "first_leg_refusal"]
@@ -63,6 +63,8 @@ class Decisions:
         """Why the newest answer is not given out, and the mission has to pause."""
         self.no_way = ""
         """Why the newest answer cannot be carried out from where its probe is."""
+        self._limits = loop.beyond, loop.declared
+        """Places that the limits had closed at the last decision, and those declared safe."""
         self.consulting: ExpertQueries | None = None
         """Asks an expert before a decision; None = nobody does."""
         self._clock = clock
@@ -237,6 +239,7 @@ class Decisions:
         self.loop.release(probe.name)
         if plan.path:
             self.loop.adopt(job.loop, probe.name)
+            self._note_limits(probe, now_ns)
             probe.homeward.begin(plan, job.at, now_ns)
         else:
             probe.resting = plan.reason or "nothing is left to observe"
@@ -276,6 +279,7 @@ class Decisions:
         foreseen_for: float | None = None,
     ) -> None:
         foreseen = foreseen_for is not None
+        self._note_limits(probe, now_ns)
         probe.journal(
             DecisionTaken(
                 stage=self.stage + 1,
@@ -296,6 +300,33 @@ class Decisions:
         took = self._clock() - since
         self.latency.add(took)
         self.latencies["foreseen" if foreseen else "computed"].add(took)
+
+    def _note_limits(self, probe: ProbeState, now_ns: int) -> None:
+        """Record which places the limits have closed and opened since the last decision."""
+        loop, (before, declared) = self.loop, self._limits
+        if (loop.beyond, loop.declared) == (before, declared):
+            return
+        self._limits = loop.beyond, loop.declared
+        closed, opened = sorted(loop.beyond - before), sorted(before - loop.beyond)
+        probe.journal(
+            LimitsMoved(
+                closed=tuple(closed),
+                opened=tuple(opened),
+                declared=tuple(sorted(loop.declared)),
+                began=tuple(sorted(loop.began)),
+                stamp_ns=now_ns,
+            )
+        )
+        log = logger.info if before else logger.warning
+        log(
+            "limits: %d of %d places are closed (%d closed, %d opened)",
+            *(len(loop.beyond), loop.topology.n, len(closed), len(opened)),
+        )
+
+    def replay_limits(self, event: LimitsMoved) -> None:
+        """Close and open places as before a restart."""
+        self.loop.replay_limits(event.closed, event.opened, event.declared, event.began)
+        self._limits = self.loop.beyond, self.loop.declared
 
 
 def _spare(probe: ProbeState, now_ns: int) -> float:

@@ -71,7 +71,7 @@ KnownOf = Callable[[Mapping[str, Any]], FieldKnowledge]
 
 OpenRun = Callable[[], EarlierRun]
 
-_SECTIONS = ("map", "belief", "policy", "budget", "limit")
+_SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit")
 
 
 @dataclass(frozen=True)
@@ -288,6 +288,7 @@ class _Builder:
             speed=config.probe.own_speed,
             turn_radius=config.drive.turn_radius,
             aim=config.budget.aim(),
+            limits=config.limits.limits(),
             clock=self.clock,
         )
         return loop, matcher

@@ -30,6 +30,7 @@ from gp_active_sensing.records.events import (
     ExpertAnswered,
     ExpertAsked,
     JournalGap,
+    LimitsMoved,
     MapChanged,
     MissionEnded,
     MissionStarted,
@@ -186,6 +187,8 @@ class MissionRestorer:
             case MoveShut():
                 self._asked = None
                 self._mission.blocked.moves.replay(event)
+            case LimitsMoved():
+                self._mission.decisions.replay_limits(event)
             case BudgetChanged():
                 self._budget(event)
             case MapChanged():

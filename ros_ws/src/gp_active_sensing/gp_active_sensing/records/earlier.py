@@ -47,9 +47,9 @@ class EarlierRun:
             raise RunError(msg)
 
     @property
-    def next(self) -> Mapping[str, Any] | None:
-        """The event that has to come next; None = whatever happens is new."""
-        return self._left[0] if self._left else None
+    def next(self) -> tuple[Mapping[str, Any], ...]:
+        """The two events that have to come next; fewer = whatever happens then is new."""
+        return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
         """Return whether the journal has an event already, which is then taken as come.

@@ -23,6 +23,7 @@ __all__ = [
     "ExpertAnswered",
     "ExpertAsked",
     "JournalGap",
+    "LimitsMoved",
     "MapChanged",
     "MissionEnded",
     "MissionResumed",
@@ -424,6 +425,24 @@ class MoveShut(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitsMoved(Event):
+    """Places were closed or opened, since they may lie beyond the limits, or do not any more.
+
+    Args:
+        closed: places that no probe may enter from here on.
+        opened: places that it may enter again.
+        declared: all places about the starts of probes, which are declared safe.
+        began: names of these probes.
+    """
+
+    KIND = "limits"
+    closed: tuple[int, ...] = ()
+    opened: tuple[int, ...] = ()
+    declared: tuple[int, ...] = ()
+    began: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class BudgetChanged(Event):
     """What may be spent in all; what was spent counts already.
 
@@ -504,7 +523,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
         *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
         *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
         *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered),
-        *(PlaceBlocked, MoveShut, BudgetChanged, MapChanged, RosterChanged, StatusNoted),
+        *(PlaceBlocked, MoveShut, LimitsMoved, BudgetChanged, MapChanged, RosterChanged),
+        StatusNoted,
     )
 }
 """Each kind by the word ``event`` of its line."""

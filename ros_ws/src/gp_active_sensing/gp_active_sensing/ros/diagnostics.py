@@ -315,6 +315,7 @@ class Diagnostics:
             "set_aside": len(mission.loop.set_aside),
             "blocked": len(mission.loop.blocked),
             "shut": len(mission.loop.shut),
+            "limits_closed": len(mission.loop.beyond),
             "readings_left": "unlimited" if left.readings is None else left.readings,
             "metres_left": "unlimited" if left.metres is None else left.metres,
             "seconds_left": "unlimited" if left.seconds is None else left.seconds,

@@ -388,7 +388,7 @@ class Publishers:
                 observed = mission.loop.belief.observed
             marks = {
                 "visited": np.flatnonzero(observed).tolist(),
-                "set_aside": sorted(mission.loop.closed.union(mission.loop.set_aside)),
+                "set_aside": sorted(mission.loop.unavailable - mission.loop.blocked),
                 "blocked": sorted(mission.loop.blocked),
                 "planned": [place for way in ways for place in way],
                 "next": [way[-1] for way in ways if way],

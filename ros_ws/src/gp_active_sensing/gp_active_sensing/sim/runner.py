@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experts import AnswersConfig
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, OpenRun, build_parts
 from gp_active_sensing.mission.inbox import BATCH, RawReading, raw_answer
@@ -32,7 +33,7 @@ from gp_active_sensing.mission.requests import (
 )
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.event_lines import parse_event
-from gp_active_sensing.records.events import DecisionTaken, ReturnBegun
+from gp_active_sensing.records.events import DecisionTaken, LimitsMoved, ReturnBegun
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.sim.robot import (
     EPOCH_NS,
@@ -124,7 +125,8 @@ def _place(world: World, given: str) -> str | int:
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
 
-_SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed", "drive")
+_SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
+_OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
 _LEFT_OUT = ("start",)
 """Keys of a scenario's probe that only the simulator has."""
 IDLE = 10.0
@@ -381,17 +383,27 @@ class SimulationRunner:
                 self._record(job)
                 self._of_stage[job.probe] = self._of_expert()
 
+    def _recorded(self, loop: SensingLoop) -> DecisionTaken | ReturnBegun | None:
+        """Return the next decision of the journal, after the limits that moved with it."""
+        for line in () if self._earlier is None else self._earlier.next:
+            if line.get("event") not in _OF_DECISIONS:
+                return None
+            event = parse_event(line)
+            if isinstance(event, DecisionTaken | ReturnBegun):
+                return event
+            assert isinstance(event, LimitsMoved)
+            loop.replay_limits(event.closed, event.opened, event.declared, event.began)
+        return None
+
     def _decide(self, job: DecisionRequest) -> Plan:
         """Take a decision; of a run that is gone on with the one that its journal has."""
-        line = None if self._earlier is None else self._earlier.next
-        if line is not None and line.get("event") in (DecisionTaken.KIND, ReturnBegun.KIND):
-            event = parse_event(line)
-            if isinstance(event, DecisionTaken):
-                path, again = event.plan.path, event.again
-                job.loop.replay_decision(event.policy_state, path, job.probe, again=again)
-            else:
-                assert isinstance(event, ReturnBegun)
-                job.loop.replay_way_home(job.probe)
+        event = self._recorded(job.loop)
+        if isinstance(event, DecisionTaken):
+            path, again = event.plan.path, event.again
+            job.loop.replay_decision(event.policy_state, path, job.probe, again=again)
+            return event.plan
+        if event is not None:
+            job.loop.replay_way_home(job.probe)
             return event.plan
         plan = job.ask()
         # What a journal gives back, so that going on with a run changes nothing.

@@ -16,6 +16,7 @@ from gp_active_sensing.config import (
     to_mapping,
 )
 from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
+from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import ExpertConfig
 from gp_active_sensing.kernels import scale_unit
@@ -108,6 +109,7 @@ class Scenario:
         choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
+    limits: LimitsConfig = dataclasses.field(default_factory=LimitsConfig)
     limit: LimitConfig = dataclasses.field(
         default_factory=lambda: LimitConfig(expansions=_ALWAYS_ENDS)
     )

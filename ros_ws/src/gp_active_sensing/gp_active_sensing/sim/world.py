@@ -249,6 +249,7 @@ def build_loop(
         speed=scenario.probe.own_speed,
         turn_radius=scenario.drive.turn_radius,
         aim=scenario.budget.aim(),
+        limits=scenario.limits.limits(),
         clock=clock,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -144,6 +145,18 @@ class FreeGround:
             clear &= shapely.covers(self._area, lines)
         free[free] = clear
         return free
+
+    def without(self, squares: FloatArray, width: float) -> FreeGround:
+        """Return the same ground without squares about points (m, 2) [m]."""
+        import shapely
+
+        other = copy(self)
+        half = 0.5 * width * (1.0 - HAIR)  # a way between two of them touches neither
+        gone = shapely.box(*(squares - half).T, *(squares + half).T)
+        shapes = gone if self._obstacles is None else [*gone, self._obstacles]
+        other._obstacles = shapely.union_all(shapes)
+        shapely.prepare(other._obstacles)
+        return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
         """(m,) whether straight lines from (2,) `start` to (m, 2) `ends` are passable [m]."""

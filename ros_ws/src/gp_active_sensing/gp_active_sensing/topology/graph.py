@@ -84,6 +84,20 @@ class GraphTopology(Topology):
         other.__dict__.pop("components", None)
         return other
 
+    def closed_to(self, places: Collection[int]) -> GraphTopology:
+        """Return the same map without the moves into some places, and without their ground."""
+        if not places:
+            return self
+        closed = set(places)
+        other = self.without(
+            {(a, m.to) for a, out in enumerate(self._moves) for m in out if m.to in closed}
+        )
+        if self.ground is None or self.roads or self.heights is not None:
+            return other
+        # Places beside one another are so far apart.
+        width = min((m.metres for out in self._moves for m in out if m.metres > 0.0), default=0.0)
+        return other.over(self.ground.without(self.positions[sorted(closed)], width))
+
     def _set_moves(self, moves: Sequence[Sequence[Move]]) -> None:
         self._moves = tuple(tuple(sorted(out)) for out in moves)
         self._next = tuple(tuple(move.to for move in out) for out in self._moves)

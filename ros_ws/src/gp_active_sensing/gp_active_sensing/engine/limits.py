@@ -1,0 +1,127 @@
+"""Limits on the value of places: where the belief lets a probe go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.types import BoolArray, IntArray
+
+__all__ = ["LimitsConfig", "ValueLimits", "check_limits"]
+
+_READ = 0.5
+"""Probability of lying within the limits from which a place that was read is open."""
+_STEPS = 2.5
+"""Radius about the start within which places are taken as safe, in steps of the map."""
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """Limits on the value where a probe may go, such as a least depth; null = no such limit."""
+
+    at_least: float | None = param(
+        None, help="least value of a place that a probe may enter", unit="field unit"
+    )
+    at_most: float | None = param(
+        None, help="largest value of a place that a probe may enter", unit="field unit"
+    )
+    probability: float = param(
+        0.99,
+        help="probability of keeping the limits from which an unread place is open",
+        low=0.5,
+        high=0.9999,
+    )
+    start_radius: float | None = param(
+        None,
+        help="places within so far of where a probe begins are declared safe; null = 2.5 steps of "
+        "the map",
+        unit="m",
+        low=0.0,
+    )
+
+    def limits(self) -> ValueLimits | None:
+        """Return the limits of the loop; None where there are none.
+
+        Raises:
+            ConfigError: the least value is above the largest one.
+        """
+        if self.at_least is None and self.at_most is None:
+            return None
+        low = -math.inf if self.at_least is None else self.at_least
+        high = math.inf if self.at_most is None else self.at_most
+        if low >= high:
+            msg = f"limits.at_least: {low:g} is not below limits.at_most, {high:g}"
+            raise ConfigError(msg)
+        return ValueLimits(low, high, self.probability, self.start_radius)
+
+
+@dataclass(frozen=True)
+class ValueLimits:
+    """Values of the noise-free field at the places that a probe may enter.
+
+    A place is open when
+
+    - it is declared safe and was not read,
+    - it was read, and lies within the limits with a probability of at least one half, or
+    - it was not read, and lies within the limits with at least the probability asked for.
+
+    Args:
+        low: least value; -inf = none.
+        high: largest value; inf = none.
+        probability: asked for.
+        start_radius: places within so far of where a probe begins are declared safe [m]; None =
+            2.5 steps of the map.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    probability: float = 0.99
+    start_radius: float | None = None
+
+    def near(self, topology: Topology, at: int) -> IntArray:
+        """Return the places that are declared safe when a probe begins at one."""
+        from scipy.spatial import cKDTree  # here, since it is slow to import
+
+        points = topology.positions
+        apart = np.hypot(*(points - points[at]).T)
+        radius = self.start_radius
+        if radius is None:
+            steps = np.asarray(cKDTree(points).query(points, k=[min(2, len(points))])[0])
+            radius = _STEPS * float(np.median(steps[steps > 0.0])) if steps.any() else 0.0
+        return np.flatnonzero(apart <= radius)
+
+    def closed(self, belief: Belief, declared: Collection[int]) -> BoolArray:
+        """Return which places (n,) a probe may not enter.
+
+        Args:
+            belief: about the limited quantity.
+            declared: places that are declared safe.
+        """
+        read = belief.observed
+        inside = np.zeros(belief.n)
+        if belief.settled:
+            inside = belief.probability_between(self.low, self.high)
+        elif read.any():  # the variances of unread places do not exist yet
+            mean, _ = belief.predict(np.flatnonzero(read))
+            inside[read] = (mean >= self.low) & (mean <= self.high)
+        least = np.where(read, _READ, self.probability)
+        least[[place for place in declared if not read[place]]] = 0.0
+        return np.asarray(inside < least)
+
+
+def check_limits(topology: Topology) -> None:
+    """Refuse limits on a map whose ways cross anything (ConfigError)."""
+    if topology.free or not isinstance(topology, GraphTopology):
+        msg = (
+            f"limits: map {topology.name!r} has places and no moves between them, so nothing says "
+            "what a way crosses; give a grid, an area or roads"
+        )
+        raise ConfigError(msg)
