@@ -93,15 +93,15 @@ class Tour:
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
         """Return the chosen route and those that it was weighed against; see `Explains`."""
-        start = on_route("Next on the route that promises the best map", plan, names)
+        start = on_route("Next on the best route found", plan, names)
         if not plan.routes:
             return f"{start}."
         own, *others = plan.routes
-        found = f"{start}. It leaves {_percent(own)} of the map's variance ({own.kind})"
+        found = f"{start}. Variance of the map after it: {_percent(own)} ({own.kind})."
         if others:
-            words = (f"{r.kind} from {called(names[r.first])} {_percent(r)}" for r in others)
-            found += f"; of the others {', '.join(words)}"
-        return f"{found}."
+            words = (f"{_percent(r)} ({r.kind}, first {called(names[r.first])})" for r in others)
+            found += f" Other routes: {', '.join(words)}."
+        return found
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is a route that is driven.

@@ -1,4 +1,4 @@
-"""Map of a page: its layers side by side, and longitude and latitude without a library."""
+"""Map of a page: its layers, its shore and walls, longitude and latitude without a library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.topology.projection import geographic_of, local_system
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["MOST_LAYERS", "POWERS", "georeference", "layers_of"]
+__all__ = ["MOST_LAYERS", "POWERS", "georeference", "layers_of", "shore_of"]
 
 MOST_LAYERS = 12
 """Layers that are shown; of more heights as many as that are put into each as it takes."""
@@ -23,6 +24,10 @@ POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
 _SIDE = 9
 _ENOUGH = 1e-7
 """Error above which the page does without [degree]: about a centimetre."""
+_MOST_POINTS = 60_000
+"""Largest number of corners that a page draws."""
+_SAMPLES = 500
+"""Largest number of points along a side at which walls are looked for."""
 
 
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
@@ -94,3 +99,50 @@ def georeference(topology: Topology) -> dict[str, Any] | None:
         "longitude": found[:, 0].tolist(),
         "latitude": found[:, 1].tolist(),
     }
+
+
+def shore_of(topology: Topology, side: float) -> list[FloatArray]:
+    """Return lines around the free ground: shore, islands, fences, walls; [] where none are known.
+
+    Args:
+        topology: the map.
+        side: distance of neighbouring places [m]; lines farther than two from all are left out.
+    """
+    ground = topology.ground
+    if ground is None or not ground.bounded or topology.heights is not None:
+        return []
+    low = topology.positions.min(axis=0) - 2.0 * side
+    high = topology.positions.max(axis=0) + 2.0 * side
+    lines: list[FloatArray] = []
+    if ground.shapes:
+        import shapely
+
+        edges = (edge for shape in ground.shapes for edge in shapely.get_parts(shape.boundary))
+        lines = [np.clip(np.asarray(edge.coords)[:, :2], low, high) for edge in edges]
+    if ground.cells is not None:
+        lines += _walls(ground, low, high)
+    return lines if sum(map(len, lines)) <= _MOST_POINTS else []
+
+
+def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatArray]:
+    """Return edges between free and blocked ground as straight lines, found by sampling [m]."""
+    step = float((high - low).max()) / _SAMPLES
+    x, y = (np.arange(a, b, step) for a, b in zip(low, high, strict=True))
+    points = np.stack(np.meshgrid(x, y), axis=-1)
+    free = ground.free(points.reshape(-1, 2)).reshape(points.shape[:2])
+    corner = low - 0.5 * step
+    across = [corner + step * run for run in _runs(free)]
+    upright = [corner + step * run[:, ::-1] for run in _runs(free.T)]
+    return across + upright
+
+
+def _runs(free: BoolArray) -> list[FloatArray]:
+    """Return the edges between rows, each a run of (column, row) from its start to its end."""
+    found = []
+    for row, change in enumerate(free[1:] != free[:-1], start=1):
+        ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))
+        found += [
+            np.array([[a, row], [b, row]], dtype=np.float64)
+            for a, b in ends.reshape(-1, 2).tolist()
+        ]
+    return found

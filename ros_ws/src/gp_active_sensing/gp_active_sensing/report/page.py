@@ -17,7 +17,7 @@ from gp_active_sensing.planning.explain import called
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
 from gp_active_sensing.report.frame import PAGE, build_page, tile
-from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
+from gp_active_sensing.report.payload import build_payload, floor_of, groups_of
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction
@@ -162,7 +162,7 @@ def _notes(
     data: RunData, done: Reconstruction, payload: Mapping[str, Any], goes_on: bool
 ) -> Iterator[str]:
     yield from data.notes
-    if (share := _explained(data, done)) is not None:
+    if (share := _explained(data, done)) is not None and share <= 0.0:
         yield tells(share)
     if done.unused:
         yield (
@@ -216,19 +216,21 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     if last.rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
         text = (
-            "prediction error (RMSPE) at places not observed, against the noise-free truth, which "
-            f"varies by {spread:.3g}{unit}"
+            "prediction error (RMSPE) at unread places against the true field, whose standard "
+            f"deviation is {spread:.3g}{unit}"
         )
         yield tile(f"{last.rmspe:.3g}{unit}", text)
     yield from _promise_tiles(data, done, unit)
     held = last.scores["coverage_90"]
     if held is not None and done.truth is not None:
-        text = "of the true values at places not observed are in the belief's 90 % intervals"
+        text = "of the true values at unread places lie in the 90 % intervals"
         readings = last.scores["reading_coverage_90"]
         text += "" if readings is None else f", {100.0 * readings:.0f} % of new readings"
         yield tile(f"{100.0 * held:.0f} %", text)
     yield from _search_tiles(data, unit)
-    yield tile(f"{last.observed} of {data.topology.n}", "places observed")
+    yield tile(f"{last.observed} of {data.topology.n}", "places read")
+    if (share := _explained(data, done)) is not None and share > 0.0:
+        yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
     # What was driven, where the driver measured it; else what the plans said it would be.
     planned = sum(float(record.get("metres") or 0.0) for record in data.records)
     metres = planned
@@ -239,16 +241,16 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         metres = float(data.summary.get("metres") or last.metres)  # with the way to the end place
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
-    yield from _belief_tiles(data, done)
+    yield from _belief_tiles(done, payload)
     seconds = [float(r["plan_seconds"]) for r in data.records if r.get("plan_seconds") is not None]
     if seconds:
-        text = f"median planning time (p99 {_time(float(np.percentile(seconds, 99)))})"
+        text = f"median planning time (99th percentile {_time(float(np.percentile(seconds, 99)))})"
         yield tile(_time(float(np.median(seconds))), text)
     found = data.summary.get("replay")
     replayed = found if isinstance(found, Mapping) else {}
     told = replayed.get("information")
     if isinstance(told, Mapping) and told.get("stages") and replayed.get("mode") == "decisions":
-        text = f"information of the planner's places, against {told['went']:.2f} nat of the probe's"
+        text = f"information of the planner's places; of the probe's: {told['went']:.2f} nat"
         yield tile(f"{told['planned']:.2f} nat", text)
     gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
     if any(gap > 0.0 for gap in gaps):
@@ -257,14 +259,14 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
 
 
 def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[str]:
-    """Say what the belief promises of its map, and what nobody could promise less than."""
+    """Yield the expected error of the map, and its lower bound."""
     promised = done.steps[-1].promised
     if promised is None:
         return
-    text = "error of the map as the belief promises it"
+    text = "expected error of the map"
     if (floor := floor_of(data, done)) is not None:
         least, places = floor
-        text += f"; nobody could promise less than {least:.3g}{unit} with {places} places read"
+        text += f"; lower bound for any route with {places} readings: {least:.3g}{unit}"
     yield tile(f"{promised:.3g}{unit}", text)
 
 
@@ -277,7 +279,7 @@ def _search_tiles(data: RunData, unit: str) -> Iterator[str]:
     best = f"{end} of all"
     if regret["recommended"] != regret["best"]:
         best = f"{end} is {called(str(regret['best']))} with {regret['best_value']:.4g}{unit}"
-    text = f"at {called(str(regret['recommended']))}, which was found; {best}"
+    text = f"at {called(str(regret['recommended']))}, the best place found; {best}"
     yield tile(f"{regret['recommended_value']:.4g}{unit}", text)
     text = "regret, mean over the stages"
     if regret.get("bound") is not None:
@@ -289,27 +291,33 @@ def _time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{seconds:.3f} s"
 
 
-def _belief_tiles(data: RunData, done: Reconstruction) -> Iterator[str]:
-    """Say what the console says: the most probable kernel, and its most probable length-scale."""
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %"
+
+
+def _belief_tiles(done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the most probable kernel, and the most probable of the length-scales of the panel."""
     candidates = zip(done.belief.hyperparameters, done.belief.weights.tolist(), strict=True)
     best = most_probable((h.kernel, h.length_scales, weight) for h, weight in candidates)
     if best.kernel:
-        what = "kernel, no place tells of another" if best.kernel == NONE else "kernel"
-        yield tile(best.kernel, f"{what}, weight {best.kernel_weight:.2f}")
+        what = "no spatial correlation" if best.kernel == NONE else "kernel"
+        yield tile(best.kernel, f"{what}, probability {_percent(best.kernel_weight)}")
     if best.kernel != NONE:
-        label = scale_labels(scale_unit(data), [best.length_scale])[0]
-        whose = "its length-scale" if best.kernel else "length-scale"
-        yield tile(label, f"{whose}, weight {best.weight:.2f}")
+        masses, groups = done.steps[-1].masses, groups_of(done)
+        shares = [sum(masses.get(scale, 0.0) for scale in group) for group in groups]
+        label = payload["scales"]["labels"][int(np.argmax(shares))]
+        together = ", all kernels together" if len(done.prior_kernels) > 1 else ""
+        yield tile(label, f"length-scale{together}, probability {_percent(max(shares))}")
     if isinstance(transform := done.belief.transform, Log):
         offset = f"{transform.offset:+.3g}" if transform.offset else ""
-        yield tile("logarithm", f"of the readings{offset}, which fits them better")
+        yield tile("logarithm", f"of the readings{offset} is modelled, since it fits better")
 
 
 _COLUMNS = (
     ("stage", "stage", "d"),
     ("place", "name", ""),
     ("reading", "value", ".2f"),
-    ("promised error", "promised_error", ".3f"),
+    ("expected error", "promised_error", ".3f"),
     ("RMSPE", "rmspe", ".3f"),
     ("NLPD", "nlpd", ".3f"),
     ("truth in 90 %", "coverage_90", ".3f"),
@@ -324,9 +332,9 @@ _COLUMNS = (
 
 
 _FOLLOWED = (
-    ("planner's place tells [nat]", "information.planned", ".3f"),
+    ("information at the planner's place [nat]", "information.planned", ".3f"),
     ("probe went to", "went_name", ""),
-    ("which tells [nat]", "information.went", ".3f"),
+    ("information there [nat]", "information.went", ".3f"),
 )
 """More columns where the probe went where it liked."""
 

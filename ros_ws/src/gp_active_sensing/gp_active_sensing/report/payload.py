@@ -14,7 +14,7 @@ from gp_active_sensing.planning.explain import called, elsewhere, outcome, value
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import MissionStarted
 from gp_active_sensing.report.frame import DOUBT, VALUES
-from gp_active_sensing.report.map_frame import georeference, layers_of
+from gp_active_sensing.report.map_frame import georeference, layers_of, shore_of
 from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Reconstruction, ReportStep
@@ -448,10 +448,26 @@ def places_of(topology: Topology) -> dict[str, Any]:
         axis = int(np.argmax(np.ptp(topology.positions, axis=0)))
         return found | {"shape": "line", "axis": "xy"[axis]}
     if all(len(line) == 1 for line in lines):
-        return found | {"shape": "cells", "side": _side(topology.positions)}
+        side = _side(topology.positions)
+        return found | {"shape": "cells", "side": side, "shore": _shore(topology, side)}
     return found | {
         "shape": "roads",
         "counts": pack_integers(np.array([len(line) for line in lines])),
+    }
+
+
+def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
+    """Return the edges of the free ground as packed data; None where none are known."""
+    if not (lines := shore_of(topology, side)):
+        return None
+    points = np.vstack(lines)
+    low, high = points.min(axis=0), points.max(axis=0)
+    return {
+        "x": pack(points[:, :1], float(low[0]), float(high[0])),
+        "y": pack(points[:, 1:], float(low[1]), float(high[1])),
+        "counts": pack_integers(np.array([len(line) for line in lines])),
+        "low": low.tolist(),
+        "high": high.tolist(),
     }
 
 

@@ -88,14 +88,14 @@ def promised(summary: Mapping[str, Any]) -> str:
         text += f" ({summary['promised_worst']:.3g}{unit} where it is worst)"
     if summary.get("least_error") is not None:
         text += (
-            f"; nobody could promise less than {summary['least_error']:.3g}{unit} with "
-            f"{summary['least_places']} places read"
+            f"; lower bound for any route with {summary['least_places']} readings: "
+            f"{summary['least_error']:.3g}{unit}"
         )
     return text
 
 
 def tells(share: float) -> str:
-    """Return what the readings of some places tell of each other.
+    """Return how well the readings of neighbouring places predict each other.
 
     Args:
         share: of the variance of the places' readings, what the readings of the other places
@@ -104,10 +104,11 @@ def tells(share: float) -> str:
     percent = round(100.0 * share)
     if percent <= 0:
         return (
-            "these readings do not tell about places further off: the other places' readings "
-            "predict a place no better than their mean does"
+            "neighbouring readings do not predict each other (R\u00b2 = 0): take them closer "
+            "together, or check the sensor"
         )
-    return f"the readings of other places explain {percent} % of the variance of a place's readings"
+    how = "well" if percent >= 70 else "partly" if percent >= 30 else "poorly"
+    return f"neighbouring readings predict each other {how} (R\u00b2 = {share:.2f})"
 
 
 class Turns:

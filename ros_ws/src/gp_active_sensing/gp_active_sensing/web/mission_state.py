@@ -10,7 +10,9 @@ from typing import Any
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.config import BudgetConfig
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning.explain import called
+from gp_active_sensing.mission.checkers import MUTE
+from gp_active_sensing.mission.fleet import SILENT
+from gp_active_sensing.planning.explain import called, why
 from gp_active_sensing.records.events import (
     BudgetChanged,
     DecisionTaken,
@@ -18,6 +20,7 @@ from gp_active_sensing.records.events import (
     MissionEnded,
     MissionStarted,
     MissionStopped,
+    ReadingEvent,
     ReadingUsed,
     ReturnBegun,
     RosterChanged,
@@ -27,26 +30,29 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import Aim, Budget
+from gp_active_sensing.types import Aim, Budget, Plan
 from gp_active_sensing.util.wording import brief, distance
+from gp_active_sensing.web.approach import Approach, Speeds
 
 __all__ = ["MissionState"]
 
 REASONS = {
-    "gated": "next to impossible by the belief",
-    "no_pose": "no pose near its time",
-    "off_map": "not on the map",
+    "gated": "far off the prediction",
+    "no_pose": "no position near its time",
+    "off_map": "off the map",
     "settling": "the sensor was settling",
-    "partial_visit": "the road was not driven far enough",
+    "partial_visit": "too short a part of the road was driven",
     "not_finite": "not a finite number",
-    "fill_value": "fill values",
+    "fill_value": "fill value",
     "not_valid": "outside the valid range",
-    "too_fast": "more than are taken in",
+    "too_fast": "above the largest rate",
     "budget_spent": "the budget was spent",
     "mission_over": "the mission was over",
-    "unknown_probe": "of a probe that takes no part",
+    "unknown_probe": "from an unknown probe",
 }
 """Words of reasons for a person; of all others the word itself."""
+OVERDRAWN = 1.02
+"""Share of a budget of metres from which on it is overdrawn: odometers are not exact."""
 
 
 @dataclass
@@ -68,10 +74,15 @@ class MissionState:
     """Readings."""
     where: dict[str, Whereabouts] = field(default_factory=dict)
     """Of each probe, where that is known."""
-    gone: set[str] = field(default_factory=set)
-    """Probes that take no part."""
-    bound: dict[str, int | None] = field(default_factory=dict)
-    """Where each probe was sent last; None = home."""
+    gone: dict[str, str] = field(default_factory=dict)
+    """Probes that take no part, and why."""
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """Current plan of each probe; one without a waypoint leads to the end place."""
+    read_ns: dict[str, int] = field(default_factory=dict)
+    """Time of each probe's last reading that was used [ns]."""
+    newest_ns: int = 0
+    """Time of the newest event but readings [ns]."""
+    speeds: Speeds = field(default_factory=Speeds)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Of each probe, readings that were not used, by the word of the reason."""
     seconds_left: dict[str, float] = field(default_factory=dict)
@@ -96,13 +107,18 @@ class MissionState:
         """Take in an event."""
         where = getattr(event, "where", None)
         if isinstance(where, Whereabouts):
-            self.where[event.probe] = where
+            self._put(event.probe, where)
+        if isinstance(event, ReadingEvent):
+            self.read_ns[event.probe] = max(event.time_ns, self.read_ns.get(event.probe, 0))
+        else:
+            self.newest_ns = max(self.newest_ns, event.time_ns)
         match event:
             case MissionStarted():
                 self.state, self.reason = "begun", ""
             case StateChanged():
                 self.state, self.reason = event.state, event.reason
-                self.where.update(event.probes)
+                for name, place in event.probes.items():
+                    self._put(name, place)
             case MissionEnded():
                 self.state, self.reason = "ended", event.reason
             case MissionStopped():
@@ -113,18 +129,25 @@ class MissionState:
                 self.used += event.count
             case DecisionTaken():
                 self._running()
-                self.bound[event.probe] = event.plan.waypoint
+                self.plans[event.probe] = event.plan
                 if event.left is not None and event.left.seconds is not None:
                     self.seconds_left[event.probe] = event.left.seconds
             case ReturnBegun():
-                self.bound[event.probe] = None
+                self.plans[event.probe] = event.plan
             case RosterChanged():
-                (self.gone.add if event.why else self.gone.discard)(event.probe)
+                self.gone.pop(event.probe, None)
+                if event.why:
+                    self.gone[event.probe] = event.why
             case StatusNoted():
                 self.alarms = event.alarms
                 for name, status in event.probes.items():
-                    self.where[name] = status.where
+                    self._put(name, status.where)
                     self.rejected[name] = status.rejected
+
+    def _put(self, name: str, where: Whereabouts) -> None:
+        self.where[name] = where
+        if where.pose is not None:
+            self.speeds.take(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
         """A decision was taken: a simulated mission does not say otherwise that it runs."""
@@ -146,6 +169,8 @@ class MissionState:
         summary: Mapping[str, Any],
         *,
         unit: str,
+        policy: str,
+        written: float | None,
     ) -> dict[str, Any]:
         """Return what the head of the page says, as plain data.
 
@@ -154,9 +179,12 @@ class MissionState:
             topology: the map.
             summary: of the mission, {} while there is none.
             unit: of the field.
+            policy: its name.
+            written: when the journal was written last (seconds since 1970); None = there are no
+                ages to show, as in a simulation.
         """
         status = summary.get("status")
-        state, reason = self.state, "; ".join(filter(None, [*self.alarms, self.reason]))
+        state, reason = self.state, self.reason
         if status in ("finished", "failed", "interrupted") and state in ("begun", "running"):
             state = "ended" if status == "finished" else "stopped"
             reason = str(summary.get("reason") or status)
@@ -165,10 +193,11 @@ class MissionState:
             "state": state,
             "reason": reason,
             "stage": done.steps[-1].number if done.by_stage else None,
+            "alarms": [] if over else self.alarms_in_words(),
             "spent": self._spent(done, unit),
             "used": self.used,
             "refused": self._refused(summary if over else {}),
-            "next": [] if over else self._next(topology),
+            "probes": [] if over else self._probes(topology, policy, written),
             "known": _known(done, topology, unit, self.aim),
         }
 
@@ -182,13 +211,43 @@ class MissionState:
             total = Counter({str(word): int(count) for word, count in told.items()})
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
-    def _next(self, topology: Topology) -> list[dict[str, str]]:
+    def alarms_in_words(self) -> list[str]:
+        """Return the problems that need an operator, in words."""
+        found = list(self.alarms)
+        for name, reason in self.gone.items():
+            if reason.startswith((MUTE, SILENT)) and not any(name in alarm for alarm in found):
+                found.append(f"{name}: {reason}")
+        if self.state == "paused" and self.reason.startswith(MUTE):
+            found.append(f"sensor: {self.reason}")
+        for name, where in sorted(self.where.items()):
+            most = self.budget.metres
+            if most is not None and where.odometer > OVERDRAWN * most:
+                over = f"{distance(where.odometer - most)} more than its budget"
+                found.append(f"{name or 'the probe'} has driven {over}")
+        return found
+
+    def _probes(
+        self, topology: Topology, policy: str, written: float | None
+    ) -> list[dict[str, Any]]:
+        """Return of each probe where it goes, how far that is, and how old its data are."""
         found = []
-        for name, place in sorted(self.bound.items()):
-            if name in self.gone:
-                continue
-            there = "the end place" if place is None else called(topology.names[place])
-            found.append({"probe": name, "place": there})
+        for name in sorted({*self.where, *self.plans, *self.gone}):
+            plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
+            row: dict[str, Any] = {"probe": name, "gone": self.gone.get(name, "")}
+            for key, stamp_ns in (
+                ("poseAt", None if where.pose is None else where.pose[0]),
+                ("readAt", self.read_ns.get(name)),
+            ):
+                if written is not None and stamp_ns is not None:
+                    row[key] = round(written - 1e-9 * max(0, self.newest_ns - stamp_ns), 1)
+            if plan is not None and plan.path and not row["gone"]:
+                home = plan.waypoint is None
+                row["place"] = "the end place" if home else called(topology.names[plan.path[-1]])
+                row["why"] = plan.reason if home else why(plan, topology.names, policy)
+                if where.pose is not None:
+                    speed = self.speeds.of(name, plan) if self.state == "running" else None
+                    row |= Approach.along(topology, plan.path, where.pose[1:], speed).told()
+            found.append(row)
         return found
 
     def _spent(self, done: Reconstruction, unit: str) -> list[dict[str, Any]]:
@@ -203,22 +262,21 @@ class MissionState:
         if (total := self.budget.readings) is not None:
             visits = [s.record["visits"] for s in done.steps if "visits" in s.record]
             spent = int(max(visits)) if visits else last.observed
-            add("places", spent, total, f"{spent} of {total}, {max(0, total - spent)} left")
+            add("places", spent, total, f"{max(0, total - spent)} of {total} left")
         for name in sorted({*self.where, *self.seconds_left}) or [""]:
             whose = f" of {name}" if name else ""
             if (metres := self.budget.metres) is not None:
                 place = self.where.get(name)
                 driven = last.metres if place is None else place.odometer
-                left = distance(max(0.0, metres - driven))
-                text = f"{distance(driven)} of {distance(metres)}, {left} left"
-                add(f"way{whose}", driven, metres, text)
+                text = f"{distance(max(0.0, metres - driven))} of {distance(metres)} left"
+                add(f"distance{whose}", driven, metres, text)
             if (seconds := self.budget.seconds) is not None:
                 remains = self.seconds_left.get(name, seconds)
-                text = f"{_duration(remains)} of {_duration(seconds)} left at the last decision"
+                text = f"{_duration(remains)} of {_duration(seconds)} left"
                 add(f"time{whose}", seconds - remains, seconds, text)
         first = _first_promise(done)
         if self.aim is not None and first is not None and last.promised is not None:
-            text = f"{brief(last.promised)} promised, {brief(self.aim.error)} {unit} wanted".strip()
+            text = f"{brief(last.promised)} expected, {brief(self.aim.error)} {unit} wanted".strip()
             gap = max(first - self.aim.error, 1e-12)
             add("error of the map", first - last.promised, gap, text)
         return found
@@ -240,19 +298,20 @@ def _first_promise(done: Reconstruction) -> float | None:
 
 
 def _known(done: Reconstruction, topology: Topology, unit: str, aim: Aim | None) -> str:
-    """Say in a sentence or two how good the map is by now."""
+    """Return the expected error of the map, and where it is largest, in a sentence or two."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."
     if last.promised is None:
-        return f"{read} That is too little to promise an error of the map yet."
-    whole = f"{read} The map as it is promises an error of {brief(last.promised)}{after}"
+        return f"{read} More are needed to estimate the error of the map."
+    whole = f"{read} Expected error of the map: {brief(last.promised)}{after}"
     before = _first_promise(done)
     if before is not None and before > 1.05 * last.promised:
-        whole += f", down from {brief(before)}{after}"
+        whole += f" (at first {brief(before)}{after})"
     doubt = called(topology.names[int(std.argmax())])
-    whole += f". Least is known of {doubt} (±\u00a0{brief(float(std.max()))}{after})."
+    worst = f"standard deviation {brief(float(std.max()))}{after}"
+    whole += f". It is largest at {doubt} ({worst})."
     if aim is not None:
         reached = "is reached" if last.promised <= aim.error else "is not reached yet"
-        whole += f" The error that was asked for, {brief(aim.error)}{after}, {reached}."
+        whole += f" The wanted error of {brief(aim.error)}{after} {reached}."
     return whole

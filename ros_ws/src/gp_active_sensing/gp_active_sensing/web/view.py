@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
+from gp_active_sensing.records.run_directory import JOURNAL
 from gp_active_sensing.report.facts import headline
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
 from gp_active_sensing.report.payload import (
@@ -30,7 +31,7 @@ from gp_active_sensing.report.reconstruction import GrowingStep
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.web.follow import Followed, RunFollower
+from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
 
 __all__ = ["TABLES", "Board", "LiveView", "Paced", "as_text"]
 
@@ -164,7 +165,7 @@ class LiveView:
         }
 
     def _least(self, found: Followed, done: Reconstruction) -> tuple[float, int] | None:
-        """Return what nobody could promise less than; None while that is of fewer places."""
+        """Return the lower bound of the expected error; None while it is for fewer places."""
         data = found.data
         said = "least_error" in data.summary  # the mission has worked it out
         key, last = (found.growing.looks, said), found.mission.over or said
@@ -179,7 +180,16 @@ class LiveView:
 
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
         data = found.data
-        told = found.mission.told(done, data.topology, data.summary, unit=data.symbol)
+        stamp = stamp_of(data.path / JOURNAL)
+        simulated = found.tracks is None
+        told = found.mission.told(
+            done,
+            data.topology,
+            data.summary,
+            unit=data.symbol,
+            policy=data.policy,
+            written=None if simulated or stamp is None else 1e-9 * stamp[2],
+        )
         return {**told, "unit": data.symbol, "records": len(data.records)}
 
     def _steps(self, found: Followed, done: Reconstruction) -> dict[str, str]:

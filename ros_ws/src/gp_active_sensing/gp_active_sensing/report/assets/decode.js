@@ -43,10 +43,16 @@
       unpack(places.y),
       places.counts ? integers(places.counts) : null,
     ]);
+    const { shore } = places;
+    let lines = null;
+    if (shore) {
+      const [sx, sy, sizes] = await Promise.all([unpack(shore.x), unpack(shore.y), integers(shore.counts)]);
+      lines = { ...shore, x: sx.values, y: sy.values, sizes };
+    }
     const n = places.names.length;
     const offsets = new Uint32Array(n + 1);
     for (let i = 0; i < n; i += 1) offsets[i + 1] = offsets[i] + (counts ? counts[i] : 1);
-    return { ...places, n, x: x.values, y: y.values, offsets };
+    return { ...places, shore: lines, n, x: x.values, y: y.values, offsets };
   }
 
   /** Ways of probes, their packed numbers replaced by numbers. */

@@ -7,6 +7,9 @@
   const byId = (id) => document.getElementById(id);
   const SILENT = 25000; // so long without a word, and the connection is lost [ms]
   const LONGEST = 10000; // between two tries [ms]
+  const OLD = 10; // age of data that is marked, of a probe under way [s]
+  const SILENT_PROBE = 30; // age of a position that is an alarm, of a probe under way [s]
+  const BEEP = 4000; // between two tones of an alarm [ms]
   const ANSWER = 15000; // between two answers that this page takes what comes [ms]
 
   const parts = new Map();
@@ -24,6 +27,7 @@
   let answered = 0; // when the server was last told that this page takes what comes [ms]
   let silence = null;
   let wait = 500;
+  let skew = 0; // of this clock against the server's [ms]
   let sure = null; // the button that has to be pressed once more
 
   // -- the token --------------------------------------------------------------------------------
@@ -102,6 +106,7 @@
       lost(mine, (await answer.text()).trim());
       return;
     }
+    skew = Date.now() - Date.parse(answer.headers.get('Date')) || 0;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {
@@ -244,6 +249,7 @@
     const mission = parts.get('mission');
     document.documentElement.classList.toggle('waiting', !mission);
     byId('facts').hidden = !mission;
+    if (!mission) byId('strip').hidden = byId('alarms').hidden = true;
     if (!mission) {
       byId('heading').textContent = 'No mission yet';
       byId('state').textContent = '';
@@ -262,23 +268,114 @@
     byId('reason').textContent = mission.reason;
     document.title = `${state} · ${byId('heading').textContent}`;
     byId('known').textContent = mission.known;
-    next(mission);
+    probes(mission);
     spent(mission);
     counts(mission);
     if (document.documentElement.dataset.link !== 'lost') fine();
     buttons();
   }
 
-  function next(mission) {
-    const host = byId('next-places');
+  /** Where each probe goes, how far that is, and how old its data are. */
+  function probes(mission) {
+    const host = byId('probes');
     host.replaceChildren();
-    byId('next-fact').hidden = !mission.next.length;
-    const steps = Array.from({ length: parts.get('maps').all }, (_, i) => parts.get(`step.${i}`));
-    for (const { probe, place } of mission.next) {
-      element('p', 'big', probe ? `${probe}: ${place}` : place, host);
-      const chosen = steps.findLast((step) => step.why && (step.probe || '') === probe);
-      if (chosen) element('p', '', chosen.why, host);
+    byId('strip').hidden = !mission.probes.length && !mission.spent.length;
+    for (const row of mission.probes) {
+      const card = element('article', 'probe', null, host);
+      const head = element('h3', '', null, card);
+      if (row.probe) element('b', '', row.probe, head);
+      head.append(row.place ? `${row.probe ? ' to ' : 'Next: '}${row.place}` : row.gone || 'no place chosen');
+      if (row.metres !== undefined) approach(row, element('div', 'numbers', null, card));
+      const ages = element('p', 'ages', null, card);
+      for (const [key, what] of [['poseAt', 'position'], ['readAt', 'reading used']]) {
+        if (row[key] === undefined) continue;
+        const age = element('span', '', null, ages);
+        Object.assign(age.dataset, { at: row[key], what, bound: row.place && mission.state === 'running' ? row.probe || 'the probe' : '' });
+      }
+      if (row.why) element('p', 'because', row.why, card);
     }
+    age();
+  }
+
+  const WINDS = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
+
+  function approach(row, host) {
+    const number = (value, unit, text) => {
+      const box = element('div', '', null, host);
+      const line = element('b', '', value, box);
+      if (unit) element('small', '', ` ${unit}`, line);
+      element('span', '', text, box);
+      return line;
+    };
+    const far = row.metres >= 10000;
+    number(far ? (row.metres / 1000).toFixed(1) : row.metres.toFixed(row.metres < 10 ? 1 : 0), far ? 'km' : 'm', 'distance');
+    const degrees = String(Math.round(row.bearing) % 360).padStart(3, '0');
+    const wind = row.north ? ` ${WINDS[Math.round(row.bearing / 45) % 8]}` : '';
+    const bearing = number(`${degrees}°`, wind, row.north ? 'bearing' : 'from y axis');
+    const arrow = GPAS.svg('svg', { viewBox: '-10 -10 20 20', class: 'arrow', 'aria-hidden': 'true' }, null);
+    GPAS.svg('path', { d: 'M0-9L6 8L0 4L-6 8Z', transform: `rotate(${row.bearing})` }, arrow);
+    bearing.prepend(arrow);
+    if (row.seconds === null) return;
+    const at = new Date(Date.now() + 1000 * row.seconds);
+    number(span(row.seconds), '', `arrives ${at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}`);
+  }
+
+  /** A duration: 8 s, 2:05 min, 1:20 h. */
+  function span(seconds) {
+    const whole = Math.max(0, Math.round(seconds));
+    if (whole < 60) return `${whole} s`;
+    const [large, small, unit] = whole < 3600 ? [whole / 60, whole % 60, 'min'] : [whole / 3600, (whole % 3600) / 60, 'h'];
+    return `${Math.floor(large)}:${String(Math.floor(small)).padStart(2, '0')} ${unit}`;
+  }
+
+  /** Count ages on, once a second; a probe that is sent somewhere and sends no position is an alarm. */
+  function age() {
+    const silent = [];
+    for (const told of document.querySelectorAll('.ages span')) {
+      const seconds = Math.max(0, (Date.now() - skew) / 1000 - Number(told.dataset.at));
+      const pose = told.dataset.what === 'position';
+      told.textContent = `${told.dataset.what} ${span(seconds)} ago`;
+      told.dataset.level = !told.dataset.bound || seconds < OLD ? '' : pose && seconds >= SILENT_PROBE ? 'bad' : 'short';
+      if (pose && told.dataset.level === 'bad') silent.push(`no position of ${told.dataset.bound} for ${span(seconds)}`);
+    }
+    alarms(silent);
+  }
+
+  function alarms(silent) {
+    const mission = parts.get('mission');
+    const said = mission ? [...mission.alarms, ...silent.filter((text) => !mission.alarms.some((a) => a.includes('silent')))] : [];
+    const host = byId('alarms');
+    host.hidden = !said.length;
+    if ([...host.children].map((item) => item.textContent).join('\n') !== said.join('\n')) {
+      host.replaceChildren();
+      for (const text of said) element('li', '', text, host);
+    }
+    document.documentElement.classList.toggle('alarmed', said.length > 0);
+    if (said.length && Date.now() - beeped > BEEP) beep();
+  }
+
+  let audio = null;
+  let beeped = 0;
+
+  function beep() {
+    if (!audio) return;
+    beeped = Date.now();
+    const tone = audio.createOscillator();
+    const loudness = audio.createGain();
+    tone.frequency.value = 880;
+    loudness.gain.value = 0.25;
+    tone.connect(loudness).connect(audio.destination);
+    tone.start();
+    tone.stop(audio.currentTime + 0.35);
+  }
+
+  function sound() {
+    const on = !audio;
+    if (audio) audio.close();
+    audio = on ? new AudioContext() : null; // a browser allows it where something is pressed
+    byId('sound').textContent = on ? 'Sound on' : 'Sound off';
+    byId('sound').setAttribute('aria-pressed', String(on));
+    if (on) beep();
   }
 
   function spent(mission) {
@@ -287,11 +384,12 @@
     byId('spent-fact').hidden = !mission.spent.length;
     for (const { what, share, text } of mission.spent) {
       const meter = element('div', 'meter', null, host);
+      meter.dataset.level = share > 0.9 ? 'bad' : share > 0.75 ? 'short' : '';
       const line = element('div', '', null, meter);
       element('span', '', what, line);
       element('span', '', text, line);
       const bar = element('i', '', null, element('u', '', null, meter));
-      bar.style.width = `${100 * share}%`;
+      bar.style.width = `${100 * (1 - share)}%`;
     }
   }
 
@@ -299,7 +397,7 @@
     const host = byId('counts');
     host.replaceChildren();
     const total = mission.refused.reduce((sum, [, count]) => sum + count, 0);
-    element('p', '', `${mission.used} used, ${total} refused${total ? ':' : ''}`, host);
+    element('p', '', `${mission.used} used, ${total} rejected${total ? ':' : ''}`, host);
     if (!total) return;
     const list = element('ul', 'refused', null, host);
     for (const [why, count] of mission.refused) element('li', '', `${count}: ${why}`, list);
@@ -386,15 +484,17 @@
     }
   }
 
-  /** On a phone the maps come first, below state and buttons. */
+  /** On a phone the maps come right after the strip. */
   function arrange() {
     if (narrow.matches) byId('field').after(byId('facts'));
-    else byId('said').after(byId('facts'));
+    else byId('strip').after(byId('facts'));
   }
 
   const narrow = window.matchMedia('(max-width: 480px)');
   narrow.addEventListener('change', arrange);
   arrange();
+  byId('sound').addEventListener('click', sound);
+  setInterval(age, 1000);
   byId('buttons').addEventListener('click', (event) => {
     const button = event.target.closest('button');
     if (button) command(button);

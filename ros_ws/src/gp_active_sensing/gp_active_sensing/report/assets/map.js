@@ -11,7 +11,9 @@
     const side = places.shape === 'cells' ? places.side / 2 : 0;
     const { layers } = places;
     const [least, most] = layers ? [layers.low, layers.high] : [places.low, places.high];
-    const [low, high] = [least.map((v) => v - side), most.map((v) => v + side)];
+    const { shore } = places;
+    const low = least.map((v, i) => Math.min(v - side, shore ? shore.low[i] : v));
+    const high = most.map((v, i) => Math.max(v + side, shore ? shore.high[i] : v));
     const margin = places.shape === 'cells' ? 2 : 8;
     const room = GPAS.room(width, layers);
     const [wide, tall] = [Math.max(high[0] - low[0], 1e-9), Math.max(high[1] - low[1], 1e-9)];
@@ -68,6 +70,26 @@
       const [x, y] = where.at(...layers.corners[k]);
       pen.fillText(label, x, y - 2);
     });
+  }
+
+  /** Shore, islands, fences and walls. */
+  function edges(pen, where, shore) {
+    pen.save();
+    pen.beginPath();
+    let i = 0;
+    for (const size of shore.sizes) {
+      for (let k = 0; k < size; k += 1, i += 1) {
+        const at = where.at(shore.x[i], shore.y[i]);
+        if (k) pen.lineTo(...at);
+        else pen.moveTo(...at);
+      }
+    }
+    pen.lineJoin = 'round';
+    pen.lineCap = 'round';
+    pen.lineWidth = 1.6;
+    pen.strokeStyle = GPAS.variable('--ink');
+    pen.stroke();
+    pen.restore();
   }
 
   function distance(x, y, x0, y0, x1, y1) {
@@ -143,6 +165,7 @@
         GPAS.scale(pen, where, places.north, 14);
       }
       else GPAS.axes(pen, where, places.north);
+      if (places.shore) edges(pen, where, places.shore);
       over(pen, where, trace);
     }
 

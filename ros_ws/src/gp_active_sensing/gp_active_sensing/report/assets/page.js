@@ -53,17 +53,17 @@
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
     if (has(promised) && steps.length > 1) {
-      const title = inUnit('Error of the map that the belief promises');
-      const series = [line('promised', promised, 'var(--second)')];
+      const title = inUnit('Expected error of the map');
+      const series = [line('expected', promised, 'var(--second)')];
       if (run.floor) {
         const least = steps.map(() => run.floor[0]);
-        series.push(line(`nobody could promise less with ${run.floor[1]} places`, least, 'var(--soft)', { dash: '5 4', width: 1.2 }));
+        series.push(line(`lower bound for any route with ${run.floor[1]} readings`, least, 'var(--soft)', { dash: '5 4', width: 1.2 }));
       }
       const view = settled(promised, true, 'var(--second)');
       if (view.legend && run.floor) view.legend.push({ name: series[1].name, colour: 'var(--soft)', mark: 'dashed' });
       add({ title, unit, fromZero: true, ...view, series });
     }
-    if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
+    if (has(nlpd)) add({ title: 'Negative log predictive density (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
     for (const [key, what] of [['held', 'True values'], ['heldReadings', 'New readings']]) {
       const share = (k) => steps.map((step) => step[key][k]);
       if (!has(share(1))) continue;
@@ -158,8 +158,8 @@
       parts.push([run.places.names[step.place], read]);
     } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is where the mission had to end']);
     else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
-    parts.push([`${step.observed} of ${run.places.n}`, 'places observed']);
-    if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'error promised']);
+    parts.push([`${step.observed} of ${run.places.n}`, 'places read']);
+    if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'expected error']);
     if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'prediction error']);
     if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];
@@ -229,7 +229,7 @@
       GPAS.weights(byId('belief-rows'), scales.labels, step.weights, scales.prior, shades);
       byId('why').hidden = !staged;
       byId('why').parentElement.classList.toggle('alone', !staged);
-      byId('why-text').textContent = step.why || 'Nothing is decided yet: this is what was believed before.';
+      byId('why-text').textContent = step.why || 'No decision yet: this is the belief before the first reading.';
       byId('outcome').textContent = step.outcome || '';
       GPAS.candidates(byId('why-rows'), step.candidates, step.chosen ?? step.place, step.others || 0, run.places.names, run.valueUnit);
     }

@@ -7,9 +7,9 @@
   GPAS.quality = (host, run) => {
     const { quality, places } = run;
     GPAS.element('h2', '', 'How good is it?', host);
-    const all = `Each of the ${quality.off.length} places that were read was predicted from the readings of all the others. `
-      + `They are off by ${GPAS.withUnit(quality.error, run.unit, 3)} (root mean square). `
-      + `${quality.half} % lie within the 50 % intervals of what was predicted, ${quality.most} % within the 90 % intervals. `;
+    const all = `Each of the ${quality.off.length} places read was predicted from the readings of the others. `
+      + `The error is ${GPAS.withUnit(quality.error, run.unit, 3)} (root mean square). `
+      + `${quality.half} % of the readings lie in the 50 % intervals of the prediction, ${quality.most} % in the 90 % intervals. `;
     const text = GPAS.element('p', '', all, host);
     GPAS.element('span', '', quality.verdict, text);
     const charts = GPAS.element('div', 'narrow', null, host);
@@ -18,7 +18,7 @@
     const shown = quality.off.map((v) => Math.max(-6, Math.min(6, v)));
     const most = Math.max(3, ...shown.map(Math.abs)) + 0.3;
     GPAS.chart(charts, {
-      title: 'What was read, less what all others say [standard deviations]', x, xLabel: 'place, in the order of reading', whole: true,
+      title: 'Reading minus prediction from the others [standard deviations]', x, xLabel: 'place, in the order of reading', whole: true,
       heading: (i) => places.names[quality.places[i]], range: [-most, most],
       series: [
         { kind: 'band', name: '90 %', low: across(-1.645), high: across(1.645), colour: 'var(--second)', opacity: 0.13, quiet: true },
@@ -34,8 +34,8 @@
       title: 'Calibration: places within an interval [%]', x: quality.shares, xLabel: 'probability of the interval [%]', unit: '%', range: [0, 102],
       heading: (i) => `${quality.shares[i]} % interval`,
       series: [
-        { kind: 'line', name: 'as it should be', values: quality.shares, colour: 'var(--soft)', dash: '5 4', width: 1.2 },
-        { kind: 'line', name: 'found', values: quality.inside, colour: 'var(--accent)' },
+        { kind: 'line', name: 'ideal', values: quality.shares, colour: 'var(--soft)', dash: '5 4', width: 1.2 },
+        { kind: 'line', name: 'this map', values: quality.inside, colour: 'var(--accent)' },
       ],
     });
   };

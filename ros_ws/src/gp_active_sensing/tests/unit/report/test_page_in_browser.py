@@ -126,7 +126,7 @@ def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> 
     assert text(page, "where") == "stage 1 of 6"
     page.key("Home")
     assert text(page, "where") == "stage 0 of 6"
-    assert text(page, "why-text").startswith("Nothing is decided yet")
+    assert text(page, "why-text").startswith("No decision yet")
     page.key("End")
     assert page.evaluate(INK) == last
     page.evaluate("document.getElementById('back').click()")

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.report import payload
+from gp_active_sensing.report.map_frame import shore_of
 from gp_active_sensing.report.payload import (
     LEVELS,
     build_payload,
@@ -18,6 +20,8 @@ from gp_active_sensing.report.payload import (
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
 from tests.unit.report.runs import bag_run
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -119,3 +123,23 @@ def test_integers() -> None:
     back = unpack(pack_integers(values))
     assert (back[:, 0] * 65536 + back[:, 1]).tolist() == values.tolist()
     assert unpack(pack_integers(np.array([], dtype=np.int64))).shape == (0, 2)
+
+
+def made(**keys: Any) -> Topology:
+    return build_topology(from_mapping(MapConfig, keys))
+
+
+def test_shore_and_walls_are_drawn_where_they_are() -> None:
+    outline = [[0.0, 0.0], [100.0, 0.0], [100.0, 60.0], [0.0, 60.0]]
+    island = [[40.0, 20.0], [60.0, 20.0], [60.0, 40.0]]
+    lake = made(kind="grid", spacing=10.0, outline=outline, obstacles=[island])
+    shore, isle = sorted(shore_of(lake, 10.0), key=len, reverse=True)
+    for line, box in ((shore, [[0, 0], [100, 60]]), (isle, [[40, 20], [60, 40]])):
+        np.testing.assert_allclose([line.min(axis=0), line.max(axis=0)], box, atol=1e-3)
+    values = np.zeros((20, 30), dtype=np.int8)
+    values[:, 14:16] = 100
+    values[0:6, 14:16] = 0
+    room = make_occupancy_map(OccupancyGrid(values, 1.0), 4.0)
+    walls = [wall for wall in shore_of(room, 4.0) if np.ptp(wall[:, 1]) > 13.0]
+    assert {round(float(wall[0, 0])) for wall in walls} >= {14, 16}
+    assert shore_of(made(kind="line", count=5), 1.0) == []

@@ -92,7 +92,7 @@ def test_a_promise_from_before_the_readings_is_not_what_they_began_with(tmp_path
     follower = RunFollower(tmp_path / "run")
     follower.go_on(60.0)
     told = json.loads(LiveView(follower).parts()["mission"])
-    before = re.search(r"promises an error of ([\d.]+) .*down from ([\d.]+)", told["known"])
+    before = re.search(r"of the map: ([\d.]+) .*at first ([\d.]+)", told["known"])
     assert before is not None
     assert float(before[1]) < float(before[2]) < 10.0
     shares = {line["what"]: line["share"] for line in told["spent"]}

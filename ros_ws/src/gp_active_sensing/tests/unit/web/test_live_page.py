@@ -202,3 +202,32 @@ def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
         assert page.evaluate("window.bad === undefined")
         assert page.evaluate(OVERFLOW) <= 0
         assert page.complaints == []
+
+
+def test_the_strip_comes_first_on_desk_and_phone(watch: Open, tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run", budget={"readings": 8, "metres": 100.0, "seconds": None})
+    with RunDirectory.open(run) as more:
+        more.append_event(to_line(StateChanged(stamp_ns=1, state="running", reason="")))
+        status = {"": ProbeStatus(Whereabouts(92.0, (7, 3.0, 4.0)), {})}
+        alarms = ("the probe is off the map, 34 m from the shore",)
+        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=8, alarms=alarms)))
+    with serving(run, Commands()) as server:
+        for look in ({"width": 390, "height": 844}, {"width": 390, "dark": True}, {"width": 1280}):
+            page = watch(server, **look)
+            until_text(page, "alarms", "34 m from the shore")
+            until_text(page, "probes", "distance")
+            tops = page.evaluate(
+                "['alarms', 'probes', 'spent', 'field'].map((id) => "
+                "document.getElementById(id).getBoundingClientRect().top)"
+            )
+            assert tops == sorted(tops), tops
+            assert page.evaluate(OVERFLOW) <= 0
+            levels = page.evaluate(
+                "[...document.querySelectorAll('.meter')].map((m) => m.dataset.level)"
+            )
+            assert levels == ["", "bad"]
+            box = page.evaluate("document.getElementById('sound').getBoundingClientRect().toJSON()")
+            page.mouse(box["x"] + 9, box["y"] + 9, click=True)  # a tone needs a gesture
+            until_text(page, "sound", "Sound on")
+            assert page.complaints == []
+        assert page.evaluate("document.querySelectorAll('.ages span').length") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def test_a_mission_that_begins_and_goes_on(tmp_path: Path) -> None:
             more.append_event(to_line(MissionEnded(reason="enough", stamp_ns=9)))
         viewer.until(lambda parts: parts["mission"]["state"] == "ended")
         assert viewer.parts["mission"]["reason"] == "enough"
-        assert viewer.parts["mission"]["next"] == []
+        assert viewer.parts["mission"]["probes"] == []
 
 
 def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
@@ -86,11 +87,14 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     mission = parts["mission"]
     assert (mission["state"], mission["reason"]) == ("paused", "said so")
     assert parts["robots"] == [{"name": "", "x": 3.0, "y": 4.0, "quiet": False}]
-    assert mission["refused"] == [["next to impossible by the belief", 2], ["strange word", 1]]
+    assert mission["refused"] == [["far off the prediction", 2], ["strange word", 1]]
     spent = {part["what"]: part for part in mission["spent"]}
-    assert spent["places"]["text"] == "2 of 9, 7 left"
-    assert spent["way"] == {"what": "way", "share": 0.5, "text": "50 m of 100 m, 50 m left"}
-    assert mission["known"].startswith("2 of 12 places are read.")
+    assert spent["places"]["text"] == "7 of 9 left"
+    assert spent["distance"] == {"what": "distance", "share": 0.5, "text": "50 m of 100 m left"}
+    (probe,) = mission["probes"]
+    assert (probe["metres"], probe["bearing"]) == (pytest.approx(math.hypot(7, 4), abs=0.1), 119.7)
+    assert probe["why"] == parts["step.2"]["why"], "the reason is that of the place shown"
+    assert probe["readAt"] <= probe["poseAt"]
 
 
 def test_who_comes_back_gets_what_he_missed(tmp_path: Path) -> None:

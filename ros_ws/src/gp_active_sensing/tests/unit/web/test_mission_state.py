@@ -1,0 +1,66 @@
+"""What the strip at the top of the live page says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.mission.checkers import MUTE
+from gp_active_sensing.mission.fleet import SILENT
+from gp_active_sensing.records.events import (
+    Event,
+    ProbeStatus,
+    RosterChanged,
+    StateChanged,
+    StatusNoted,
+    Whereabouts,
+)
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.types import Budget, Cost, Plan
+from gp_active_sensing.web.approach import Approach, Speeds
+from gp_active_sensing.web.mission_state import MissionState
+from tests.cases import for_each
+
+
+def corner(datum: tuple[float, float] | None = None) -> GraphTopology:
+    """Three places: 30 m east, then 40 m north."""
+    positions = np.array([[0.0, 0.0], [30.0, 0.0], [30.0, 40.0]])
+    return GraphTopology("corner", "map", ("a", "b", "c"), positions, [(), (), ()]).located(datum)
+
+
+def test_distance_is_along_the_way_and_the_bearing_that_of_its_end() -> None:
+    found = Approach.along(corner(), (0, 1, 2), (0.0, 0.0), 2.0)
+    assert found.told() == {"metres": 70.0, "bearing": 36.9, "seconds": 35.0, "north": False}
+    halfway = Approach.along(corner((11.0, 48.0)), (0, 1, 2), (30.0, 10.0), None)
+    assert halfway.told() == {"metres": 30.0, "bearing": 0.0, "seconds": None, "north": True}
+
+
+def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
+    speeds, plan = Speeds(), Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(20.0, 10.0))
+    assert speeds.of("", plan) == 2.0
+    for second in range(10):
+        speeds.take("", second * 10**9, 1.5 * second)
+    assert speeds.of("", plan) == pytest.approx(1.5)
+    for second in range(10, 60):
+        speeds.take("", second * 10**9, 13.5)
+    assert speeds.of("", plan) == 2.0
+    speeds.take("", 0, 0.0)  # its clock was set back
+    assert speeds.of("", Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)) is None
+
+
+HERE = Whereabouts(130.0, (5, 0.0, 0.0))
+SILENCE = RosterChanged(stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=Whereabouts(0.0))
+
+
+@for_each("event, words", [
+    (StatusNoted(probes={}, alarms=("boat is off the map",)), "off the map"),
+    (StatusNoted(probes={"boat": ProbeStatus(HERE, {})}), "30 m more than its budget"),
+    (StateChanged(stamp_ns=1, state="paused", reason=f"{MUTE} for 40 s"), MUTE),
+    (SILENCE, SILENT),
+])  # fmt: skip
+def test_alarms(event: Event, words: str) -> None:
+    state = MissionState(Budget(metres=100.0))
+    assert state.alarms_in_words() == []
+    state.apply(event)
+    (said,) = state.alarms_in_words()
+    assert words in said
