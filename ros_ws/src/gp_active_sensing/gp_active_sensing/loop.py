@@ -487,6 +487,7 @@ class SensingLoop:
         at: int | None,
         *,
         pending: Collection[int] = (),
+        passed: Collection[int] = (),
         limit: PlanLimit | None = None,
         probe: str = "",
         waiting: Mapping[str, int | None] = MappingProxyType({}),
@@ -500,7 +501,8 @@ class SensingLoop:
 
         Args:
             at: where the probe stands; None = nowhere yet.
-            pending: waypoints already given to other probes.
+            pending: waypoints already given to other probes, and `passed`.
+            passed: places that a probe has left again, whose readings are still to come.
             limit: limit on the computing of this decision; None = the loop's own.
             probe: its name, where there are several.
             waiting: other probes that wait for a decision, and where each of them stands.
@@ -527,7 +529,7 @@ class SensingLoop:
         remaining = in_metres(self.remaining, self.speed)
         seen = self.seen(at, heading)
         limit = self.limit if limit is None else limit
-        plan = self._choose(seen, at, pending, limit, probe, waiting)
+        plan = self._choose(seen, at, pending, passed, limit, probe, waiting)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(self.belief.observed[way[-1]])
         self.reservations.make(probe, way, again=again)
@@ -555,6 +557,7 @@ class SensingLoop:
         seen: Topology,
         at: int | None,
         pending: Collection[int],
+        passed: Collection[int],
         limit: PlanLimit,
         probe: str,
         waiting: Mapping[str, int | None],
@@ -581,6 +584,7 @@ class SensingLoop:
                 seen,
                 at,
                 pending=tuple(dict.fromkeys([*pending, *joint.goals])),
+                passed=passed,
                 waiting=tuple(others.values()),
                 limit=limit,
                 rng=rng,

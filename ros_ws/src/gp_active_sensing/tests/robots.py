@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class Robot:
     goal: Point | None = None
     vx: float = 0.0
     vy: float = 0.0
+    then: deque[Point] = field(default_factory=deque)
+    """Goals after it: of a robot that follows a path."""
+    radius: float = 3.0
+    """Distance from a goal at which it drives on to the next of them [m]."""
     metres: float = 0.0
     """Driven, really."""
     way: list[Point] = field(default_factory=list)
@@ -52,11 +56,14 @@ class Robot:
     def step(self, dt: float) -> None:
         """Drive on for a time [s]."""
         wish = (0.0, 0.0)
+        while self.then and self.goal and math.dist(self.goal, (self.x, self.y)) <= self.radius:
+            self.goal = self.then.popleft()
         if self.goal is not None:
             dx, dy = self.goal[0] - self.x, self.goal[1] - self.y
             left = math.hypot(dx, dy)
             if left > self.tolerance:
-                fast = min(self.speed, math.sqrt(2.0 * self.acceleration * left), left / dt)
+                brakes = math.sqrt(2.0 * self.acceleration * left)
+                fast = self.speed if self.then else min(self.speed, brakes, left / dt)
                 wish = fast * dx / left, fast * dy / left
         ax, ay = wish[0] - self.vx, wish[1] - self.vy
         most = min(1.0, self.acceleration * dt / max(1e-12, math.hypot(ax, ay)))
@@ -111,7 +118,8 @@ class Voyage:
         robot: where it begins.
         localisation: makes its poses; None = exact ones.
         rate: poses a second [Hz].
-        delay: of the sensor [s]; its readings are stamped when they were taken.
+        delay: of the sensor [s]; its readings are stamped when they were taken, or when they come
+            where the configuration has that `reading.delay`.
     """
 
     def __init__(
@@ -135,12 +143,16 @@ class Voyage:
         """It sends no poses."""
         self.on_motion: float | None = None
         """It sends a pose only so far from the last one, as AMCL does [m]; None = always."""
+        self.follows = False
+        """It drives along ``next_path``, not to ``next_waypoint``."""
         self._posed: Point | None = None
         self.start()
 
     def start(self) -> None:
         """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
+        self.ahead = config.waypoint.ahead
+        self.stamped_late_ns = round(SECOND * config.reading.delay)
         self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns)
         self.mission = self.parts.mission
         if self.mission.state == "idle":
@@ -162,7 +174,9 @@ class Voyage:
             self.mission.inbox.put(self.localisation.pose(self.now_ns, x, y), 1e-9 * self.now_ns)
         self.late.append(RawReading(self.now_ns, self.field(x, y), 0.01))
         while self.late and self.now_ns - self.late[0].stamp_ns >= 1e9 * self.delay:
-            self.mission.inbox.put(self.late.popleft(), 1e-9 * self.now_ns)
+            reading = self.late.popleft()
+            reading = replace(reading, stamp_ns=reading.stamp_ns + self.stamped_late_ns)
+            self.mission.inbox.put(reading, 1e-9 * self.now_ns)
         for output in self.mission.step(self.now_ns):
             if isinstance(output.job, DecisionRequest) and output.job.decide:
                 plan = output.job.ask()
@@ -176,12 +190,16 @@ class Voyage:
 
     def send(self) -> None:
         """Send the robot to its waypoint, as the node publishes it."""
-        place = self.mission.probe.waypoint
+        probe, topology = self.mission.probe, self.mission.loop.topology
+        place = probe.waypoint
         assert place is not None
-        goal = tuple(self.mission.loop.topology.goals[place, :2].tolist())
+        goal = tuple(topology.goals[place, :2].tolist())
         if goal != self.robot.goal:
             self.legs.append(((self.robot.x, self.robot.y), goal))
             self.robot.goal = goal
+        if self.follows:
+            path = list(probe.places_ahead(self.ahead))
+            self.robot.then = deque(map(tuple, topology.goals[path[1:], :2].tolist()))
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Go on for a time, until the mission is over or something is so; say whether it is."""

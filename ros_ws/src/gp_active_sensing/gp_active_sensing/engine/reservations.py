@@ -57,6 +57,10 @@ class BudgetReservations:
         self._ways.pop(probe, None)
         self._due.pop(probe, None)
 
+    def hand_on(self, probe: str, key: str) -> None:
+        """Keep what a probe was promised under a name of its own: the probe is sent on."""
+        self._ways[key] = self._ways.pop(probe, ())
+
     def is_due(self, place: int) -> bool:
         """Return whether the next reading of a place is a visit that costs one of the budget."""
         return place in self._due.values()

@@ -64,6 +64,7 @@ def set_budget(mission: Mission, budget: Budget, aim: Aim | None = None) -> None
         mission.decisions.give_up()
         left = mission.loop.remaining.readings
         if left is not None:
+            left = max(0, left - mission.keep_passed(left))
             under_way = [probe for probe in mission.fleet.present if probe.plan is not None]
             for probe in sorted(under_way, key=lambda probe: probe.stages.number)[left:]:
                 probe.give_up(mission.now_ns)
@@ -235,3 +236,4 @@ def skip(mission: Mission, step_ns: int) -> None:
     mission.fleet.skip(step_ns)
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)
+        probe.passed.skip(step_ns)

@@ -201,6 +201,14 @@ class WaypointConfig:
         "stays there; none = nothing, and it drives on to its waypoint",
         choices=("hold", "none"),
     )
+    ahead: int = param(
+        1,
+        help="number of places that a robot is sent to in advance. 1 = it is sent on when a place "
+        "is read; more, for robots that need not stop: within mission.arrival_radius, and so many "
+        "places are published on next_path (with action: as a goal of NavigateThroughPoses)",
+        low=1,
+        high=50,
+    )
     rate: float = param(
         0.0,
         help="how often the last waypoint is sent again, for controllers that want a stream of set "

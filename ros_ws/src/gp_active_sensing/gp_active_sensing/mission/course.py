@@ -18,7 +18,7 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
-__all__ = ["corners", "places_along", "places_of_plan"]
+__all__ = ["corners", "places_ahead", "places_along", "places_of_plan"]
 
 Position = Sequence[float] | None
 """x and y of a probe [m]; None = not known."""
@@ -103,14 +103,53 @@ def places_of_plan(
     way, seen = list(plan.path), observed.copy()
     for goal in plan.waypoints[1:]:
         seen[way] = True
-        try:
-            way += topology.route(way[-1], goal, seen, unavailable).path
-        except PlanningError:  # something was observed meanwhile
-            on = topology.ways_from(way[-1]).route(goal)
-            if on is None:
-                break
-            way += on.path
+        leg = _way_on(topology, way[-1], goal, seen, unavailable)
+        if not leg:
+            break
+        way += leg
     return places_along(topology, start, way) or places_along(topology, start, plan.path)
+
+
+def places_ahead(
+    topology: Topology,
+    waypoints: Sequence[int],
+    plan: Plan,
+    observed: BoolArray,
+    unavailable: Collection[int] = (),
+    *,
+    count: int,
+) -> tuple[int, ...]:
+    """Return the waypoints to the next places of a plan, each in sight of the one before it.
+
+    Args:
+        topology: the map.
+        waypoints: those to the plan's own place, which is the last of them.
+        plan: the decision; the places after its own will probably follow.
+        observed: (n,) observed places.
+        unavailable: places set aside.
+        count: number of places to lead to.
+    """
+    found, seen = list(waypoints), observed.copy()
+    for goal in plan.waypoints[1:count]:
+        seen[found] = True
+        start = topology.goals[found[-1], :2].tolist()
+        leg = _way_on(topology, found[-1], goal, seen, unavailable)
+        way = corners(topology, start, places_along(topology, start, leg))
+        if not way:
+            break
+        found += way
+    return tuple(found)
+
+
+def _way_on(
+    topology: Topology, at: int, goal: int, seen: BoolArray, unavailable: Collection[int]
+) -> tuple[int, ...]:
+    """Return the way from one place of a plan to a later one; () where there is none any more."""
+    try:
+        return topology.route(at, goal, seen, unavailable).path
+    except PlanningError:  # something was observed meanwhile
+        on = topology.ways_from(at).route(goal)
+        return () if on is None else on.path
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:

@@ -105,10 +105,12 @@ class Decisions:
                 return None
             probe.homeward.note_start(probe.at)
             pending, waiting = self.fleet.pending(probe), self._others_waiting(probe, now_ns)
+            passed = self.fleet.passed()
             self._journal(
                 DecisionAsked(
                     at=probe.at,
                     pending=pending,
+                    passed=passed,
                     waiting=waiting,
                     where=probe.whereabouts(),
                     stamp_ns=now_ns,
@@ -120,7 +122,7 @@ class Decisions:
             self.running = True
             self.number += 1
             self.round.discard(probe.name)
-            return self.job_for(probe, pending, waiting, now_ns)
+            return self.job_for(probe, pending, waiting, now_ns, passed)
         return None
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
@@ -154,17 +156,20 @@ class Decisions:
         pending: tuple[int, ...],
         waiting: Mapping[str, int | None],
         now_ns: int,
+        passed: tuple[int, ...] = (),
     ) -> DecisionRequest:
         """Return the job to decide for a probe from what is known now."""
         self.whom = probe.name
+        settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
             probe.homeward.snapshot(probe.at, now_ns),
             probe.at,
             self.number,
-            probe.finished,
+            probe.finished or next(iter(settled), None),
             probe.since,
             probe=probe.name,
             pending=pending,
+            passed=passed,
             waiting=waiting,
             now_ns=now_ns,
             heading=probe.ingestion.heading,
@@ -208,6 +213,8 @@ class Decisions:
         if self.consulting is not None:
             return None  # what an expert will say is not known
         (probe,) = self.fleet.probes.values()
+        if probe.flows:
+            return None  # it is sent on before its reading is known
         noise = probe.stages.noise_variance
         return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
 

@@ -24,6 +24,7 @@ from gp_active_sensing.mission.config import (
     ActiveSensingConfig,
 )
 from gp_active_sensing.mission.expert_queries import ExpertQueries
+from gp_active_sensing.mission.flow import flows
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.live_map import FirstMap, LiveMap, NoMapYet
@@ -346,6 +347,7 @@ class _Builder:
                 ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
                 back_to_start=self.back_to_start,
                 off_map=config.pose.off_map,
+                flows=flows(config, loop),
             )
 
         capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))

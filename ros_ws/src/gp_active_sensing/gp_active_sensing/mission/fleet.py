@@ -115,9 +115,14 @@ class Fleet:
         return any(probe.plan is not None for probe in self.present)
 
     def pending(self, probe: ProbeState) -> tuple[int, ...]:
-        """Return the waypoints that other probes are sent to."""
+        """Return the waypoints that other probes are sent to, and the places of `passed`."""
         others = [other for other in self.present if other is not probe]
-        return tuple(sorted({o.plan.waypoints[0] for o in others if o.plan is not None}))
+        found = {o.plan.waypoints[0] for o in others if o.plan is not None}
+        return tuple(sorted(found.union(self.passed())))
+
+    def passed(self) -> tuple[int, ...]:
+        """Return the places that probes have left, whose readings are still to come."""
+        return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
         """Put a probe on the list; it takes part from its first pose on."""

@@ -74,6 +74,8 @@ AWAY = "away, and waited for"
 """How the reason ends of a mission that waits for probes that fell silent."""
 GROWS = "the map may grow"
 """How the reason ends of a mission that waits for its map."""
+TO_COME = "readings of places passed are still to come"
+"""How the reason ends of a mission that waits for such readings."""
 
 
 class GrowingMap(Protocol):
@@ -307,6 +309,7 @@ class Mission:
             probe.arrival.forget()
             probe.progress.forget()
             probe.sensor.forget()
+            probe.passed.wait_again(self.now_ns)
             probe.since = self._clock()
             probe.stages.go_on(self.now_ns, probe.ingestion.metres)
         self.inbox.wake()
@@ -424,6 +427,8 @@ class Mission:
             yield from (MissionOutput(hold=True, probe=probe.name) for probe in under_way)
         if self._last_words:
             self._last_words = False
+            for stage in self._settled():
+                yield MissionOutput(replace(self.look(), finished=stage))
             yield MissionOutput(replace(self.look(), last=True))
         elif not self._decides:
             if job := self._show():
@@ -433,7 +438,7 @@ class Mission:
 
     def _go_about(self) -> Iterator[MissionOutput]:
         """See what the time that passes makes necessary."""
-        if self.blocked.expire(self.now_ns):
+        if self.blocked.expire(self.now_ns) or self._miss_passed():
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
         for name in sorted(silent_now - self._silent):
@@ -485,6 +490,31 @@ class Mission:
                 probe.call_back(self.now_ns)
         self.rest_no_more()
 
+    def _miss_passed(self) -> bool:
+        """Settle the places that probes have left; return whether one may be visited again."""
+        missed = 0
+        for probe in self.probes.values():
+            probe.settle_read()
+            if probe.ingestion.catch_up.going_on:
+                continue
+            for place in probe.passed.overdue(self.now_ns, probe.arrival.timeout):
+                probe.miss_passed(place, self.now_ns)
+                missed += 1
+        return missed > 0
+
+    def keep_passed(self, readings: int) -> int:
+        """Wait for so many of the places passed at most; return for how many."""
+        numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
+        for probe in self.probes.values():
+            for place in probe.passed.places_of(numbers[readings:]):
+                probe.miss_passed(place, self.now_ns)
+        return min(readings, len(numbers))
+
+    def _settled(self) -> list[Stage]:
+        """Return the stages of places passed that are not recorded yet."""
+        flowing = [probe for probe in self.probes.values() if probe.flows]
+        return [stage for probe in flowing for stage in probe.stages.unrecorded]
+
     def _look_at(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
         """See what a probe has come to, once what was missed is known."""
         if probe.gone or probe.ingestion.catch_up.going_on:
@@ -520,6 +550,10 @@ class Mission:
         if self.state != "running" or self.decisions.running or not present:
             return False
         if not all(probe.resting and probe.stages.home is None for probe in present):
+            return False
+        if any(probe.passed for probe in self.probes.values()):
+            if not self.reason.endswith(TO_COME):
+                self.reason = f"{why_resting(present)}; {TO_COME}"
             return False
         shut_off = any(self.blocked.moves.hide_places(probe) for probe in present)
         waits = bool(self.loop.blocked) or shut_off
@@ -572,7 +606,7 @@ class Mission:
         if accepted == self._shown or recently or self.decisions.running or self.showing:
             return None
         self.showing = True
-        return self.look()
+        return replace(self.look(), finished=next(iter(self._settled()), None))
 
     def _note_shown(self) -> None:
         self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
@@ -657,7 +691,7 @@ class Mission:
             used = self.decisions.take(job, plan, self.now_ns)
             if used and plan.waypoint is not None:
                 self._nothing_since_ns = None
-                if self.reason.endswith((AGAIN, AWAY, GROWS)):
+                if self.reason.endswith((AGAIN, AWAY, GROWS, TO_COME)):
                     self.reason = ""
             if not used or not plan.path:
                 self.journal(
@@ -677,7 +711,10 @@ class Mission:
                 if plan.path:
                     self.reason = f"{plan.reason}; on the way to the end place"
                 elif self._end_if_done():
-                    self.last_job = job.number
+                    if self.probes[job.probe].flows:
+                        self._last_words = True  # once every stage is recorded
+                    else:
+                        self.last_job = job.number
             return used
 
     def queried(self, job: ExpertRequest, places: Sequence[int]) -> None:
@@ -741,7 +778,11 @@ class Mission:
                     else:
                         self.strangers[message.probe] += 1
                 for probe in self.probes.values():
-                    probe.stages.note(probe.ingestion.stop_waiting())
+                    probe.note(probe.ingestion.stop_waiting())
+                    if over:
+                        probe.settle_all()
+                    else:
+                        probe.settle_read()
                 self.decisions.give_up()
                 self._end(reason, over=over)
             unrecorded: list[Stage] = []

@@ -21,8 +21,9 @@ from gp_active_sensing.mission.checkers import (
     SensorMonitor,
 )
 from gp_active_sensing.mission.config import MissionConfig
-from gp_active_sensing.mission.course import corners, places_along
+from gp_active_sensing.mission.course import corners, places_ahead, places_along
 from gp_active_sensing.mission.drives import DriveRecord
+from gp_active_sensing.mission.flow import PassedPlaces
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
@@ -63,6 +64,7 @@ class ProbeState:
         ahead: cells of the next reading to plan for while it drives; 0 = plan on arrival.
         back_to_start: its end place is where it stands at its first decision.
         off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
+        flows: it is sent on when it arrives, before the reading has come.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class ProbeState:
         ahead: int = 0,
         back_to_start: bool = False,
         off_map: float | None = None,
+        flows: bool = False,
     ) -> None:
         self.name = name
         self.loop = loop
@@ -98,6 +101,8 @@ class ProbeState:
         self.stages = StageLog()
         self.drive = DriveRecord()
         """What it drives now, beside what was planned."""
+        self.flows = flows
+        self.passed = PassedPlaces(loop, name)
         self.sensor = SensorMonitor()
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
         self.ahead = PlannedAhead(ahead)
@@ -206,24 +211,26 @@ class ProbeState:
             self.heard = self._clock()
         self.sensor.hear(messages)
         accepted = self.ingestion.take(messages, most)
-        self._note(accepted)
+        self.note(accepted)
         return accepted
 
     def forget_messages(self) -> None:
         """Use or count what waits, and keep no poses: nobody listens to it any more."""
-        self.stages.note(self.ingestion.stop_waiting())
+        self.note(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
         """Use its readings that were set aside by the gate; return how many those are."""
         found, accepted = self.ingestion.accept_gated()
-        self._note(accepted)
+        self.note(accepted)
         return found
 
-    def _note(self, used: list[Reading]) -> None:
+    def note(self, used: list[Reading]) -> None:
         """Record readings that were used."""
         self.stages.note(used)
         self.sensor.note(used)
+        for reading in used:
+            self.passed.note(reading)
 
     def whereabouts(self) -> Whereabouts:
         """Return where it is and how far it drove, for events."""
@@ -251,7 +258,7 @@ class ProbeState:
         start = self.standing() if self.at is None else self.at
         spacing = self.ingestion.matcher.spacing
         self.drive.begin(plan, start, self.ingestion.metres, spacing)
-        self.ingestion.set_out(plan.path)
+        self.ingestion.set_out([*plan.path, *self.passed.ways])
         self.lay_course()
 
     @property
@@ -282,6 +289,15 @@ class ProbeState:
             names = [topology.names[place] for place in self.waypoints]
             whose = f"{self.name}: " if self.name else ""
             logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
+
+    def places_ahead(self, count: int) -> tuple[int, ...]:
+        """Return its waypoints to the next places, the first of which is `waypoint`."""
+        waypoints, plan = self.waypoints, self.plan
+        if plan is None or not waypoints:
+            return waypoints or (() if self.target is None else (self.target,))
+        loop = self.loop
+        observed, unavailable = loop.belief.observed, loop.unavailable
+        return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
         """Return the next waypoint once the one before it is passed; None = it is not.
@@ -333,6 +349,9 @@ class ProbeState:
             return None
         if self.config.follow == "probe":
             return None
+        if self.flows and self.arrival.inside(target):
+            self.pass_by(now_ns, received)
+            return None
         if not self.arrival.overdue(target, now_ns):
             return None
         again = self.loop.miss(target)
@@ -369,6 +388,47 @@ class ProbeState:
         self.journal(Moved(cost=cost, where=self.whereabouts(), went=went, stamp_ns=now_ns))
         self.at = self.standing_after(self.finished)
         self.since = self._clock() if received is None else received
+
+    def pass_by(self, now_ns: int, received: float | None) -> None:
+        """End the stage where the probe arrives; its reading is still to come.
+
+        Args:
+            now_ns: time of the node's clock.
+            received: when the message came that did it (monotonic seconds); None = none did.
+        """
+        plan = self.plan
+        assert plan is not None
+        stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
+        self.journal(Moved(cost=cost, where=self.whereabouts(), passed=True, stamp_ns=now_ns))
+        self.leave_behind(stage, cost, now_ns)
+        self.since = self._clock() if received is None else received
+
+    def leave_behind(self, stage: Stage, cost: Cost, now_ns: int) -> None:
+        """Wait for the reading of a stage, and go on from its place."""
+        self.waypoints = ()
+        self.purse = self.purse.minus(cost=cost)
+        self.passed.add(stage, now_ns)
+        self.at = stage.plan.waypoint
+
+    def settle_read(self) -> list[Stage]:
+        """Have the stages recorded whose readings have come; return them."""
+        read = self.passed.take_read()
+        for stage in read:
+            self.stages.settle(stage)
+        return read
+
+    def settle_all(self) -> None:
+        """Have all stages recorded, with and without a reading: the mission is over."""
+        self.settle_read()
+        for stage in self.passed.take_all():
+            self.stages.settle(stage)
+
+    def miss_passed(self, place: int, now_ns: int) -> None:
+        """Wait no more for the reading of a place that the probe has left."""
+        again = self.loop.miss(place)
+        self.journal(VisitMissed(location=place, again=again, passed=True, stamp_ns=now_ns))
+        self.sensor.miss(place)
+        self.stages.settle(self.passed.miss(place, again=again))
 
     def standing_after(self, stage: Stage) -> int | None:
         """Return where it is at the end of a stage; None = where its pose says."""

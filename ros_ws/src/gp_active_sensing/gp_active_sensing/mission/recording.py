@@ -210,16 +210,18 @@ class Recorder:
             **scores,
             **to_record(belief.promise(topology.weights, found)),
             observed=int(observed.sum()),
-            set_aside=stage.value is None and stage.went is None and not bool(observed[goal]),
+            set_aside=stage.value is None
+            and stage.went is None
+            and not (stage.again or bool(observed[goal])),
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
             foreseen=stage.foreseen,
             **(more | details),
         )
         self.stages.add(record)
-        return self._line(record, belief)
+        return self._line(record, belief, again=stage.again)
 
-    def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
+    def _line(self, record: Mapping[str, Any], belief: Belief, *, again: bool) -> str:
         unit = f" {self.unit}" if self.unit else ""
         value, goal = record["value"], record["location"]
         error = record["rmspe"]
@@ -228,6 +230,7 @@ class Recorder:
         gap = gap_of(policy, record["lower"], record["upper"])
         elsewhere = "another place was read" if "went" in record else "read by another probe"
         without = "no reading, set aside" if record["set_aside"] else elsewhere
+        without = "no reading in time, to be visited again" if again else without
         parts = [
             f"stage {record['stage']}{whose}: {record.get('went_name', record['name'])}",
             without if value is None else f"read {value:.4g}{unit}",

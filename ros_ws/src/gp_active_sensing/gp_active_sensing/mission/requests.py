@@ -26,6 +26,7 @@ class Stage:
         went: place that was observed instead of the waypoint, when the mission follows the probe.
         visits: readings of the budget that the mission has spent, where the policy may choose
             observed places again.
+        again: no reading of the place came, and it may be visited again.
     """
 
     number: int
@@ -37,6 +38,7 @@ class Stage:
     probe: str = ""
     went: int | None = None
     visits: int | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class DecisionRequest:
         since: when the message that made the decision necessary came (monotonic seconds).
         last: the mission is over when the copy has been shown.
         probe: which one it is for.
-        pending: waypoints of the other probes.
+        pending: waypoints of the other probes, and `passed`.
+        passed: places that were left again, and whose readings are still to come.
         waiting: other probes that wait for a decision, and where each of them stands.
         now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
         heading: of the probe [rad]; None = not known.
@@ -70,6 +73,7 @@ class DecisionRequest:
     last: bool = False
     probe: str = ""
     pending: tuple[int, ...] = ()
+    passed: tuple[int, ...] = ()
     waiting: Mapping[str, int | None] = field(default_factory=dict)
     now_ns: int | None = None
     heading: float | None = None
@@ -79,6 +83,7 @@ class DecisionRequest:
         return self.loop.ask(
             self.at,
             pending=self.pending,
+            passed=self.passed,
             probe=self.probe,
             waiting=self.waiting,
             now_ns=self.now_ns,

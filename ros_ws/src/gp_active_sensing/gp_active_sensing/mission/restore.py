@@ -18,7 +18,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
-from gp_active_sensing.mission.requests import DecisionRequest
+from gp_active_sensing.mission.requests import DecisionRequest, Stage
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import (
     AnswerUnused,
@@ -225,6 +225,7 @@ class MissionRestorer:
                 probe.at, probe.resting = None, ""
                 probe.sent_ns = stamp_ns
                 probe.sensor.forget()
+                probe.passed.wait_again(stamp_ns)
                 probe.stages.go_on(stamp_ns, probe.ingestion.metres)
 
     def _ask(self, event: DecisionAsked) -> None:
@@ -236,7 +237,7 @@ class MissionRestorer:
         self._mission.loop.advance(event.stamp_ns)
         self._mission.blocked.moves.expire(event.stamp_ns)
         self._asked = self._mission.decisions.job_for(
-            probe, event.pending, event.waiting, event.stamp_ns
+            probe, event.pending, event.waiting, event.stamp_ns, event.passed
         )
 
     def _decision(self, event: DecisionTaken) -> None:
@@ -263,6 +264,10 @@ class MissionRestorer:
         self._whereabouts(probe, event.where)
         metres = probe.ingestion.metres
         cost = self._gaps.cost(probe, event.cost, stamp_ns)
+        if event.passed and plan is not None:
+            stage, cost = probe.stages.pass_by(plan, stamp_ns, metres, probe=probe.name, cost=cost)
+            probe.leave_behind(stage, cost, stamp_ns)
+            return
         probe.purse = probe.purse.minus(cost=cost)
         if event.given_up:
             probe.stages.charge_again(cost, stamp_ns, metres)
@@ -279,17 +284,16 @@ class MissionRestorer:
                 visits=self._mission.loop.visits,
             )
             probe.at = probe.standing_after(probe.finished)
-            self._record(probe)
+            self._record(probe.finished)
         else:
             probe.stages.charge_again(cost, stamp_ns, metres)
             if probe.stages.home is not None:
                 probe.resting, probe.home = probe.stages.home.reason, True
                 probe.stages.home = None
 
-    def _record(self, probe: ProbeState) -> None:
-        """Write the record of the stage that ended, unless it is there."""
-        stage = probe.finished
-        if stage is None or not probe.stages.claim(stage):
+    def _record(self, stage: Stage) -> None:
+        """Write the record of a stage that ended, unless it is there."""
+        if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)
         if stage.number in self._recorded:
@@ -302,6 +306,10 @@ class MissionRestorer:
         probe.ingestion.pipeline.tell_again(event, gap=self._gaps.found)
         probe.stages.note([event.reading])
         probe.sensor.note([event.reading])
+        probe.passed.note(event.reading)
+        for each in self._mission.probes.values():
+            for stage in each.settle_read():
+                self._record(stage)
         self._gated(event)
 
     def _gated(self, event: ReadingUsed | ReadingGated) -> None:
@@ -319,6 +327,12 @@ class MissionRestorer:
             raise ValueError(msg)
         # As it was: how often a visit is repeated may be changed while a mission runs.
         self._mission.loop.replay_miss(place, again=event.again)
+        if event.passed:
+            stage = probe.passed.miss(place, again=event.again)
+            probe.sensor.miss(place)
+            probe.stages.settle(stage)
+            self._record(stage)
+            return
         probe.sent_ns = event.stamp_ns
         if not event.again:
             probe.sensor.miss(place)

@@ -90,6 +90,33 @@ class StageLog:
         cost = self.charge(now_ns, metres)
         return self._ended(plan, now_ns, probe, went, visits), cost
 
+    def pass_by(
+        self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
+    ) -> tuple[Stage, Cost]:
+        """End the stage before its reading has come; `settle` it once that has.
+
+        Args:
+            plan: the decision that was carried out.
+            now_ns: time of the node's clock.
+            metres: driven since the node began.
+            probe: its name.
+            cost: what was charged before a restart; None = what was driven since the last stage.
+
+        Returns:
+            The stage without a value, and its cost.
+        """
+        if cost is None:
+            cost = self.charge(now_ns, metres)
+        else:
+            self.charge_again(cost, now_ns, metres)
+        self.plan = None
+        stage = Stage(self.number, plan, None, self.driven, now_ns, self._foreseen, probe=probe)
+        return stage, cost
+
+    def settle(self, stage: Stage) -> None:
+        """Have a stage recorded that `pass_by` ended."""
+        self._unrecorded.append(stage)
+
     def complete_again(
         self,
         plan: Plan,

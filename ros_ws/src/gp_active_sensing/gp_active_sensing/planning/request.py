@@ -27,6 +27,7 @@ class PlanRequest:
         rng: source of randomness of this decision.
         pending: waypoints already given to other probes: planned as if observed (their variance is
             gone, their value is not known), never chosen.
+        passed: those of them that a probe has left again, and whose readings are still to come.
         waiting: where other probes stand that are asked for next; None = nowhere yet.
         limit: limit on the computing of this decision.
         remaining: what is left of the mission's budget, and where it has to end; the horizon is
@@ -43,12 +44,18 @@ class PlanRequest:
     _: KW_ONLY
     rng: np.random.Generator
     pending: Collection[int] = ()
+    passed: Collection[int] = ()
     waiting: Collection[int | None] = ()
     limit: PlanLimit = PlanLimit()
     remaining: Budget = Budget()
     unavailable: Collection[int] = ()
     aim: Aim | None = None
     clock: Clock = time.monotonic
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Return the pending places that other probes are under way to."""
+        return tuple(place for place in self.pending if place not in self.passed)
 
 
 @dataclass(frozen=True)

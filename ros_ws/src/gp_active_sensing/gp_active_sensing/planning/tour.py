@@ -111,11 +111,11 @@ class Tour:
         planning with fewer λ and places.
         """
         belief, topology, at = request.belief, request.topology, request.at
-        pending, remaining, clock = request.pending, request.remaining, request.clock
+        others, remaining, clock = request.others, request.remaining, request.clock
         started = clock()
         reach, unread = reachable_goals(request), unread_of(request)
         standing = [place for place in request.waiting if place is not None]
-        routes = _Routes.of(state, [*pending, *standing])
+        routes = _Routes.of(state, [*others, *standing])
         goals = reach.locations[unread[reach.locations]]
         goals = goals[~np.isin(goals, [*routes.of_others(at), *standing])]
         if not goals.size:
@@ -126,7 +126,7 @@ class Tour:
                 mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
-        elsewhere = (*pending, *routes.of_others(at))
+        elsewhere = (*request.pending, *routes.of_others(at))
         few, most = self._size(request.limit)
         places, stands = thinned(topology, goals, most)
         error = map_error_of(
@@ -143,7 +143,7 @@ class Tour:
             reach.ways,
             at,
             unread,
-            self._share(remaining, len(pending) + len(request.waiting)),
+            self._share(remaining, len(others) + len(request.waiting)),
             error,
             stands,
         )
@@ -160,7 +160,7 @@ class Tour:
                 self.candidates,
                 room.for_larger(),
                 elsewhere=elsewhere,
-                probes=1 + routes.without([*pending, *standing]),
+                probes=1 + routes.without([*others, *standing]),
             )
             driver.keep_to(new.budget)
             routes = replace(routes, renewed=None)

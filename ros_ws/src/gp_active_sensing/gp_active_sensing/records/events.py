@@ -191,7 +191,8 @@ class DecisionAsked(Event):
 
     Args:
         at: where the probe stands; None = nowhere yet.
-        pending: waypoints of other probes.
+        pending: waypoints of other probes, and `passed`.
+        passed: places that were left again, and whose readings are still to come.
         waiting: other probes that wait for a decision, and where they stand.
         where: the probe is; None = not known.
     """
@@ -201,6 +202,7 @@ class DecisionAsked(Event):
     stamp_ns: int = field()
     at: int | None
     pending: tuple[int, ...]
+    passed: tuple[int, ...] = ()
     waiting: Mapping[str, int | None] = field(default_factory=dict)
     where: Whereabouts | None = None
 
@@ -285,6 +287,7 @@ class Moved(Event):
         where: the probe is; None = not known.
         went: place that was read instead of the plan's; None = the plan's.
         given_up: the drive ended on the way.
+        passed: the plan's place was reached, and its reading is still to come.
     """
 
     KIND = "moved"
@@ -292,6 +295,7 @@ class Moved(Event):
     where: Whereabouts | None = None
     went: int | None = None
     given_up: bool = False
+    passed: bool = False
 
 
 # -- readings --------------------------------------------------------------------------------------
@@ -349,11 +353,18 @@ class ReadingGated(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class VisitMissed(Event):
-    """A visit without any reading; `again`: the place is tried again."""
+    """A visit without any reading.
+
+    Args:
+        location: the place.
+        again: it is tried again.
+        passed: the probe had been sent on, and no reading came in time.
+    """
 
     KIND = "miss"
     location: int
     again: bool
+    passed: bool = False
 
 
 # -- an expert -------------------------------------------------------------------------------------
