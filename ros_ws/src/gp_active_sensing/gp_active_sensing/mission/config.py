@@ -25,7 +25,9 @@ from gp_active_sensing.topology import MapConfig
 __all__ = [
     "CLOCK_TOLERANCE",
     "DEFAULT_PLAN_SECONDS",
+    "GEOGRAPHIC",
     "PLAN_AHEAD_SAMPLES",
+    "POSE_STAMPED",
     "ActiveSensingConfig",
     "ExpertTopicsConfig",
     "GridTopicsConfig",
@@ -35,6 +37,8 @@ __all__ = [
     "WaypointConfig",
 ]
 
+POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
+"""Types of waypoints: in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5
 """Largest step of the node's clock that does not pause the mission [s]."""
 PLAN_AHEAD_SAMPLES = 5
@@ -182,6 +186,20 @@ class WaypointConfig:
         "next_waypoint",
         help="name of its topic; of several probes in the namespace of each, so without a / in "
         "front",
+    )
+    type: str = param(
+        POSE_STAMPED,
+        help="message type of its topic; geographic = in degrees, a GeoPoseStamped where "
+        "geographic_msgs is installed and a NavSatFix otherwise. z is the altitude, or the height "
+        "above home in a GlobalPosition or a GlobalPositionTarget",
+        choices=(
+            POSE_STAMPED,
+            GEOGRAPHIC,
+            "geographic_msgs/msg/GeoPoseStamped",
+            "sensor_msgs/msg/NavSatFix",
+            "ardupilot_msgs/msg/GlobalPosition",
+            "mavros_msgs/msg/GlobalPositionTarget",
+        ),
     )
     navigate: str = param(
         "topic",

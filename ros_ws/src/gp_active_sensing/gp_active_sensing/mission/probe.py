@@ -349,7 +349,7 @@ class ProbeState:
             return None
         if self.config.follow == "probe":
             return None
-        if self.flows and self.arrival.inside(target):
+        if self.flows and not self.config.settle and self.arrival.inside(target):
             self.pass_by(now_ns, received)
             return None
         if not self.arrival.overdue(target, now_ns):

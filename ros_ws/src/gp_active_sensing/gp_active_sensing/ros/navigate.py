@@ -1,4 +1,4 @@
-"""Waypoints as goals of Nav2's action NavigateToPose, and what becomes of them.
+"""Waypoints as goals of Nav2's actions NavigateToPose and NavigateThroughPoses.
 
 A new waypoint preempts the goal before. Pausing cancels it. A goal that is aborted makes its place
 unreachable. A goal that succeeds is not yet an observed place: that takes a reading.
@@ -13,13 +13,14 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
 from rclpy.action import ActionClient
+from std_msgs.msg import Header
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.mission import changes
@@ -29,7 +30,7 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.types import Clock
 
-__all__ = ["Navigator", "find_navigate_to_pose"]
+__all__ = ["Navigator", "find_action"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +45,18 @@ AT_ONCE_SECONDS = 2.0
 """Within so long, an abortion says nothing about the place [s]."""
 
 
-def find_navigate_to_pose() -> Any:
-    """Return the action NavigateToPose of the installed Nav2.
+TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"
+"""Usual names of the actions."""
+
+
+def find_action(name: str) -> Any:
+    """Return an action of the installed Nav2, such as ``NavigateToPose``.
 
     Raises:
         MissingDependencyError: there is none.
     """
     try:
-        return importlib.import_module("nav2_msgs.action").NavigateToPose
+        return getattr(importlib.import_module("nav2_msgs.action"), name)
     except (ImportError, AttributeError) as error:
         msg = (
             f"waypoint.navigate: action needs nav2_msgs, which cannot be imported ({error}); "
@@ -68,6 +73,7 @@ class Navigator:
         node: makes the clients and calls back.
         mission: is told of places that cannot be reached, and asked whether it goes on.
         action: name of the action; of several probes in the namespace of each.
+        through: goals lead through several places; the usual name of the action follows.
         make_client: makes an action client of a name; None = rclpy's.
         clock: monotonic seconds.
 
@@ -81,13 +87,14 @@ class Navigator:
         mission: Mission,
         action: str,
         *,
+        through: bool = False,
         make_client: Callable[..., Any] | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         self._node = node
         self._mission = mission
-        self._action = action
-        self._kind = find_navigate_to_pose()
+        self._action = THROUGH_POSES if through and action == TO_POSE else action
+        self._kind = find_action("NavigateThroughPoses" if through else "NavigateToPose")
         self._make_client = ActionClient if make_client is None else make_client
         self._clock = clock
         self._couriers: dict[str, Courier] = {}
@@ -104,9 +111,15 @@ class Navigator:
         courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
         self._couriers = {**self._couriers, name: courier}
 
-    def go(self, probe: str, place: int, message: PoseStamped) -> None:
-        """Send a probe to a place, once the executor comes to it; may be called by any thread."""
-        self._couriers[probe].order(place, message)
+    def go(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
+        """Send a probe on once the executor comes to it; may be called by any thread.
+
+        Args:
+            probe: its name.
+            place: the next one.
+            waypoints: of that place and of those after it.
+        """
+        self._couriers[probe].order(place, waypoints)
         self._guard.trigger()
 
     def look(self) -> None:
@@ -161,8 +174,8 @@ class Courier:
         self._action = action
         self._clock = clock
         self._lock = threading.Lock()
-        self._order: tuple[int, int, PoseStamped] | None = None
-        """Number, place and message of the newest waypoint; None = the probe is to stand."""
+        self._order: tuple[int, int, Sequence[PoseStamped]] | None = None
+        """Number, place and messages of the newest waypoints; None = the probe is to stand."""
         self._orders = 0
         self._sent = 0
         """Number of the order that was sent last."""
@@ -182,11 +195,11 @@ class Courier:
     def _probe(self) -> ProbeState:
         return self._mission.probes[self._name]
 
-    def order(self, place: int, message: PoseStamped) -> None:
-        """Take a waypoint; may be called by any thread."""
+    def order(self, place: int, waypoints: Sequence[PoseStamped]) -> None:
+        """Take the next place and the waypoints; may be called by any thread."""
         with self._lock:
             self._orders += 1
-            self._order = self._orders, place, message
+            self._order = self._orders, place, waypoints
 
     def look(self) -> None:
         """Send what is new or due; cancel when the probe is to stand."""
@@ -200,7 +213,7 @@ class Courier:
             return
         if order is None:
             return
-        number, _, message = order
+        number, _, waypoints = order
         new = number != self._sent
         due = self._again_at is not None and self._clock() >= self._again_at
         if not self.client.server_is_ready():
@@ -221,7 +234,7 @@ class Courier:
         elif new or due:
             if new:
                 self._tries = 0
-            self._send(number, message)
+            self._send(number, waypoints)
 
     def cancel(self) -> None:
         """Let the probe stand."""
@@ -234,14 +247,16 @@ class Courier:
         self._handle, self._waiting = None, False
         self.state = "cancelled"
 
-    def _send(self, number: int, message: PoseStamped) -> None:
+    def _send(self, number: int, waypoints: Sequence[PoseStamped]) -> None:
         self._attempt += 1
         self._sent, self._sent_at, self._again_at = number, self._clock(), None
         self._handle, self._waiting = None, True
-        goal = self._kind.Goal()
-        goal.pose = PoseStamped(header=message.header, pose=message.pose)
         # Nav2 transforms the goal at its stamp, and forgets transforms of long ago.
-        goal.pose.header.stamp = self._node.get_clock().now().to_msg()
+        stamp, frame = self._node.get_clock().now().to_msg(), waypoints[0].header.frame_id
+        header = Header(stamp=stamp, frame_id=frame)
+        goal = _filled(
+            self._kind.Goal(), [PoseStamped(header=header, pose=w.pose) for w in waypoints]
+        )
         self.state = "sent"
         self.client.send_goal_async(goal).add_done_callback(
             self._node.guarded(partial(self._on_answer, self._attempt), "answer to a goal")
@@ -308,7 +323,7 @@ class Courier:
     def _check_distance(self) -> None:
         """Say once when Nav2 is content with less than the mission."""
         order, arrival = self._order, self._probe.arrival
-        if order is None or self._said_far or arrival.inside(order[1]):
+        if order is None or len(order[2]) > 1 or self._said_far or arrival.inside(order[1]):
             return
         self._said_far = True
         logger.warning(
@@ -321,6 +336,17 @@ class Courier:
     @property
     def _whose(self) -> str:
         return f"{self._name}: " if self._name else ""
+
+
+def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
+    """Return a goal that leads through poses; their field differs between versions of Nav2."""
+    if hasattr(goal, "pose"):
+        goal.pose = poses[0]
+    elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals
+        goal.poses.header, goal.poses.goals = poses[0].header, poses
+    else:
+        goal.poses = poses
+    return goal
 
 
 def _said(result: Any) -> str:

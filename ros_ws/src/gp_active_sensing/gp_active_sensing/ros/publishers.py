@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.config import ActiveSensingConfig, WaypointConfig
+from gp_active_sensing.mission.config import POSE_STAMPED, ActiveSensingConfig, WaypointConfig
 from gp_active_sensing.mission.course import places_of_plan
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.mission_log import MissionLog
@@ -36,6 +36,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, Plan
 from gp_active_sensing.util.wording import Turns, promised, tells
 
 if TYPE_CHECKING:
+    from gp_active_sensing.ros.geographic import GeographicWaypoints
     from gp_active_sensing.ros.navigate import Navigator
 
 import logging
@@ -59,6 +60,7 @@ __all__ = [
 
 PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_waypoint", PoseStamped, qos.latched()),
+    ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
 """Of each probe, in its namespace where there are several: ``~/probe_1/plan``."""
@@ -71,9 +73,11 @@ class Waypoints:
         node: publishes.
         parts: the mission.
         config: where they go, how often, how high.
+        origin: latitude and longitude of the map's origin [degree]; None = not known.
         incompatible: makes the callback that reports a subscriber that does not fit a topic.
 
     Raises:
+        ConfigError: waypoints in degrees are asked for, of a map that is nowhere on Earth.
         MissingDependencyError: goals of Nav2 are asked for, and nav2_msgs is not installed.
     """
 
@@ -82,8 +86,14 @@ class Waypoints:
         node: GuardedNode,
         parts: MissionComponents,
         config: WaypointConfig,
+        origin: tuple[float, ...] | None,
         incompatible: Callable[[str], Callable[[Any], None]],
     ) -> None:
+        self._geographic: GeographicWaypoints | None = None
+        if config.type != POSE_STAMPED:
+            from gp_active_sensing.ros.geographic import GeographicWaypoints
+
+            self._geographic = GeographicWaypoints(config.type, origin)
         self._node = node
         self._mission = parts.mission
         self._config = config
@@ -96,7 +106,8 @@ class Waypoints:
         if config.navigate == "action":
             from gp_active_sensing.ros.navigate import Navigator
 
-            self.navigator = Navigator(node, parts.mission, config.action)
+            through = config.ahead > 1
+            self.navigator = Navigator(node, parts.mission, config.action, through=through)
         for name in parts.mission.probes:
             self._offer(name)
         self._stream()
@@ -128,37 +139,51 @@ class Waypoints:
 
     def send_again(self, probe: str, place: int) -> None:
         """Send a probe to the waypoint of a place, or to the first corner on the way there."""
-        if place == (state := self._mission.probes[probe]).target:
-            place = place if state.waypoint is None else state.waypoint
-        topology, topic = self._mission.loop.topology, probe_topic(probe, "next_waypoint")
-        # The stamp of the decision: what a node that was started again sends is the same message.
-        stamp_ns = self._mission.probes[probe].sent_ns
-        goal = topology.goals[place]
-        plan = self._mission.probes[probe].plan
+        with self._mission.lock:
+            state = self._mission.probes[probe]
+            ahead = state.places_ahead(self._config.ahead)
+            if place == state.target and ahead:
+                place = ahead[0]
+            # The stamp of the decision: what a node that was started again sends is the same.
+            plan, stamp_ns = state.plan, state.sent_ns
+        places = ahead if ahead[:1] == (place,) else (place,)
+        messages = [self._waypoint(each, plan, stamp_ns) for each in places]
+        self._publish(probe, messages)
+        if self.navigator is not None:
+            self.navigator.go(probe, place, messages)
+
+    def _waypoint(self, place: int, plan: Plan | None, stamp_ns: int) -> PoseStamped:
+        """Return the waypoint of a place."""
+        topology = self._mission.loop.topology
+        goal, z = topology.goals[place], self._config.altitude
         if plan is not None and plan.heading is not None and plan.path[-1:] == (place,):
             goal = np.array([goal[0], goal[1], plan.heading])  # as it can arrive there
-        z = self._config.altitude
         if topology.heights is not None:
             z += float(topology.heights[place])
-        message = outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
-        self._last[topic] = message
-        self._publishers[topic].publish(message)
-        if self.navigator is not None:
-            self.navigator.go(probe, place, message)
+        return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
     def hold(self, probe: str) -> None:
         """Send a probe to where it is, unless that is not wanted or goals of Nav2 are cancelled."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
             return
-        topology, topic = self._mission.loop.topology, probe_topic(probe, "next_waypoint")
+        topology = self._mission.loop.topology
         heading = pose.heading if math.isfinite(pose.heading) else 0.0
         z = self._config.altitude + (pose.z if topology.heights is not None else 0.0)
-        message = outputs.waypoint_message(
-            (pose.x, pose.y, heading), topology.frame, self._now_ns(), z
-        )
-        self._last[topic] = message
-        self._publishers[topic].publish(message)
+        here = (pose.x, pose.y, heading)
+        self._publish(probe, [outputs.waypoint_message(here, topology.frame, self._now_ns(), z)])
+
+    def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
+        """Publish the next waypoint, and the path over those that follow it."""
+        topic = probe_topic(probe, "next_waypoint")
+        self._last[topic] = messages[0]
+        self._publishers[topic].publish(self._outgoing(messages[0]))
+        path = Path(header=messages[0].header, poses=messages)
+        self._publishers[probe_topic(probe, "next_path")].publish(path)
+
+    def _outgoing(self, waypoint: PoseStamped) -> Any:
+        """Return a waypoint in the type of its topic."""
+        return waypoint if self._geographic is None else self._geographic.convert(waypoint)
 
     def close(self) -> None:
         """Give back what is not the node's own to give back."""
@@ -179,11 +204,13 @@ class Waypoints:
 
     def _offer(self, name: str) -> None:
         for topic, kind, profile in PROBE_TOPICS:
-            full = probe_topic(name, topic)
-            other = self._config.topic if topic == "next_waypoint" else topic
+            full, other, sent = probe_topic(name, topic), topic, kind
+            if topic == "next_waypoint":
+                other = self._config.topic
+                sent = kind if self._geographic is None else self._geographic.kind
             self._publishers[full] = self._node.own(
                 self._node.create_publisher(
-                    kind, probe_topic(name, other), profile, event_callbacks=self._events(full)
+                    sent, probe_topic(name, other), profile, event_callbacks=self._events(full)
                 )
             )
 
@@ -191,7 +218,7 @@ class Waypoints:
         def matched(event: Any) -> None:
             # A latched message reaches subscribers that ask for it; this reaches the others too.
             if event.current_count_change > 0 and (last := self._last.get(topic)):
-                self._publishers[topic].publish(last)
+                self._publishers[topic].publish(self._outgoing(last))
 
         return PublisherEventCallbacks(
             matched=self._node.guarded(matched),
@@ -218,7 +245,7 @@ class Waypoints:
                 continue
             message = PoseStamped(pose=last.pose)
             message.header.frame_id, message.header.stamp = last.header.frame_id, stamp
-            self._publishers[topic].publish(message)
+            self._publishers[topic].publish(self._outgoing(message))
 
 
 GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
@@ -310,7 +337,8 @@ class Publishers:
         self.health = Diagnostics(node, parts)
         self.health.unit = self._telling.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
-        self.waypoints = Waypoints(node, parts, config.waypoint, incompatible)
+        origin = config.pose.origin(parts.mission.loop.topology.datum)
+        self.waypoints = Waypoints(node, parts, config.waypoint, origin, incompatible)
         if self.waypoints.navigator is not None:
             self.health.goals = self.waypoints.navigator.state
         self._publishers = {

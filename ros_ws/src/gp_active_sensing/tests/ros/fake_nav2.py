@@ -28,10 +28,19 @@ class NavigateToPose:
             self.behavior_tree = ""
 
 
+class NavigateThroughPoses:
+    """The action that leads through several places."""
+
+    class Goal:
+        def __init__(self) -> None:
+            self.poses: list[PoseStamped] = []
+
+
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the stand-in what ``import nav2_msgs.action`` finds."""
     package, action = ModuleType("nav2_msgs"), ModuleType("nav2_msgs.action")
     action.NavigateToPose = NavigateToPose  # type: ignore[attr-defined]
+    action.NavigateThroughPoses = NavigateThroughPoses  # type: ignore[attr-defined]
     package.action = action  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nav2_msgs", package)
     monkeypatch.setitem(sys.modules, "nav2_msgs.action", action)
@@ -73,6 +82,7 @@ class Client:
         self.accepts: bool | None = True
         """None = answers only when `answer` is called."""
         self.goals: list[PoseStamped] = []
+        self.through: list[list[PoseStamped]] = []
         self.handles: list[Handle] = []
         self.destroyed = False
         self._unanswered: list[Any] = []
@@ -83,7 +93,8 @@ class Client:
     def send_goal_async(self, goal: Any) -> Any:
         assert isinstance(goal, self.kind.Goal)
         assert self.ready, "a goal to a server that is not there is lost"
-        self.goals.append(goal.pose)
+        self.through.append(getattr(goal, "poses", []))
+        self.goals.append(goal.pose if hasattr(goal, "pose") else goal.poses[0])
         future = Future()
         self._unanswered.append(future)
         if self.accepts is not None:

@@ -90,14 +90,22 @@ class Probe:
         return int(self.node.get_clock().now().nanoseconds)
 
     def pose(
-        self, x: float, y: float = 0.0, *, frame: str = "map", t: int | None = None, z: float = 0.0
+        self,
+        x: float,
+        y: float = 0.0,
+        *,
+        frame: str = "map",
+        t: int | None = None,
+        z: float = 0.0,
+        heading: float = 0.0,
     ) -> None:
         message = Odometry()
         message.header.frame_id = frame
         message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
         message.pose.pose.position.x, message.pose.pose.position.y = x, y
         message.pose.pose.position.z = z
-        message.pose.pose.orientation.w = 1.0
+        message.pose.pose.orientation.z = math.sin(0.5 * heading)
+        message.pose.pose.orientation.w = math.cos(0.5 * heading)
         self.poses.publish(message)
 
     def reading(self, value: float, *, variance: float = 0.0, t: int | None = None) -> None:

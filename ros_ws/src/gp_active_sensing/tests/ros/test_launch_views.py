@@ -23,7 +23,7 @@ PUBLISHED = {
 }
 GRIDS = {f"/active_sensing/{name}" for name in ("mean_grid", "std_grid", "grid_limits")}
 """For costmaps; the views show the field itself, from which these are made."""
-KNOWN = {*PUBLISHED, "/diagnostics"} - GRIDS
+KNOWN = {*PUBLISHED, "/diagnostics"} - GRIDS - {"/next_path"}  # ~/plan leads farther
 SHOWS = {
     "rviz_default_plugins/MarkerArray": "visualization_msgs/msg/MarkerArray",
     "rviz_default_plugins/PointCloud2": "sensor_msgs/msg/PointCloud2",

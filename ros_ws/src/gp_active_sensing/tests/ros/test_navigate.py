@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.environment import REFUSED
-from gp_active_sensing.ros.navigate import Navigator, find_navigate_to_pose
+from gp_active_sensing.ros.navigate import Navigator, find_action
 from tests.ros import fake_nav2
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.fake_nav2 import ABORTED, CANCELED, SUCCEEDED, Client
@@ -77,7 +77,7 @@ class Stage:
         """Send the probe to where the mission wants it."""
         place = self.rig.sent[-1] if place is None else place
         goal = self.rig.topology.goals[place]
-        self.navigator.go("", place, outputs.waypoint_message(goal, "map", 0))
+        self.navigator.go("", place, [outputs.waypoint_message(goal, "map", 0)])
         self.navigator.look()
         return place
 
@@ -301,7 +301,7 @@ def test_without_nav2_the_node_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "nav2_msgs.action", None)
     with pytest.raises(MissingDependencyError, match="nav2-msgs"):
-        find_navigate_to_pose()
+        find_action("NavigateToPose")
     node = sensing(ros, "waypoint.navigate:=action")
     wait_until(lambda: node.exit_code is not None, "the node to give up")
     assert node.exit_code == REFUSED

@@ -74,7 +74,7 @@ def test_what_the_nodes_do_is_what_they_may_do(
     optional = {"/clock", "/tf", "/tf_static"}
     assert subscribed(node) == may["subscribe"] - optional - EXPERT
     assert served(node) == may["reply"]
-    assert may["call"] == {"/navigate_to_pose"}
+    assert may["call"] == {"/navigate_to_pose", "/navigate_through_poses"}
     assert "request" not in may, "it asks nothing of others"
     scenario = write_scenario(tmp_path / "tiny.yaml")
     node = ros.add(SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,10 +43,15 @@ class Killed(Exception):
 class Drive:
     """A probe that drives to each waypoint; its messages are kept for a node that starts again."""
 
-    def __init__(self, run_dir: Path | None, *, dropout: float = 0.0, **config: Any) -> None:
+    def __init__(
+        self, run_dir: Path | None, *, dropout: float = 0.0, lag: float = 0.0, **config: Any
+    ) -> None:
         config["mission"] = {**CONFIG["mission"], **config.get("mission", {})}
         self.config = {**CONFIG, **config, "run_dir": "" if run_dir is None else str(run_dir)}
         self.dropout = dropout
+        self.lag_ns = round(SECOND * lag)
+        self.late: deque[RawReading] = deque()
+        """Readings that come so much later than they were taken."""
         self.now_ns = SECOND
         self.sent: list[Pose | RawReading] = []
         self.visits: Counter[int] = Counter()
@@ -105,6 +110,8 @@ class Drive:
     def step(self) -> None:
         """Let a tenth of a second pass."""
         self.now_ns += SECOND // 10
+        while self.late and self.now_ns - self.late[0].stamp_ns >= self.lag_ns:
+            self._send(self.late.popleft())
         for step in self.built.mission.step(self.now_ns):
             self._do(step)
 
@@ -136,7 +143,9 @@ class Drive:
         rng = np.random.default_rng([7, place, visit])
         if rng.random() >= self.dropout:
             value = 10.0 + np.sin(0.1 * x) + np.cos(0.07 * y) + 0.3 * rng.normal()
-            self._send(RawReading(self.now_ns, float(value), None))
+            self.late.append(RawReading(self.now_ns, float(value), None))
+            if not self.lag_ns:
+                self._send(self.late.popleft())
 
     def _send(self, what: Pose | RawReading) -> None:
         self.sent.append(what)

@@ -56,6 +56,8 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
         options["reading"] = {"gate": 6.0, "window": 0.25}
     if seed % 8 == 7:
         options["policy"] = {"name": "gp_ucb", "scale": 5.0}  # comes back to observed places
+    if seed % 3 == 2:
+        options |= {"waypoint": {"ahead": 3}, "lag": 0.35}  # is sent on before readings come
     plain = straight(tmp_path, **options)
     drive = Drive(tmp_path / "killed", **options).start()
     for _ in range(3):
