@@ -31,7 +31,7 @@ def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
 
 
 @dataclass
-class _Visit:
+class _PassedPlace:
     """A place that a probe has left again.
 
     Args:
@@ -59,7 +59,7 @@ class PassedPlaces:
     def __init__(self, loop: SensingLoop, probe: str) -> None:
         self._loop = loop
         self._probe = probe
-        self._visits: list[_Visit] = []
+        self._visits: list[_PassedPlace] = []
 
     def __len__(self) -> int:
         return len(self._visits)
@@ -83,7 +83,7 @@ class PassedPlaces:
 
     def add(self, stage: Stage, now_ns: int) -> None:
         """Wait for the reading of a stage whose place has been reached."""
-        self._visits.append(_Visit(stage, now_ns))
+        self._visits.append(_PassedPlace(stage, now_ns))
         self._loop.reservations.hand_on(self._probe, self._key(stage))
 
     def note(self, reading: Reading) -> None:

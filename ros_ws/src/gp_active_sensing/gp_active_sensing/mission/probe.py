@@ -291,7 +291,7 @@ class ProbeState:
             logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
 
     def places_ahead(self, count: int) -> tuple[int, ...]:
-        """Return its waypoints to the next places, the first of which is `waypoint`."""
+        """Return its waypoints to the next places; the first one is `waypoint`."""
         waypoints, plan = self.waypoints, self.plan
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))

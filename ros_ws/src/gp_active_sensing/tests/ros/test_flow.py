@@ -147,9 +147,7 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
 
 def test_waypoints_in_degrees(ros: Ros) -> None:
     heard: list[NavSatFix] = []
-    ros.node("autopilot").create_subscription(
-        NavSatFix, "target", heard.append, qos.latched(10)
-    )
+    ros.node("autopilot").create_subscription(NavSatFix, "target", heard.append, qos.latched(10))
     sensing(
         ros,
         "waypoint.type:=sensor_msgs/msg/NavSatFix",
