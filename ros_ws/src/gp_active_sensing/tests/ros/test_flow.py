@@ -134,7 +134,7 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
     wait_until(lambda: paths, "the path")
     (client,) = clients
     assert client.name == "navigate_through_poses"
-    wait_until(lambda: node.mission.probe.plan.waypoints[0] != 0, "the first place to be passed")
+    wait_until(lambda: node.mission.probe.target == 1, "the first place to be passed")
     wait_until(lambda: client.at[-1] == (10.0, 0.0), "the next goal")
     path = [pose.pose.position.x for pose in client.through[-1]]
     assert path == [10.0, 20.0, 30.0]
