@@ -51,7 +51,7 @@ PHRASES = [
     r"\bnobody could promise\b",
     r"\bhas to be known to go on alike\b|\bgo(?:es)? on alike\b",
     r"\bsomebody has to look at\b",
-    r"\bof the field about its mean\b",
+    r"^of the field about its mean\b",
     r"\bthe last waypoint stands\b",
     r"\bof which\b",
     r"\bbut for\b",
@@ -171,7 +171,8 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
         plain = re.sub(r"``[^`]*``|`[^`]*`|\$[^$]*\$|:math:`[^`]*`", "CODE", plain)
         plain = " ".join(plain.split())
-        if not indented or "\n" not in paragraph:
+        table = "====" in paragraph
+        if not table and (not indented or "\n" not in paragraph):
             for sentence in re.split(r"(?<=[.!?])[\"”)*]*\s+(?=[\"“(*\[A-Z0-9…])", plain):
                 yield offset, sentence
         offset += lines + (1 if "\n\n" in text else 0)

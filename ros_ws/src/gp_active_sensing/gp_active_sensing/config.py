@@ -35,7 +35,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Param:
-    """What is known about one configuration value besides its type and default.
+    """Description of one configuration value besides its type and default.
 
     Args:
         help: one sentence.

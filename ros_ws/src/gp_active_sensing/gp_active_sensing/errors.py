@@ -33,7 +33,7 @@ __all__ = [
 MOST_SHOWN = 50
 """Problems that an error shows in words; the others are counted."""
 _MOST_LETTERS = 2000
-"""Of a problem."""
+"""Largest number of letters of a problem in a message."""
 
 
 class ActiveSensingError(Exception):

@@ -140,7 +140,7 @@ class Registry(Generic[T]):
 
 
 def _entry_points(group: str) -> list[metadata.EntryPoint]:
-    """Return the entry points of a group; a damaged distribution is said and left out."""
+    """Return the entry points of a group; a damaged distribution is logged and skipped."""
     try:
         return list(metadata.entry_points(group=group))
     except Exception as error:

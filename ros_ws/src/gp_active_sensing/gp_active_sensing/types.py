@@ -38,7 +38,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
-"""What an error of the map is of: the root mean over the places, or the place that is worst."""
+"""Scope of an error of the map: the root mean over the places, or the worst place."""
 Off: TypeAlias = float | tuple[float, float]
 """How far from a place's point [m]; across and up on a map with heights, where a field changes by
 another amount a metre upwards."""
@@ -103,7 +103,7 @@ class PlacedReading:
 
 
 class Cost(NamedTuple):
-    """What a move costs."""
+    """Cost of a move."""
 
     metres: float
     seconds: float
@@ -271,7 +271,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class TellReport:
-    """What became of the readings handed to `SensingLoop.tell`.
+    """Result of `SensingLoop.tell`.
 
     Args:
         accepted: number of readings used.

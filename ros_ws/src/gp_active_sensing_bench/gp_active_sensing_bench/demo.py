@@ -55,7 +55,7 @@ LOGS = "logs"
 
 @dataclass
 class _Shown:
-    """What the demo has shown so far, and how it shows the next stage."""
+    """Display of the demo, stage by stage."""
 
     scenario: Scenario
     say: Say

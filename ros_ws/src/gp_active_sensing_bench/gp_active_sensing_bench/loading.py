@@ -282,7 +282,7 @@ def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
 
 
 def _all_revisit(config: ExperimentConfig) -> bool:
-    """Whether every policy may choose observed places again: readings are not places then."""
+    """Return whether every policy may choose observed places again."""
     names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
     return all(revisits(registered.factory(name)) for name in names)
 

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExperimentOutputs:
-    """What was written.
+    """Files that were written.
 
     Args:
         tables: ``tables.md``.

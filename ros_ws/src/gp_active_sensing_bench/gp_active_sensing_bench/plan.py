@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ExperimentConfig:
-    """What is tried, how often, and what is read off."""
+    """Trials, repetitions and metrics of an experiment."""
 
     scenario: str | dict[str, Any] = param(  # noqa: RUF009
         help="a shipped scenario's name, a path relative to this file, or a scenario written out"
@@ -73,7 +73,10 @@ class ExperimentConfig:
         None, help="label of the policy that the others are compared with, seed by seed"
     )
     metrics: tuple[str, ...] = param(
-        ("rmspe",), help="what is read off; see the list below", choices=tuple(METRICS), min_items=1
+        ("rmspe",),
+        help="metrics to compute; see the list below",
+        choices=tuple(METRICS),
+        min_items=1,
     )
     designs: int | None = param(
         None,
@@ -82,7 +85,7 @@ class ExperimentConfig:
         unit="readings",
         low=1,
     )
-    expected: str = param("", help="what is known from elsewhere, for the reader; not used")
+    expected: str = param("", help="published results, for the reader; not used")
 
     def __post_init__(self) -> None:
         problems = []

@@ -48,7 +48,7 @@ FAILURES = "failures.jsonl"
 
 @dataclass(frozen=True)
 class Loaded:
-    """What an experiment's directory holds.
+    """Contents of an experiment's directory.
 
     Args:
         experiment: configuration and trials, as in ``experiment.yaml``.
@@ -73,7 +73,7 @@ class Loaded:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: what is missing or not counted, and seeds on one field."""
+        """Return the notes for a reader: missing or uncounted trials, and seeds on one field."""
         notes = [self.cut_short] if self.cut_short else []
         if self.other:
             notes.append(

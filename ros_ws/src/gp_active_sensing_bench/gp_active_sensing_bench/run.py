@@ -1,4 +1,4 @@
-"""Run what is left of an experiment, on the cores, and keep every result as it comes."""
+"""Run the remaining trials of an experiment on all cores, and store each result."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ STAGE_KEYS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial.
+    """Result of a trial.
 
     Args:
         spec: the trial.

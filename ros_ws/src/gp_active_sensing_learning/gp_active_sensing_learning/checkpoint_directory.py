@@ -16,7 +16,7 @@ from gp_active_sensing.util.files import cannot, write_whole
 __all__ = ["NAME", "CheckpointDirectory", "claimed_name", "folder_of", "workplace"]
 
 NAME = "vbks-checkpoint"
-"""Of the one folder that is ours inside the folder of a user."""
+"""Name of our folder inside the user's folder."""
 _ROWS = "rows-"
 _BEGUN = "signature.json"
 _DONE = "group-*"

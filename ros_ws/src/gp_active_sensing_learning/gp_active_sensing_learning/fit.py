@@ -43,7 +43,7 @@ SUBSET = 1000
 _SAME = 0.01
 """Optima within so many nats are the same."""
 _STEP = 1e-3
-"""Of the differences that give the curvature."""
+"""Step of the differences that give the curvature."""
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
@@ -294,7 +294,7 @@ def belief_section(
 def _parts(
     estimate: HyperParameterEstimate, way: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return candidates of noise and of what is each place's own.
+    """Return candidates of noise and of each place's own part.
 
     Where only their sum is known, half of its variance is taken for each place's own: intervals of
     the true value at places that were not read are then neither far too narrow nor far too wide,

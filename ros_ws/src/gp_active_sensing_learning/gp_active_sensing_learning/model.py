@@ -24,7 +24,7 @@ __all__ = ["Model"]
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
-"""Added to the diagonal in turn where a matrix is not positive definite but for rounding."""
+"""Values added in turn to the diagonal of a matrix that rounding made indefinite."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]

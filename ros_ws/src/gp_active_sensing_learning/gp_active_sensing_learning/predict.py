@@ -23,12 +23,12 @@ from gp_active_sensing_learning.kernel_predictor import predict
 __all__ = ["COLUMNS", "Predicted", "predict_table"]
 
 COLUMNS = ("mean", "std", "reading_std")
-"""Of the field: mean and standard deviation; of a reading of it: standard deviation."""
+"""Columns: mean and standard deviation of the field, standard deviation of a reading."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What became of the rows of a table.
+    """Result of the predictions of a table.
 
     Args:
         rows: that were written.
@@ -101,7 +101,7 @@ def predict_table(
 
 
 def _stamp_notes(model: KernelModel, table: Table) -> tuple[str, ...]:
-    """Return what is to be said of time stamps that were met; see `check_stamps`."""
+    """Return the note on time stamps; see `check_stamps`."""
     stamps = {name: stamp.isoformat() for name, stamp in table.origins.items()}
     return check_stamps(model, stamps, str(table.path))
 

@@ -30,7 +30,7 @@ PLACE_SHARE = 0.3
 SPREAD = 1.0
 """Standard deviation of the logarithms of signal, noise and place part in the prior."""
 REPEATS = 8
-"""Readings beyond the first of their place from which on noise and place part can be told apart:
+"""Number of repeated readings from which on noise and place part can be separated:
 the noise is then known within a quarter."""
 VAGUE = 100.0
 """Standard deviation of the mean's coefficients, in multiples of the readings' one."""

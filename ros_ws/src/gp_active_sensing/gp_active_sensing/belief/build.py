@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 POINTS, SCALES = 6, 4
 """Length-scales from the map, of all kernels together, and of each at least."""
 _ODD = 3.0
-"""Length-scales that are all so many times beyond those are said to be of another map."""
+"""Factor beyond the map's range at which given length-scales raise a warning."""
 
 
 def belief_on(
@@ -282,7 +282,7 @@ def _axes(features: FloatArray) -> tuple[str, ...]:
 def _ratios(
     config: BeliefConfig, features: FloatArray, names: Sequence[str] | None
 ) -> tuple[float, ...]:
-    """Return candidates of the ratio of axes; () where there is nothing to tell apart.
+    """Return candidates of the ratio of axes; () without a vertical axis.
 
     Raises:
         ValueError: ratios that are given for features without z, or with more than coordinates.

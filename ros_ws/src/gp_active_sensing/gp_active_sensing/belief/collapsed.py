@@ -15,12 +15,12 @@ __all__ = ["Beside", "CollapsedReadings"]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""Share of a precision that cannot be told from nothing once a reading is taken out."""
+"""Smallest share of a precision that counts after a reading is removed."""
 _NO_STAYS = np.empty((0, 4))
 
 
 class Beside(NamedTuple):
-    """What an average over a stay does not say of the place.
+    """Additional uncertainty of an average over a stay.
 
     Args:
         steepness: (2, L, k) squares of the field's slope at the places, across and up [per m²].

@@ -36,9 +36,9 @@ __all__ = [
 ]
 
 PLANE_KERNELS = ("matern12", "matern32", "se", NONE)
-"""Of a field over an area: rough, with a slope, very smooth, or with nothing to learn from."""
+"""Default kernels on an area: rough, differentiable, very smooth, and no correlation."""
 ROAD_KERNELS = ("graph_matern12", "graph_matern32", "matern12", NONE)
-"""Of a field on roads: along the roads, rough or with a slope, or as the crow flies."""
+"""Default kernels on roads: two along the roads, one by straight distance, and no correlation."""
 SHARES = (
     (0.3, 0.5, 0.2),
     (0.6, 0.15, 0.25),

@@ -53,7 +53,7 @@ class DatedReadings:
         self._index: dict[tuple[int, float], int] = {}
         self._limit = _ROOM
         self._cutoff = -math.inf
-        """What is older was too much to be kept."""
+        """Time before which readings were dropped to limit memory."""
         self._most_said = False
 
     @property

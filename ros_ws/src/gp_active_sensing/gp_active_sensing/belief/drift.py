@@ -21,7 +21,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "window": ("window",),
     "restart": ("window",),
 }
-"""By kind: the keys of which exactly one has to be given."""
+"""Alternative keys of each kind; exactly one must be set."""
 _ALLOWED = {kind: {*keys, "forget_after"} for kind, keys in _NEEDED.items()}
 _ALLOWED["none"] = set()
 _ALLOWED["injection"].add("discard_step")
@@ -206,5 +206,5 @@ class Ageing:
         return np.asarray(np.minimum(self.config.rate * age, math.sqrt(_MOST)) ** 2)
 
     def _growth(self, age: FloatArray) -> FloatArray:
-        """Return by what a noise variance has grown."""
+        """Return the factor on a noise variance."""
         return np.asarray(1.0 + (np.minimum(age / self.constant, _OLD)) ** 2)

@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class EmpiricalMoments:
-    """What earlier readings say about the field.
+    """Mean and covariance of earlier readings.
 
     Args:
         mean: (n,) of each place.

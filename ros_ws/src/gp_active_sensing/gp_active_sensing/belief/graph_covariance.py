@@ -20,7 +20,7 @@ __all__ = ["EXACT", "TRUNCATED", "GraphCovariance", "Spectrum", "laplacian_spect
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the computation, for the cache."""
+"""Version of the computation, for the cache."""
 EXACT = 3000
 """Number of places up to which all eigenvectors are computed."""
 KEPT = 300

@@ -42,7 +42,7 @@ _NOTHING = 1e-3
 _FEWER = 0.75
 """Candidates are made again without those that go where so many of them, or less, are left."""
 _SAME = 1e-6
-"""Places that are closer, in extents of the map, are one place but for rounding."""
+"""Distance, in extents of the map, below which two places count as one."""
 _LEAST, _MOST = 0.25, 4.0
 """Length-scales never leave these multiples of spacing and extent: below, places are
 independent; above, the field is a constant. Readings cannot tell more."""
@@ -324,7 +324,7 @@ class CandidateGrid:
     """Candidates Λ that may follow the readings, one kernel after the other.
 
     Args:
-        kernels: each with the same prior mass, but for its share.
+        kernels: each with the same prior mass times its share.
         due: observed places from which on they may move.
     """
 

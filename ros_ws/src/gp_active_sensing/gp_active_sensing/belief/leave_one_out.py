@@ -26,7 +26,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 __all__ = ["FEWEST", "Explained", "LeaveOneOut", "leave_one_out"]
 
 FEWEST = 5
-"""Places below which nothing is said of how much they tell of each other."""
+"""Smallest number of places for which `explained` is computed."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Mixture:
         weights: (L,) of the components, the same at every place; they sum to one.
         mean: (L, m) before the transform is undone.
         variance: (L, m) the same, not negative.
-        transform: between these and values in the sensor's unit, which all methods speak of.
+        transform: between these and values in the sensor's unit, which all methods use.
     """
 
     weights: FloatArray
@@ -119,7 +119,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Probable:
-    """What is most probable; the same wherever it is shown: console, log, report.
+    """Most probable kernel and length-scale, for console, log and report.
 
     Args:
         kernel: the kernel whose candidates have most weight; "" where they have no names.

@@ -194,7 +194,7 @@ def with_long_part(family: CovarianceFamily, features: FloatArray) -> Covariance
 
 
 class NoNeighbours:
-    """``σ_s² I``: a field of which no place tells anything about another, but for the mean.
+    """``σ_s² I``: a field without spatial correlation.
 
     Args:
         n: number of places.
@@ -225,7 +225,7 @@ class NoNeighbours:
 
 
 class _Nothing(NoNeighbours):
-    """What places share there: nothing."""
+    """Covariance between places of a field without correlation: zero."""
 
     def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
         super().__init__(n, hyperparameters)
@@ -367,7 +367,7 @@ def _increments(covariance: LocationCovariance, place: int, near: IntArray) -> F
 
 
 def _least_squares(shares: FloatArray, steps: FloatArray) -> FloatArray:
-    """Return (2, L) parts, not below 0, of which the steps (L, m) are made by `shares` (2, m)."""
+    """Return non-negative parts (2, L) that `shares` (2, m) mixes into the steps (L, m)."""
     square, right = shares @ shares.T, shares @ steps.T
     found = np.linalg.solve(square, right)
     for one in (0, 1):

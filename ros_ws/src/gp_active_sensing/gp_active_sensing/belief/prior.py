@@ -152,7 +152,7 @@ class PriorMean:
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
         """Return an unknown constant plus unknown slopes on the standardised features.
 
-        Constant features are left out: they cannot be told from the constant.
+        Constant features are left out.
         """
         spread = features.std(axis=0)
         varying = spread > 1e-12 * np.maximum(1.0, np.abs(features).max(axis=0))
@@ -194,7 +194,7 @@ class HyperParameters:
 
     @property
     def variance(self) -> float:
-        """Of the field about its mean, at a place: that of all its parts."""
+        """Return the prior variance of the field at a place, the sum over all its parts."""
         return self.signal_std**2 + self.place_std**2 + self.long_std**2
 
     def __post_init__(self) -> None:
@@ -214,7 +214,7 @@ class HyperParameters:
 
 
 class Parts(NamedTuple):
-    """What the field and its readings are made of, as standard deviations in the reading's unit.
+    """Standard deviations of the parts of field and readings, in the reading's unit.
 
     Args:
         signal_std: of the smooth part.
@@ -542,7 +542,7 @@ _FLOOR = 1e-24
 
 
 class Scaled(NamedTuple):
-    """What the readings say once the scale is integrated out.
+    """Evidence and scale of each candidate, with the scale integrated out.
 
     Args:
         log_evidence: (L,) up to a constant.

@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Promise(NamedTuple):
-    """What a belief says of the error of its map, in the sensor's unit.
+    """Expected error of the map, in the sensor's unit.
 
     Args:
         error: root of the weighted mean of the places' variances.
@@ -84,7 +84,7 @@ def promise_of(found: Mixture, weights: FloatArray) -> Promise:
 
 
 MOST_PLACES = 2000
-"""Places of a map of which it is worked out; it takes seconds then."""
+"""Largest number of places for which the lower bound is computed."""
 _NUMBERS = 8_000_000
 """Numbers in the largest array."""
 _LITTLE = 1e-3
@@ -164,7 +164,7 @@ def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCo
 
 
 def _blocks(n: int, candidates: int) -> list[IntArray]:
-    """Return n places in parts, each all over the map, of which the memory is bounded."""
+    """Return n places in parts of bounded memory, each spread over the map."""
     most = max(1, math.isqrt(_NUMBERS // candidates))
     count = -(-n // most)
     return [np.arange(i, n, count) for i in range(count)]

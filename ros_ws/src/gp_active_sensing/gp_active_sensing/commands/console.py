@@ -277,7 +277,7 @@ class ReplayDisplay:
         self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
-        """Show what is replayed; return what is told how many messages have been read."""
+        """Show what is replayed; return a callback for the number of messages read."""
         self._mode = mode
         self._say(_HEADS[mode])
         if mode != "belief":

@@ -33,19 +33,19 @@ _NEEDED = ("map", "reading", "pose", "budget")
     help="In place of --map: a nav_msgs/msg/OccupancyGrid that a SLAM or map server publishes.",
 )
 @click.option(
-    "--radius", type=float, metavar="M", help="Of the robot: so far from the walls of such a map."
+    "--radius", type=float, metavar="M", help="Radius of the robot: its distance from walls."
 )
 @click.option("--spacing", type=float, metavar="M", help="Between neighbouring places.")
-@click.option("--frame", default="", help="Of the map's positions, where its file says none.")
+@click.option("--frame", default="", help="Frame of the map's positions, if its file names none.")
 @click.option(
     "--speed",
     type=float,
     metavar="M/S",
-    help="Of the robot where the map has no limit; a budget in time goes by it.",
+    help="Speed of the robot where the map has no limit; needed for a budget in time.",
 )
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
 @click.option("--reading-type", default="", metavar="TYPE", help="package/msg/Name.")
-@click.option("--field", default="", metavar="PATH", help="Of the value in the message.")
+@click.option("--field", default="", metavar="PATH", help="Path of the value in the message.")
 @click.option("--pose", metavar="TOPIC", help="Topic of the pose, or tf.")
 @click.option("--pose-type", default="", metavar="TYPE", help="package/msg/Name.")
 @click.option("--datum", default="", metavar="LAT,LON", help="The map's origin, for NavSatFix.")
@@ -53,7 +53,9 @@ _NEEDED = ("map", "reading", "pose", "budget")
     "--delay", type=float, metavar="S", help="How much older a reading is than its stamp."
 )
 @click.option("--probes", default="", metavar="NAMES", help="Several: 2, or boat_1,boat_2.")
-@click.option("--waypoint", default="", metavar="TOPIC", help="Of the waypoints: goal_pose, …")
+@click.option(
+    "--waypoint", default="", metavar="TOPIC", help="Topic of the waypoints: goal_pose, …"
+)
 @click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; several with commas.")
 @click.option("--run-dir", metavar="DIR", help="For the records.  [default: auto]")
 @click.option(

@@ -69,7 +69,7 @@ def maps() -> None:
     type=click.Choice(["roads", "nav2"]),
     default="roads",
     show_default=True,
-    help="What to write: our GeoJSON, or a graph for Nav2's route server.",
+    help="Format to write: our GeoJSON, or a graph for Nav2's route server.",
 )
 def import_map(source: str, out: Path, largest_component: bool, crs: str, format: str) -> None:
     """Turn the map SRC into the GeoJSON file OUT, in metres."""
@@ -117,7 +117,7 @@ def inspect(
 
 
 class _Looked(NamedTuple):
-    """What is said of a map: in a few words, as figures, in lines; as plain data besides."""
+    """Description of a map: summary, figures, lines, and plain data."""
 
     path: Path
     short: str
@@ -147,7 +147,7 @@ def _looked_at(
 
 
 def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
-    """Return the embeddings that `map.features: [relational]` may use, by what they are made of."""
+    """Return the embeddings that `map.features: [relational]` may use, by their features."""
     from gp_active_sensing.topology.features import RELATIONAL, ROAD_DISTANCE
     from gp_active_sensing.topology.roads import Roads
 
@@ -211,7 +211,7 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
 
 
 def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
-    """Return the kind of map that a file is; what is not there, or no map, is said."""
+    """Return the kind of map that a file is, or raise an error that explains why it is none."""
     from gp_active_sensing.topology.loaders import kind_of_map, kinds_of_file
     from gp_active_sensing.util.resources import find_resource
 
@@ -272,7 +272,7 @@ def _road_map(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Ro
 
 
 def _place_lines(figures: PlaceSurvey, kind: str) -> list[tuple[str, str]]:
-    """Return what is said about a map of places, a line each."""
+    """Return the description of a map of places, as lines."""
     sides = (_metres(b - a) for a, b in zip(figures.low, figures.high, strict=True))
     extent = f"{' × '.join(sides)}, from x {figures.low[0]:g}, y {figures.low[1]:g} m"
     origin = f"metres, frame {figures.frame!r}{_datum(figures.datum)}"
@@ -330,7 +330,7 @@ def _say(figures: Survey | PlaceSurvey, more: tuple[str, ...] = ()) -> None:
 
 
 def _lines(figures: Survey) -> list[tuple[str, str]]:
-    """Return what is said about a map, a line each."""
+    """Return the description of a map, as lines."""
     share = 100.0 * figures.one_way_share
     lines = [
         ("segments", f"{figures.segments}, {figures.metres / 1000:.1f} km"),

@@ -32,7 +32,7 @@ _ODOMETRY = "nav_msgs/msg/Odometry"
 
 @dataclass
 class MissionDraft:
-    """What is known of the mission, and what does not fit.
+    """Draft of a mission: its values, notes and errors.
 
     Args:
         given: the options of the command.
@@ -115,7 +115,7 @@ class MissionDraft:
         return found
 
     def _of_map(self) -> dict[str, Any]:
-        """Return what the options say of the map."""
+        """Return the section `map` from the options."""
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:

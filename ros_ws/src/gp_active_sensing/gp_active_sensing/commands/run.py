@@ -128,7 +128,9 @@ def report(directory: Path) -> None:
 @click.argument("bag", metavar="BAG", type=click.Path(path_type=Path))
 @click.option("--salvage", is_flag=True, help="Read what can be read of a damaged bag.")
 @click.option("--belief-only", is_flag=True, help="Learn the map; decide nothing.")
-@click.option("--scenario", default="", metavar="NAME", help="Whose map, belief and policy.")
+@click.option(
+    "--scenario", default="", metavar="NAME", help="Scenario with the map, belief and policy."
+)
 @click.option(
     "--params",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -143,7 +145,9 @@ def report(directory: Path) -> None:
 @click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
 @click.option("--reading-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option("--reading-field", default="", metavar="PATH", help="Such as twist.twist.linear.x")
-@click.option("--reading-variance-field", metavar="PATH", help="Of the noise variance.")
+@click.option(
+    "--reading-variance-field", metavar="PATH", help="Path of the noise variance in the message."
+)
 @click.option("--pose-topic", default="", metavar="TOPIC", help="Default: /pose.")
 @click.option("--pose-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option(

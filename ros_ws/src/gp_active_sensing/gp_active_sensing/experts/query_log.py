@@ -58,7 +58,7 @@ class QueryLog:
         self.begun: float | None = None
         """When the open question was asked; None = none is open."""
         self.places: tuple[int, ...] = ()
-        """Of the open question."""
+        """Places of the open question."""
         self.missing: tuple[int, ...] = ()
         """Those of them without an answer."""
         self._topology = topology

@@ -20,7 +20,7 @@ _NEAR = 0.25
 _OFF = 1e-3
 """Share of a cell by which a place may lie beside its centre."""
 MOST_CELLS = 25_000_000
-"""Of a raster; those that are no places count as well."""
+"""Largest number of cells of a raster."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Layer:
 
     @property
     def word(self) -> str:
-        """What it is called in the name of a file, such as ``z-3m``; "" where there is only one."""
+        """Return its part of a file name, such as ``z-3m``; "" for a single layer."""
         return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
 
     def named(self, what: str) -> str:

@@ -77,7 +77,7 @@ class KernelFit:
 
 @dataclass(frozen=True, eq=False)
 class KernelPosterior:
-    """q(g) = N(mean, root rootᵀ), and what it says of the kernels. [Teng2020, Eq. 13].
+    """Belief over kernels from q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
 
     Args:
         mean: (K,).
@@ -123,7 +123,7 @@ class KernelPosterior:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What the Gaussian process sees: (x - input_shift) / input_scale, the output likewise.
+    """Normalisation of inputs, (x - input_shift) / input_scale, and of the output.
 
     Args:
         input_shift, input_scale: (d,) in the unit of each input.

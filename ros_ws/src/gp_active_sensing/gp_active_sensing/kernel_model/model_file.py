@@ -50,10 +50,10 @@ __all__ = [
 ]
 
 TRANSFORMS = ("identity", "log")
-"""Of the outputs, as a belief has them."""
+"""Transforms of the outputs that a file may have."""
 FORMAT = "gp_active_sensing kernel model"
 VERSION = 1
-"""Of the format; a reader refuses a newer one."""
+"""Version of the format; a reader refuses a newer one."""
 _NAME = 8 * MOST
 """Longest name of a kernel: base kernels of five characters, a sign and brackets to each."""
 _LOG, _DOUBT = 50.0, 10.0

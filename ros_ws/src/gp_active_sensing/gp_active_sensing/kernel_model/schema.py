@@ -37,7 +37,7 @@ LONGEST = 1 << 26
 
 
 class CorruptModelError(ValueError):
-    """What is wrong with the contents of a file."""
+    """Problem in the contents of a file."""
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 NONE = "none"
-"""Instead of a kernel: no place tells of another."""
+"""Name that stands for "no spatial correlation"."""
 
 
 def _kernel_problem(plugin: Any) -> str:

@@ -50,7 +50,7 @@ class BaseKernel:
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of two or more parts, none of which is a sum; in canonical order."""
+    """A sum of two or more parts that are not sums, in canonical order."""
 
     parts: tuple[Expression, ...]
 
@@ -60,7 +60,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Product:
-    """A product of two or more parts, none of which is a product; in canonical order."""
+    """A product of two or more parts that are not products, in canonical order."""
 
     parts: tuple[Expression, ...]
 
@@ -81,7 +81,7 @@ def leaves(expression: Expression) -> tuple[str, ...]:
 def _key(expression: Expression) -> tuple[int, int, tuple[int, ...], str]:
     """Return what parts are ordered by: sums, products, base kernels; then as the paper does.
 
-    The name tells apart what has the same base kernels, as PER+LIN+RQ and PER×LIN+RQ.
+    The name distinguishes expressions of the same base kernels, as PER+LIN+RQ and PER×LIN+RQ.
     """
     kind = {Sum: 0, Product: 1, BaseKernel: 2}[type(expression)]
     bases = tuple(_ORDER[base] for base in leaves(expression))

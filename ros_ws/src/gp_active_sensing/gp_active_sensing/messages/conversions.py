@@ -176,7 +176,7 @@ def stamp_ns(stamp: Any) -> int:
 
 @dataclass(frozen=True)
 class Value:
-    """What a message of topic ``reading`` says; stamp None = it has no header."""
+    """Value, variance and stamp of a message of topic ``reading``; stamp None = no header."""
 
     stamp_ns: int | None
     value: float

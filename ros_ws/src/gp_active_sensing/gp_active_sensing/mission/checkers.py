@@ -144,7 +144,7 @@ class ProgressChecker:
         return np.array([pose.x, pose.y])
 
     def left(self, plan: Plan) -> float:
-        """Return what is left of the way, from waypoint to waypoint of its places [m].
+        """Return the remaining length of the way along its waypoints [m].
 
         A probe that is on none of them has all of them before it; infinite before the first pose.
         """

@@ -14,7 +14,7 @@ __all__ = ["ClockMonitor", "Latency", "StepClock", "VirtualClock", "elapsed", "n
 
 
 _DIGITS = 6
-"""Of seconds: what a trace keeps of a time."""
+"""Digits of seconds that a trace keeps."""
 
 
 class StepClock:

@@ -58,7 +58,7 @@ class ExpertQueries:
         self._finding = False
         """The policy is being asked where."""
         self._number = 0
-        """Of the newest job."""
+        """Number of the newest job."""
         self._now_ns = 0
         self.until: float | None = None
         """When the present wait is over, whatever has come [s]; None = nothing is awaited."""
@@ -129,7 +129,7 @@ class ExpertQueries:
         asked = tuple(place for place in dict.fromkeys(places) if place in can)
         if len(asked) < len(places):
             logger.error(
-                "the policy asks for %d places of which the expert can be asked for %d",
+                "the policy asks for %d places; the expert can answer at %d of them",
                 len(places), len(asked),
             )  # fmt: skip
         self._journal(ExpertAsked(places=asked, stamp_ns=now_ns))

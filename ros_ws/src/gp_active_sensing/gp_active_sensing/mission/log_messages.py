@@ -33,7 +33,7 @@ FINISHING = "about to finish"
 
 
 def loudness(reason: str) -> int:
-    """Return the level at which a pause is said: what nobody asked for is a warning."""
+    """Return the log level of a pause: an unrequested one is a warning."""
     if reason == FINISHING:
         return logging.DEBUG
     asked = reason == DEACTIVATED or reason.startswith("asked")
@@ -51,7 +51,7 @@ def budget_words(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""A delay is said again when it is another by more [s]."""
+"""Change of a delay that is logged again [s]."""
 logger = logging.getLogger(__name__)
 
 
@@ -99,7 +99,7 @@ def as_mapping(estimate: DelayEstimate, delay: float) -> dict[str, Any]:
 
 
 def say_delay(watch: DelayMonitor, name: str, delay: float) -> None:
-    """Say of a probe that its readings are better explained by other stamps, when that is new."""
+    """Log that other stamps explain a probe's readings better, when that is new."""
     if watch.estimate is None:
         return
     if watch.said is not None and abs(watch.estimate.seconds - watch.said) <= NEW:

@@ -24,7 +24,7 @@ _NEAR = 0.125
 _PREFERENCE = 5.0
 """How much farther [m] a place may be than another and still be taken, when it is expected."""
 _WRONG_WAY = 40.0
-"""What facing against a road counts like [m]; across it, half."""
+"""Distance that equals driving against a road [m]; across it, half."""
 
 
 class Match(NamedTuple):
@@ -58,7 +58,7 @@ class MapMatcher:
         self.has_heights = topology.heights is not None
         """A pose needs a z, which says above or below which others its place is."""
         self.stretch = 1.0
-        """What a metre upwards counts like [m]: as many steps from place to place as across."""
+        """Horizontal metres that equal a metre of height, by the spacing of places [m]."""
         self.layers: float | None = None
         """Distance from a place to the next one above it [m]; None where none is above another."""
         self.rise = math.inf
@@ -150,7 +150,7 @@ class MapMatcher:
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a way by what changes along it [m]; z counts on a map with heights.
+        """Return the length of a way [m]; z counts on a map with heights.
 
         Where z is not known, as after a restart, it does not count.
         """

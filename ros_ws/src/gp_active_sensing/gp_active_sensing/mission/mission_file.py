@@ -70,7 +70,7 @@ class MissionMap:
 
     @property
     def frame(self) -> str:
-        """Of its positions, "" where that is not known."""
+        """Return the frame of its positions; "" = not known."""
         return str(self.section.get("frame", "")) if self.places is None else self.places.frame
 
 

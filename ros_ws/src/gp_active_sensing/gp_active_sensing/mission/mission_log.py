@@ -1,4 +1,4 @@
-"""Log of a mission under way: next places, why they were chosen, and what is left of budgets."""
+"""Log of a mission: next places, reasons of the choice, and remaining budgets."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MissionLog:
 
 
 def budget_left(mission: Mission) -> Iterator[tuple[str, str, float, float]]:
-    """Yield what the budget limits, its unit, what is left of it and what it was in all."""
+    """Yield quantity, unit, remainder and total of each limit of the budget."""
     whole = mission.budget
     if whole.readings is not None:
         readings = mission.loop.remaining.readings

@@ -11,7 +11,7 @@ from typing import Literal
 __all__ = ["Added", "Headings", "Pose", "PoseTrack", "heading_between", "mounted"]
 
 Added = Literal["newest", "late", "restarted"]
-"""What became of a pose."""
+"""Result of a pose."""
 WRONG_STAMPS = 3
 """So many poses in a row, all too old to be kept, say that the newest one's stamp is wrong."""
 

@@ -121,7 +121,7 @@ class ShutMoves:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is shut now."""
+        """Return the moves that are shut now."""
         return tuple(self._named(move) for move in self.until_ns)
 
     def _named(self, move: tuple[int, int]) -> str:

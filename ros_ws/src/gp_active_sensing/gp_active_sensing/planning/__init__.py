@@ -16,7 +16,7 @@ from gp_active_sensing.registry import Registry
 __all__ = ["DEFAULT_POLICY", "Policy", "PolicyState", "build_policy", "policies"]
 
 DEFAULT_POLICY: Mapping[str, Any] = MappingProxyType({"name": "tour"})
-"""What chooses the next place where nothing is said: best for maps, see docs/choosing.md."""
+"""Default policy: best for maps, see docs/choosing.md."""
 
 
 def _policy_problem(plugin: Any) -> str:

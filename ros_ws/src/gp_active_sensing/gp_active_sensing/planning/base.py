@@ -52,7 +52,7 @@ __all__ = [
 
 
 PolicyState = Any
-"""What a policy hands from one stage to the next: None, or JSON-serialisable data."""
+"""State that a policy keeps between stages: None, or JSON-serialisable data."""
 
 
 @runtime_checkable
@@ -74,7 +74,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a probe may do next: candidates within the budget, and how to get there.
+    """Candidates of the next move within the budget, and the ways there.
 
     Args:
         locations: (A,) candidates, sorted.
@@ -171,7 +171,7 @@ class QueriesExpert(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Whether it wants any, as it is configured."""
+        """Return whether it asks for any, as configured."""
 
     def queries(
         self,

@@ -58,7 +58,7 @@ def unread(belief: Belief, pending: Collection[int]) -> IntArray:
 
 
 class MergedCandidates(NamedTuple):
-    """What is predicted at m places under each of L candidates λ.
+    """Predictions at m places under each of L candidates λ.
 
     Args:
         weights: (L,) belief; sums to one.

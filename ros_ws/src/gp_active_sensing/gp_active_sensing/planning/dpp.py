@@ -88,7 +88,7 @@ def greedy_kdpp(entries: Entries, diagonal: FloatArray, k: int) -> IntArray:
     """Choose k items, each with the largest determinant together with those before it.
 
     ``x_j = argmax_x det L_{S ∪ {x}} = argmax_x L_xx - L_xS L_SS⁻¹ L_Sx``: a Cholesky factorisation
-    with pivots, of which only the chosen columns are formed, O(m k²). Its determinant is within
+    with pivots that forms only the chosen columns, O(m k²). Its determinant is within
     a factor (k!)² of the largest. [Kathuria2016, Sec. 3; Civril2009]
 
     Args:

@@ -98,7 +98,7 @@ def _legendre() -> tuple[FloatArray, FloatArray]:
 
 
 class Bracket(NamedTuple):
-    """What K mixtures of one dimension are known to lie between, before anything is integrated.
+    """Bounds on the entropies of K one-dimensional mixtures before integration.
 
     Args:
         centred: (L, K) means of the components less that of the mixture.

@@ -152,7 +152,7 @@ def called(name: str) -> str:
 
 
 def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
-    """Return how many decimals tell the compared values apart, 2 to 4."""
+    """Return how many decimals distinguish the compared values, 2 to 4."""
     others = [chosen.upper] + ([rival.upper] if rival else [])
     differ = [v for v in others if abs(v - chosen.lower) > _SAME]
     for digits in (2, 3):

@@ -161,7 +161,7 @@ def _belief_words(belief: Belief) -> dict[str, Any]:
 
 
 class Answer(NamedTuple):
-    """What a program chose.
+    """Choice of a program.
 
     Args:
         candidate: its number.
@@ -235,7 +235,7 @@ class Running:
 
     Args:
         program: None while there is none.
-        map_told: the map that it was told about.
+        map_told: the map that it received.
         barren: how often it was started in a row without an answer that could be read.
     """
 
@@ -258,7 +258,7 @@ class Running:
         Args:
             command: program and arguments.
             topology: the map of the question.
-            map_line: what is said of it.
+            map_line: its description.
             question: made from the seconds that there are for the answer.
             seconds: to wait.
             start: to wait in addition for the first answer after a start.
@@ -321,7 +321,7 @@ def _forget(key: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class External:
-    """What another program answers: it gets map and belief as lines of JSON and names a place.
+    """Choice of another program, which gets map and belief as JSON and names a place.
 
     The program runs with the rights of the user who runs the mission, and without a shell. It is
     told all it needs at every decision, so that it may forget or be started again at any time.

@@ -262,7 +262,7 @@ class _GreedyWalk:
     def _candidates(
         self, here: int | None, seen: BoolArray, budget: Budget
     ) -> tuple[IntArray, Callable[[int], Budget]]:
-        """Return what may be next, and what is left of the budget after each."""
+        """Return the possible next places, and the remaining budget after each."""
         topology, unavailable = self.request.topology, self.request.unavailable
         constraint = BudgetConstraint(topology, budget)
         if not constraint.restricts:

@@ -85,7 +85,7 @@ class PairTest:
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
     def midpoint(self, pair: Pair) -> float:
-        """Return what the pair's clipped statistic has to exceed to speak for the longer λ."""
+        """Return the threshold of the pair's clipped statistic for the longer λ."""
         (shorter, _), (longer, _) = self._moments(pair.shorter), self._moments(pair.longer)
         return 0.5 * (shorter + longer)
 

@@ -24,7 +24,7 @@ compared within what a machine may be off."""
 
 
 class EarlierRun:
-    """What a run has written, event by event; what happens again has to be the same.
+    """Events that a run has written; a repetition must produce the same ones.
 
     Args:
         run: its directory, which is locked.

@@ -48,7 +48,7 @@ class GroundTruth:
 
 
 class SensorLaw(Protocol):
-    """By what law a sensor reads the truth."""
+    """Distribution of a sensor's readings given the truth."""
 
     @property
     def reported_variance(self) -> float | None:
@@ -60,7 +60,7 @@ class SensorLaw(Protocol):
 
 @dataclass(frozen=True)
 class FieldKnowledge:
-    """What is known of the field that a mission maps; nothing, on a robot.
+    """Ground truth of a simulated mission; empty on a robot.
 
     Args:
         truth: the noise-free field, None = not known.

@@ -52,7 +52,7 @@ class HeldFiles:
 
     @property
     def trouble(self) -> str:
-        """What happened to the directory, or why it cannot be written again; "" = nothing did."""
+        """Return what happened to the directory, or why it cannot be restored; "" = nothing."""
         return self._unseen or self._happened
 
     def lock(self) -> None:
@@ -99,7 +99,7 @@ class HeldFiles:
             raise cannot(self._at(name), "put on disk", error) from error
 
     def check(self) -> None:
-        """Write again what somebody has removed, renamed or replaced; that is said.
+        """Write files again that were removed, renamed or replaced, and report that.
 
         What lies there instead is kept beside, as ``<name>.replaced-1`` and so on.
 
@@ -153,7 +153,7 @@ class HeldFiles:
         return self._folder / name
 
     def _is_gone(self, name: str) -> bool:
-        """Whether a file surely lost its name; where nobody can tell, it is still written."""
+        """Return whether a file certainly lost its name; in doubt it is still written."""
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:

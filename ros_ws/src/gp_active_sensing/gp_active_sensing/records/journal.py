@@ -112,7 +112,7 @@ _HUGE = re.compile(rb"[eE]\+?\d{3}|\d{200}")
 
 @dataclass
 class Journalled:
-    """What a journal holds.
+    """Contents of a journal.
 
     Args:
         events: in order, without number and checksum; where lines are missing there is a ``gap``.

@@ -80,7 +80,7 @@ class RunDirectory:
         """A sentence on each part of the journal that was found damaged."""
         self._files = HeldFiles(path, (CONFIG, MODEL))
         self._number: int | None = None
-        """Of the last event in the journal; None = not known yet."""
+        """Number of the last event in the journal; None = not known yet."""
         self._journalled: Journalled | None = None
         """The journal, as it was found when it was repaired; until it is asked for."""
 
@@ -279,7 +279,7 @@ class RunDirectory:
 
     @property
     def trouble(self) -> str:
-        """What somebody did to the directory under way; "" = nothing."""
+        """Return what happened to the directory during the run; "" = nothing."""
         return self._files.trouble
 
     def close(self) -> None:

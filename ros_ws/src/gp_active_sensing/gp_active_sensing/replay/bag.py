@@ -2,7 +2,7 @@
 
 Messages come out as they were recorded, in the order of their stamps: raw CDR, which a ROS
 publisher sends on unchanged, whatever its type. `Bag.decode` is for those who have no ROS. A bag is
-sound, or an error; `salvage` reads what is left of one that is not.
+sound, or an error; `salvage` reads the intact parts of a damaged one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BagMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class BagTopic:
-    """What a bag holds of one topic.
+    """Topic of a bag.
 
     Args:
         name: the topic.
@@ -68,7 +68,7 @@ class BagTopic:
 
 @dataclass(frozen=True)
 class Loss:
-    """What was salvaged of a bag, and what is known not to have been.
+    """Result of salvaging a bag.
 
     Args:
         read: messages that could be read.
@@ -105,7 +105,7 @@ class Bag:
         self._foreign: dict[str, Any] = {}
         """Standard types, by topic with another definition of one."""
         self._cache: dict[str, object] = {}
-        """What rosbags needs to convert messages."""
+        """Type store that rosbags uses to convert messages."""
         self._topics: tuple[BagTopic, ...] = ()
 
     def __enter__(self) -> Bag:
@@ -171,7 +171,7 @@ class Bag:
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:
-        """What was recorded, sorted by topic."""
+        """Return the recorded topics, sorted by name."""
         return self._topics
 
     @property

@@ -37,7 +37,7 @@ NODE = "active_sensing"
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is said about a replay, beside the bag.
+    """Options of a replay besides the bag.
 
     Args:
         scenario: where map and belief come from: name or path.
@@ -69,13 +69,13 @@ class ReplayOptions:
 
     @property
     def changes(self) -> bool:
-        """Something is said that makes it another mission than the one that was recorded."""
+        """Return whether an option makes it another mission than the recorded one."""
         return self != ReplayOptions()
 
 
 @dataclass(frozen=True)
 class ReplayDefaults:
-    """What a recorded mission says of itself.
+    """Configuration that a recorded mission contains.
 
     Args:
         config: parameters of the node.
@@ -240,7 +240,7 @@ def parameters_of(path: Path) -> dict[str, Any]:
 
 
 def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a scenario is configuration of the node, too."""
+    """Return the keys of a scenario that also configure the node."""
     found: dict[str, Any] = {}
     for field, hint in declared(cls):
         if field.name not in mapping:

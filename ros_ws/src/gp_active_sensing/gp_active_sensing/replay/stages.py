@@ -49,7 +49,7 @@ Show = Callable[[Mapping[str, Any]], None]
 
 @dataclass
 class Gained:
-    """What the planner's choices and the probe's way told, of the stages that had a reading.
+    """Information of the planner's choices and of the probe's way, over stages with a reading.
 
     Args:
         planned: information of the places that the planner chose [nat].
@@ -76,7 +76,7 @@ class ReplayStages:
         self._parts = parts
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
-        """What was known at each decision whose stage is not over, and what was pending."""
+        """Belief and pending places at each decision whose stage is not over."""
         self.gained = Gained()
 
     def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:

@@ -70,7 +70,7 @@ class TooMuchError(ValueError):
 
 
 class UnpackingLimit:
-    """What a file may still unpack to.
+    """Limit of the bytes that a file may still unpack to.
 
     Args:
         path: of the file.

@@ -203,7 +203,7 @@ class TopicReader:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What is to be read of the bag."""
+        """Return the topics to read from the bag."""
         return tuple(self._streams)
 
     def read(self, message: BagMessage, now_ns: int) -> list[ProbeMessage]:

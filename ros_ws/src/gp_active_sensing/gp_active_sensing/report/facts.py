@@ -15,7 +15,7 @@ from gp_active_sensing.util.wording import moment, symbol
 __all__ = ["Fact", "Tally", "facts_of", "headline", "time_of"]
 
 Fact = tuple[str, str]
-"""What it is, and what it says."""
+"""Label and value."""
 
 _CALENDAR = 1_000_000_000 * 10**9
 """Stamps from here on are times of the calendar (after 2001), not of a simulation [ns]."""
@@ -23,7 +23,7 @@ _CALENDAR = 1_000_000_000 * 10**9
 
 @dataclass
 class Tally:
-    """What the events of a run add up to, taken in one by one.
+    """Totals of the events of a run, updated one by one.
 
     Args:
         first_ns, last_ns: earliest and latest time of an event [ns]; 0 = no event says one.

@@ -23,15 +23,15 @@ __all__ = ["Calibration", "calibration_of"]
 MOST = 800
 """Places with readings; of more it is not worked out, which would take O(L D³)."""
 FEW = 10
-"""Places below which nothing is said of how well the intervals fit."""
+"""Smallest number of places for which the intervals are judged."""
 SHARES = np.arange(5, 100, 5) / 100.0
-"""Of the central intervals that are counted."""
+"""Probabilities of the central intervals that are counted."""
 _END = 1e-12
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the places say of each other.
+    """Leave-one-place-out predictions.
 
     Args:
         places: (D,) in the order in which they were first read.
@@ -54,7 +54,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """What that means, as a sentence."""
+        """Return the verdict as a sentence."""
         count = len(self.places)
         if count < FEW:
             return f"{count} places are too few to say how well the intervals fit."
@@ -82,7 +82,7 @@ class Calibration:
 
 
 def calibration_of(belief: Belief) -> Calibration | None:
-    """Return what the places say of each other; None where that is not worked out.
+    """Return the leave-one-place-out predictions; None where they are not computed.
 
     So with fewer than two places or more than `MOST`, and where readings age.
     """

@@ -75,7 +75,7 @@ def replay(data: RunData) -> Reconstruction:
 
 @dataclass
 class GrowingStep:
-    """What is kept of a step: what happened, and the belief after it.
+    """Stored data of a step: its events, and the belief after it.
 
     Args:
         chunk: what happened.
@@ -136,7 +136,7 @@ class GrowingReconstruction:
         """Readings of a group, where nothing is decided."""
         self._count = 0
         self._stamp_ns: int | None = None
-        """Of the last reading."""
+        """Stamp of the last reading [ns]; None = none yet."""
         most = VALUES if most is None else most
         self._most = max(2, most // max(data.topology.n, 1))
         self._shown = None if shown is None else set(shown)

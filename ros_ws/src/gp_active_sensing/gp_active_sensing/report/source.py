@@ -79,7 +79,7 @@ class RunData:
 
     @property
     def quantity(self) -> str:
-        """What the field is; of a robot's mission the name of its topic says it."""
+        """Return the name of the quantity; for a robot's mission that of its topic."""
         reading = self.config.get("reading")
         topic = str(reading.get("topic", "")) if isinstance(reading, Mapping) else ""
         name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
@@ -182,7 +182,7 @@ def _maps(
     Args:
         config: of the map.
         run_dir: of the run.
-        events: of the journal, of which the last map is; None = the newest one that is kept.
+        events: of the journal, the last map among them; None = the newest stored map.
     """
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None

@@ -88,7 +88,7 @@ class JournalTeller:
 
 @dataclass(frozen=True)
 class ReportStep:
-    """What is known after a stage, or after a group of readings; the first one is before any.
+    """State after a stage or a group of readings; the first one is before any.
 
     Args:
         number: of the stage, or of readings so far.
@@ -140,7 +140,7 @@ class ReportStep:
 
     @property
     def value(self) -> float | None:
-        """What was read at the place of the stage, None when nothing was."""
+        """Return the reading at the place of the stage, None without one."""
         value = self.record.get("value")
         if isinstance(value, int | float):
             return float(value)
@@ -177,14 +177,14 @@ class Reconstruction:
 
 @dataclass
 class StepEvents:
-    """What happened between two steps."""
+    """Events between two steps."""
 
     number: int
     plan: Plan | None = None
     at: int | None = None
     readings: list[ReadingUsed] = field(default_factory=list)
     answers: list[ReadingUsed] = field(default_factory=list)
-    """Of an expert."""
+    """Answers of an expert."""
     driven: float = 0.0
     metres: float = 0.0
     blocked: str = ""
@@ -194,7 +194,7 @@ class StepEvents:
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """What stands for the record of a stage that has none, or none yet."""
+        """Return a substitute for the record of a stage without one."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
@@ -217,7 +217,7 @@ class StepEvents:
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
     """Return weights (L,) by length-scale; candidates that differ in signal or noise add up.
 
-    Those under which no place tells of another have none.
+    Candidates without spatial correlation have none.
     """
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):

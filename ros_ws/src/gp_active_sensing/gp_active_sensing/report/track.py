@@ -52,7 +52,7 @@ class GrowingTracks:
         self._fine = extent * _FINE
         self._most = most
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
-        """Of each probe: x, y, number of decisions before, number of the reading there or next."""
+        """Track of each probe: x, y, decisions before, number of the reading there or next."""
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 

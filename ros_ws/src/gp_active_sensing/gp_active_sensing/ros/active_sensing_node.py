@@ -130,12 +130,12 @@ class ActiveSensingNode(GuardedNode):
 
     @property
     def results(self) -> Publishers | None:
-        """What is published; None while the node is not configured."""
+        """Return the publishers; None while the node is not configured."""
         return self._results
 
     @property
     def is_active(self) -> bool:
-        """Whether the node is in lifecycle state active and its threads run."""
+        """Return whether the node is active and its threads run."""
         return super().is_active and self._worker is not None and self._worker.is_running
 
     def _declare(self) -> None:

@@ -148,7 +148,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
-        """Return the topics that must have a subscriber; they must be in the bag, too."""
+        """Return the topics that must have a subscriber and be in the bag."""
         watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:

@@ -164,7 +164,7 @@ class Diagnostics:
         self.unstamped: Counter[str] = Counter()
         self._heard_at: dict[str, float] = {}
         self.unit = ""
-        """Of the planner's bounds."""
+        """Unit of the planner's bounds."""
         self._active_at: float | None = None
         """Since when the node has been active (monotonic seconds)."""
         self._publisher = node.own(
@@ -283,7 +283,7 @@ class Diagnostics:
             self._node.get_logger().warning(text)
 
     def _other_types(self, stream: TopicMonitor) -> bool:
-        """Whether a topic has publishers, all of another type than the one expected."""
+        """Return whether a topic only has publishers of another type than the expected one."""
         if stream.why:
             return False
         found = self._node.get_publishers_info_by_topic(stream.name)

@@ -60,7 +60,7 @@ _SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 @dataclass(frozen=True)
 class RosEnvironment:
-    """What was found.
+    """ROS installations that were found.
 
     Args:
         wheels: version of the rclpy wheel in this Python environment, None without one.
@@ -98,7 +98,7 @@ class RosEnvironment:
 
     @property
     def advice(self) -> str:
-        """What to do, or "" when the nodes can run."""
+        """Return what to do, or "" when the nodes can run."""
         if self.mixed:
             return (
                 f"the ROS wheels (ros-rclpy {self.wheels}) are installed in {sys.prefix} and a ROS "
@@ -251,7 +251,7 @@ def crashed(code: int) -> bool:
 
 
 def ended_in_order(code: int, *, asked: bool, more: Sequence[int] = ()) -> bool:
-    """Return whether an end is none that somebody has to look at.
+    """Return whether a process ended as expected.
 
     Args:
         code: exit code, minus n after signal n.

@@ -30,11 +30,11 @@ _ENOUGH = 3
 _SPAN = 1.0
 """The span [s]: a few messages at once say nothing about the rate."""
 _SEVERAL = 2.5
-"""Of the time between two messages: so long is waited, so that one that is lost does not matter."""
+"""Factor on the time between two messages that tolerates one lost message."""
 _OLD = 0.8
-"""Of `pose.max_age`: so far apart poses may be without a larger one."""
+"""Share of `pose.max_age` that poses may be apart without a larger value."""
 _ONE = 1.2
-"""Of the time between two poses: so long a reading waits for the later one."""
+"""Factor on the time between two poses that a reading waits for the later one."""
 _FASTER = 1.1
 """Of the expected rate: so fast messages may come without a larger one. The node complains beyond
 1.2."""
@@ -45,7 +45,7 @@ Needs = dict[str, tuple[float, str]]
 
 @dataclass
 class Heard:
-    """What came on a topic.
+    """Messages that came on a topic.
 
     Args:
         topic: its name.
@@ -63,12 +63,12 @@ class Heard:
 
     @property
     def is_known(self) -> bool:
-        """Whether its rate is known."""
+        """Return whether its rate is known."""
         return len(self.times) >= _ENOUGH and self.times[-1] - self.times[0] >= _SPAN
 
     @property
     def is_single(self) -> bool:
-        """Whether it came once, so that nothing is known but that it is slow."""
+        """Return whether it came only once, so that its rate is unknown."""
         return len(self.times) == 1
 
     @property

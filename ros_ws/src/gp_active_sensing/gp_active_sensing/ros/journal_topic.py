@@ -46,7 +46,7 @@ class JournalTopic:
         node: publishes.
         config: its parameters.
         scenario: plain data of the scenario they started from, None = none.
-        parts: the mission, which is told to trace, and its records, which are listened to.
+        parts: the mission, whose trace is turned on, and its records.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def _action(process: Process, on_exit: OnExit) -> Any:
 
 @dataclass(frozen=True)
 class OnExit:
-    """What follows when a process of a launch ends.
+    """Reaction to the end of a process of a launch.
 
     Args:
         process: the process.

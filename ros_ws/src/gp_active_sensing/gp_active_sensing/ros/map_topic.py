@@ -88,7 +88,7 @@ class MapTopic:
 
     @property
     def name(self) -> str:
-        """Of the topic, with its namespace and after remapping."""
+        """Return the name of the topic, with its namespace and after remapping."""
         return str(self._subscription.topic_name)
 
     def follow(self, mission: Mission) -> None:

@@ -78,12 +78,12 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.empty_overrides: set[str] = set()
         """Parameters given as an empty list, which ROS cannot declare: it has no type."""
         self.is_configuring = False
-        """What takes long then (a large map) may be broken off: there is nothing to lose yet."""
+        """Set while configuring: a long step may be interrupted."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """Of each key in a parameter file, whether it stands under this node's own name."""
+        """Flag of each key of a parameter file: given under this node's own name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
         """Where its parameter files are: files that they name may lie beside them."""
         self._stop_forwarding = forward_logs(self.get_logger())
@@ -98,7 +98,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
 
     @property
     def is_active(self) -> bool:
-        """Whether the node is in lifecycle state active: all that it makes is there."""
+        """Return whether the node is in lifecycle state active."""
         return str(self._state_machine.current_state[1]) == "active"
 
     # -- for subclasses ------------------------------------------------------------------------
@@ -400,7 +400,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""A warning or error that comes more often (a sensor at 1 kHz) is said once in this time."""
+"""Time in which a repeated warning or error is logged once."""
 
 
 class _RosHandler(logging.Handler):
@@ -471,7 +471,7 @@ class Throttle:
         self._last: dict[str, float] = {}
 
     def ready(self, kind: str) -> bool:
-        """Return whether a message of this kind is due, and record that it was said."""
+        """Return whether a message of this kind is due, and record that it was logged."""
         now = self._clock()
         last = self._last.get(kind)
         if last is not None and now - last < self._period:

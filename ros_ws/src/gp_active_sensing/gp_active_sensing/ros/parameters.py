@@ -133,7 +133,7 @@ class LivePageConfig:
         "127.0.0.1", help="address to listen on: only this machine, or 0.0.0.0 for all"
     )
     port: int = param(0, help="port; 0 = any that is free, said at the start", low=0, high=65535)
-    private: bool = param(False, help="who has not the token may not look either")
+    private: bool = param(False, help="show nothing without the token")
     allow_hosts: tuple[str, ...] = param((), help="more host names by which the page is called")
 
 

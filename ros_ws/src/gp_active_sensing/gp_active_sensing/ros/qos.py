@@ -39,7 +39,7 @@ __all__ = [
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""What is kept of a stream until it is taken, at its expected rate [s]."""
+"""Length of the queue of a stream, at its expected rate [s]."""
 CATCH_UP_DEPTH = 1000
 """Messages asked of a publisher that keeps them, at least."""
 
@@ -211,7 +211,7 @@ LONGEST_QUEUED = 60.0
 
 
 def received_at(info: Mapping[str, Any]) -> float:
-    """Return when a message reached this machine (monotonic seconds), from what rclpy says of it.
+    """Return when a message reached this machine (monotonic seconds), by rclpy's information.
 
     Its callback runs later, while a plan keeps the processor busy much later; messages of two
     topics are then taken in another order than they came in. A middleware that does not say when
@@ -268,7 +268,7 @@ class TopicMonitor:
 
     @property
     def name(self) -> str:
-        """Of the topic, with its namespace and after remapping."""
+        """Return the name of the topic, with its namespace and after remapping."""
         return str(self.subscription.topic_name)
 
     @property

@@ -268,7 +268,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
 
 
 def silent_map(topic: str) -> str:
-    """Return what to say of a map that somebody publishes and that does not come."""
+    """Return the problem of a map that is published and does not arrive."""
     return (
         f"map: no message came on {topic} in {HEAR_SECONDS:g} s, though somebody publishes it: has "
         "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
@@ -367,7 +367,7 @@ def pose_misfits(
 
 
 def roads_note(heard: Heard, places: Topology | None) -> str:
-    """Return what to say of poses that come too seldom for the roads of a map, "" when they do not.
+    """Return the problem of poses that are too rare for the roads of a map; "" = none.
 
     Args:
         heard: the poses.
@@ -388,7 +388,7 @@ def roads_note(heard: Heard, places: Topology | None) -> str:
 
 
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
-    """Return what to say of who hears where to go, "" when all is well; robots may start later.
+    """Return the problem of the subscribers of the waypoints; "" = none. Robots may start later.
 
     Args:
         name: of the topic of the waypoints.
@@ -424,7 +424,7 @@ def _silent(what: str, heard: Heard) -> str:
 
 
 def _far(at: Any, places: Topology) -> list[str]:
-    """Return what to say of a robot that is farther from the map than the map is wide."""
+    """Return the problem of a robot that is farther from the map than the map is wide."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

@@ -138,7 +138,7 @@ class FleetServices:
         self._listed = frozenset(config.probes)
         self._topics = config.topics
         self._services: dict[str, list[Any]] = {}
-        """Of each probe on the list."""
+        """Services of each probe on the list."""
         for name in self._mission.probes:
             if name:
                 self._offer(name)

@@ -23,7 +23,7 @@ from gp_active_sensing.ros.qos import TopicMonitor
 __all__ = ["TransformBuffer", "Transforms", "moved", "pose_of", "turn_of"]
 
 _UNIT = 0.01
-"""By how much the square of the length of a rotation may differ from 1, as in tf2."""
+"""Tolerance of the squared length of a rotation, as in tf2."""
 
 
 class LookedUp(TopicMonitor):
@@ -51,7 +51,7 @@ class LookedUp(TopicMonitor):
 
 
 class TransformBuffer:
-    """What ``/tf`` and ``/tf_static`` say, by tf2_ros where it is installed.
+    """Transforms of ``/tf`` and ``/tf_static``, by tf2_ros where it is installed.
 
     Args:
         node: listens.

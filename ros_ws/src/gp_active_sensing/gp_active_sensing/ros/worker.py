@@ -101,7 +101,7 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        """Whether both threads run."""
+        """Return whether both threads run."""
         return all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:

@@ -17,7 +17,7 @@ from gp_active_sensing.types import Cost, FloatArray, Route
 __all__ = ["SimulatedProbe"]
 
 _MARKS = (0.005, 0.25, 0.5, 0.75, 0.995)
-"""Parts of a road's length at which its pose is told: just after it is entered, just before it is
+"""Parts of a road's length at which its pose is sent: just after it is entered, just before it is
 left, and between."""
 _ROUNDING = 1e-9
 """Part of a metre by which a mark may be missed."""

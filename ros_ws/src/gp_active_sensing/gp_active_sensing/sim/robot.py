@@ -39,7 +39,7 @@ POSES = 2.0
 
 @dataclass(frozen=True)
 class Observation:
-    """What is to be published at one time.
+    """Messages to publish at one time.
 
     Args:
         stamp_ns: simulated time.
@@ -87,7 +87,7 @@ class PlannedWay:
 
 @dataclass
 class SharedWorld:
-    """What the probes of one world have left behind in it; each knows of the others' too.
+    """Places and goals that all probes of one world share.
 
     Args:
         passed: (n,) places that a probe has passed.

@@ -76,9 +76,9 @@ class Scenario:
     """A simulated mission."""
 
     map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
-    field: FieldConfig = param(help="what it measures")  # noqa: RUF009
+    field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
     belief: BeliefConfig = param(  # noqa: RUF009
-        UNKNOWN, help="what is known about the field beforehand; left out = nothing"
+        UNKNOWN, help="prior knowledge about the field; left out = none"
     )
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")

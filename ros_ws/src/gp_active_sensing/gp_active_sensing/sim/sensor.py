@@ -21,7 +21,7 @@ _STREAM = 0x5E2501
 
 @dataclass(frozen=True)
 class SensorConfig:
-    """What the sensor makes of the truth; all draws are keyed by (seed, place, visit)."""
+    """Simulated sensor; all draws are keyed by (seed, place, visit)."""
 
     noise_std: float = param(
         0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE

@@ -136,7 +136,7 @@ class TrafficRobot:
         return Observation(self._now_ns, pose, speed, tuple(due))
 
     def _step_sumo(self) -> None:
-        """Go on by a step of SUMO, to the end of which the clock comes later."""
+        """Advance SUMO by a step; the clock reaches its end later."""
         traffic = self._traffic
         if traffic.vehicle.done and self._next_goal is not None:
             self._depart()

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class World:
-    """What a simulated mission takes place in.
+    """World of a simulated mission.
 
     Args:
         topology: the map.

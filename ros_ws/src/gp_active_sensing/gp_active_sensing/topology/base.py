@@ -225,7 +225,7 @@ class Topology:
 
     @property
     def reach(self) -> float:
-        """Places within so many metres may be next, too; none by itself."""
+        """Return the distance within which other places may be next [m]; 0 by default."""
         return 0.0
 
     @property

@@ -55,7 +55,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 """0 where the system does not know it."""
 
 MOST_BYTES = 1 << 32
-"""Of a file that is read whole: more than any mission writes."""
+"""Largest size of a file that is read whole [bytes]."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
@@ -387,7 +387,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _lock(stream: IO[bytes], folder: Path) -> None:
-    """Lock a file. Raises InUse; a system or disk that has no locks is said, and goes without."""
+    """Lock a file. Raises InUse; without locks of the system a warning is logged."""
     try:
         import fcntl
     except ImportError:  # not on this system

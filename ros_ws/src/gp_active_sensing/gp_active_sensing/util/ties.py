@@ -20,7 +20,7 @@ NAT = 1e-12
 
 
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
-    """Return which values are the largest along the last axis, but for rounding.
+    """Return which values are the largest along the last axis, up to rounding.
 
     Args:
         values: (…, m), m ≥ 1; none is NaN.
@@ -38,7 +38,7 @@ def first_best(values: FloatArray, *, floor: float = 0.0) -> IntArray:
 
 
 def by_size(values: FloatArray) -> IntArray:
-    """Return the order of (m,) values, the largest first; what only rounding tells apart stays.
+    """Return the order of (m,) values, the largest first; ties up to rounding keep their order.
 
     Equal are values that agree when they are rounded to `RELATIVE` of the largest magnitude.
     """

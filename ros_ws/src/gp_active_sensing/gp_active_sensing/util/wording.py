@@ -112,17 +112,16 @@ def tells(share: float) -> str:
 
 
 class Turns:
-    """Tells during a mission when its readings stop explaining each other, and when they do again.
+    """Monitor that reports when readings stop predicting each other, and when they resume.
 
-    Each is said once. They cease where the share is 0 or less, and begin again with a tenth, so
-    that a share near nothing is not worth a word each time.
+    Each change is reported once: they stop at a share of 0 and resume at 0.1.
     """
 
     def __init__(self) -> None:
         self._tell = True
 
     def hear(self, record: Mapping[str, Any]) -> str:
-        """Return what the record of a stage gives cause to say; "" = nothing.
+        """Return the log message for a stage; "" = none.
 
         Args:
             record: with ``explained``, see `tells`, and the number of places it was computed of.

@@ -59,7 +59,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Of each anchor whose end is read, nodes and depth of what it marks."""
+        """Nodes and depth below each anchor whose end was read."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, as long as all of them are within the limits."""

@@ -34,7 +34,7 @@ __all__ = [
 _SHORTEST = 20
 """Letters of a token."""
 COMMANDS = ("pause", "resume", "finish")
-"""What may be asked of a mission."""
+"""Commands that a mission accepts."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """What became of a command: whether it was done, and what is said of it."""
+    """Result of a command, and its message."""
 
     done: bool
     text: str

@@ -99,7 +99,7 @@ def distance(
 _positive = click.IntRange(min=1)
 _file = click.Path(path_type=Path, dir_okay=False)
 _OF_BAG = (
-    click.option("--reading-topic", metavar="TOPIC", help="Of a bag; default: /reading."),
+    click.option("--reading-topic", metavar="TOPIC", help="Topic in a bag; default: /reading."),
     click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
     click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
     click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
@@ -127,7 +127,9 @@ _OPTIONS = (
         help="Believed in, or one value each.",
     ),
     click.option(
-        "--stages", metavar="SHARES", help="Of the rows, such as 0.1,0.3,1: the belief after each."
+        "--stages",
+        metavar="SHARES",
+        help="Shares of the rows, such as 0.1,0.3,1: the belief after each.",
     ),
     click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
     click.option(
@@ -355,9 +357,9 @@ def _check_usage(options: KernelOptions) -> None:
 def _settings(
     options: KernelOptions, overrides: Sequence[str], seed: int, earlier: KernelModel | None
 ) -> tuple[VbksConfig, tuple[str, ...]]:
-    """Return the settings of VBKS, and the overrides that are not of them.
+    """Return the settings of VBKS, and the other overrides.
 
-    Those of an earlier model hold unless something else is said.
+    Those of an earlier model are the defaults.
     """
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.util.yaml_files import apply_overrides

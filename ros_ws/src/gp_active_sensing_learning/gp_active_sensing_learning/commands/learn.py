@@ -42,7 +42,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
 @click.command()
 @click.argument("data", metavar="DATA")
 @click.option(
-    "--scenario", metavar="NAME", help="Whose map and belief: a shipped one or a YAML file."
+    "--scenario", metavar="NAME", help="Scenario with map and belief: a shipped one or a YAML file."
 )
 @click.option("--map", "map_file", metavar="FILE", help="A road map, in place of a scenario.")
 @click.option(
@@ -79,7 +79,11 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
 )
 @click.option("--per-feature", is_flag=True, help="A length-scale for each feature.")
 @click.option(
-    "--starts", type=click.IntRange(min=1), default=4, show_default=True, help="Of the search."
+    "--starts",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Starting points of the search.",
 )
 @click.option(
     "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
@@ -91,7 +95,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     metavar="STD",
     help="Of the sensor, where it is known: how much two readings of one place differ.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of every random draw.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every random draw.")
 @kernel_options
 @click.option(
     "--out",
@@ -240,7 +244,7 @@ def _within(error: float) -> str:
 
 
 def _of_places(estimate: HyperParameterEstimate) -> str:
-    """Return what the readings say of what belongs to each place alone."""
+    """Return the message about each place's own variation."""
     if estimate.place_gain is None:
         again = estimate.readings - estimate.places
         read = f"only {again} readings are" if again else "no reading is"

@@ -34,14 +34,14 @@ _OF_PLACES = (
         "overrides",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Of the map, e.g. map.features=[relational]",
+        help="Key of the map, e.g. map.features=[relational]",
     ),
     click.option("--place", default="", metavar="COLUMN", help="With the names of the places."),
 )
 
 
 def _places(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say of which map the places of rows are."""
+    """Add the options that choose the map of the rows' places."""
     for option in reversed(_OF_PLACES):
         command = option(command)
     return command

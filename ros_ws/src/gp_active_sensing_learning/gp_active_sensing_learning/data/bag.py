@@ -26,7 +26,7 @@ from gp_active_sensing_learning.data.dataset import Dataset, MemmapWriter, ReadO
 __all__ = ["INPUTS", "is_bag", "read_bag"]
 
 INPUTS = ("x", "y", "hours")
-"""What may be an input: where a reading was taken [m], and when [h]."""
+"""Possible inputs: position [m] and time [h] of a reading."""
 _CHUNK = 4096
 
 
@@ -96,7 +96,7 @@ def read_bag(
 
 @dataclass
 class _Found:
-    """What was found, and what was not."""
+    """Inputs of a bag, as they are found."""
 
     inputs: Sequence[str]
     how: ReadOptions

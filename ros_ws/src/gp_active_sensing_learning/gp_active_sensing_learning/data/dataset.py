@@ -198,7 +198,7 @@ class Dataset:
         return found._with_remarks()
 
     def _with_remarks(self) -> Dataset:
-        """Return the same rows, none of which lacks a number, with what is said about them."""
+        """Return the rows without missing numbers, with notes about them."""
         if len(self) < LEAST_ROWS:
             msg = (
                 f"{self.source}: expected {LEAST_ROWS} rows or more with a number in every column, "

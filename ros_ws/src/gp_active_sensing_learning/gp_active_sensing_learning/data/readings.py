@@ -38,7 +38,7 @@ __all__ = [
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
 SNAP = 50.0
-"""Farthest that a position may be from its place, unless it is said [m]."""
+"""Default of the largest distance of a position from its place [m]."""
 _SHOWN = 5
 _TIES = 6
 """Largest number of points at the same distance that are compared."""

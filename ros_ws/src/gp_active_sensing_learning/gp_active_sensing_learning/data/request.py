@@ -33,7 +33,7 @@ ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
 
 @dataclass(frozen=True)
 class RowRequest:
-    """What a user said about the data.
+    """Options about the data.
 
     Args:
         data: a CSV file, a run directory, a scenario or a bag.
@@ -70,12 +70,12 @@ class RowRequest:
 
     @property
     def of_map(self) -> bool:
-        """Whether a map is named."""
+        """Return whether a map is named."""
         return self.scenario is not None or self.map_file is not None
 
     @property
     def of_bag(self) -> dict[str, str]:
-        """What is said that only a bag has."""
+        """Return the given options that only a bag has."""
         names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
         return {name: text for name in names if (text := getattr(self, name))}
 

@@ -139,7 +139,7 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
 
 
 def is_table(data: str) -> bool:
-    """Whether data are a file that is read as a CSV table, by its name where it is not there.
+    """Return whether data are a file that is read as a CSV table, by its name if it is missing.
 
     No run, bag or scenario is one.
     """

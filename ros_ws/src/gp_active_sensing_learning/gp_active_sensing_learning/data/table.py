@@ -43,7 +43,7 @@ _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 _LINES = 3
 """Lines without a number that are named, of each column."""
 _SEARCHED, _HINTS = 12, 3
-"""Columns that are no places: for so many a near name is looked for, so many are said, at most."""
+"""Largest number of columns without a place that are compared and listed."""
 
 
 def open_table(path: Path) -> Table:
@@ -55,7 +55,7 @@ def value_column(table: Table, given: str, taken: Collection[str]) -> str:
     """Return the column with the values: the given one, a usual one, or the only one left.
 
     Raises:
-        ReadingError: no such column, or which one is meant cannot be said.
+        ReadingError: no such column, or more than one.
     """
     left = [name for name in table.header if name not in taken]
     usual = [given] if given else [name for name in _VALUE_COLUMNS if name in left]
@@ -95,7 +95,7 @@ class WholeRows:
         return np.flatnonzero(whole)
 
     def notes(self) -> list[str]:
-        """Return what is said of the rows that are left out, once all are read.
+        """Return the notes on skipped rows, once all are read.
 
         Raises:
             ReadingError: there are no rows, or a column has no number.
@@ -244,7 +244,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
 
 
 def _no_places(header: Sequence[str], topology: Topology) -> str:
-    """Return what is said about columns that are neither places nor the time; "" = there is none.
+    """Return the note on columns that are neither places nor the time; "" = none.
 
     Those that are nearly the name of a place that has no column may be misspelt.
     """

@@ -52,7 +52,7 @@ class VbksConfig:
         above=0.0,
         high=1000.0,
     )
-    samples: int = param(2000, help="of q(g), for the kernel belief", low=2)
+    samples: int = param(2000, help="samples of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
         16,
         help="of q(θ) for a local ELBO; more where there are few rows, fewer where there are so "
@@ -76,10 +76,12 @@ class VbksConfig:
     centre: bool = param(
         True, help="False: inputs and outputs are scaled and not shifted; 0 means something"
     )
-    memory: float = param(1.0, help="of all that is computed at once, about", unit="GB", above=0.0)
+    memory: float = param(
+        1.0, help="approximate limit of all arrays together", unit="GB", above=0.0
+    )
     device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
     dtype: str = param("float64", help="precision", choices=("float64", "float32"))
-    seed: int = param(0, help="of rows, starts and samples", low=0, high=2**63 - 1)
+    seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "natural_rate": "is removed; the step follows from batch and inducing",

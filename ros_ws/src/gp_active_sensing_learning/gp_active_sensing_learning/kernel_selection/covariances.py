@@ -22,7 +22,7 @@ _LEAST = 1e-20
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Leaves of one kind: of which kernels, and where their parameters are in θ."""
+    """Leaves of one kind: their kernels, and the places of their parameters in θ."""
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)

@@ -138,7 +138,7 @@ class Data:
 def inducing_inputs(data: Data, count: int) -> FloatArray:
     """Return at most `count` inducing inputs (M, d), scaled: centres of clusters of distinct rows.
 
-    Fewer where there are fewer distinct inputs, which is said.
+    Fewer where there are fewer distinct inputs, which is logged.
     """
     from scipy.cluster.vq import kmeans2
 

@@ -52,7 +52,7 @@ class KernelGroup:
 
 @dataclass
 class FinishedGroup:
-    """What came of a group.
+    """Result of a group.
 
     Args:
         fits: by name.

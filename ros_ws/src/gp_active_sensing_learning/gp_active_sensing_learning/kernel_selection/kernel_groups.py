@@ -56,7 +56,7 @@ def partition(
     earlier: Mapping[str, KernelFit],
     jobs: int,
 ) -> list[KernelGroup]:
-    """Return groups of kernels of like shape, none of which needs more than the memory.
+    """Return groups of kernels of like shape that fit into the memory.
 
     Args:
         composites: the kernels.

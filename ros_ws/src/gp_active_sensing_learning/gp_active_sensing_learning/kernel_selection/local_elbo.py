@@ -53,7 +53,7 @@ class Inducing:
 
 @dataclass
 class Sums:
-    """What rows tell about q(u) under one θ: natural parameters, and what does not depend on it.
+    """Natural parameters of q(u) from rows under one θ, and the rest of the bound.
 
     Args:
         precision: (K, M, M) prior precision, and ``Σ_x B_x B_xᵀ / σ_n²``.
@@ -217,7 +217,7 @@ def batch_bound(
 
 
 def _prior(L: Any, mean: Any, C: Any) -> Any:
-    """Return E_q(u)[log p(u|θ)] (K,) but for a constant."""
+    """Return E_q(u)[log p(u|θ)] (K,) up to a constant."""
     size = torch.linalg.solve_triangular(L, mean.unsqueeze(2), upper=False)
     # tr(K⁻¹ S), with S = C⁻ᵀ C⁻¹: the squares of L⁻¹ C⁻ᵀ.
     spread = torch.linalg.solve_triangular(C, _eye(C), upper=False).transpose(1, 2)

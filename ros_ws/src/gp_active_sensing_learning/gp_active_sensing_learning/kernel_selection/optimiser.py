@@ -82,7 +82,7 @@ class Optimiser:
 
     @property
     def whitened(self) -> bool:
-        """Whether q(u) is kept as q(v): of a point both say the same, and v is the faster."""
+        """Return whether q(u) is stored as q(v): both agree for a point, and v is faster."""
         return self.config.whitened or not self.full
 
     def root(self, state: State) -> Any:

@@ -111,7 +111,7 @@ def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, 
 
 @dataclass
 class Restart:
-    """What is told of one start of a kernel.
+    """Report of one start of a kernel.
 
     Args:
         kernel: its index in the group.
@@ -213,7 +213,7 @@ class Restarts:
         return len(self.members) > len(self.names)
 
     def member(self, i: int) -> Restart:
-        """Return what is told of row i of the state."""
+        """Return the report of row i of the state."""
         return self.members[int(self.state.number[i])]
 
     def name(self, i: int) -> str:
@@ -315,7 +315,7 @@ class Restarts:
         self.keep(torch.tensor(sorted(best.values()), device=self.device))
 
     def forget_outcomes(self) -> None:
-        """What converged, or was given up, in one part of a stage is judged again in the next."""
+        """Reset the verdicts of a part of a stage for the next."""
         for member in self.members:
             member.outcome = ""
 

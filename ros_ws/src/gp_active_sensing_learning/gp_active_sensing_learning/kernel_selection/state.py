@@ -73,7 +73,7 @@ class State:
 
     @property
     def variables(self) -> tuple[Any, Any, Any]:
-        """What Adam moves."""
+        """Return the variables that Adam updates."""
         return self.mean, self.raw, self.inducing
 
     def arrays(self) -> dict[str, FloatArray]:

@@ -39,7 +39,7 @@ __all__ = [
 MOST_ROWS = 1500
 """Rows that are predicted."""
 LEVELS = (0.50, 0.90, 0.95)
-"""Of the intervals whose coverage is counted."""
+"""Probabilities of the intervals whose coverage is counted."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ModelCheck:
 
     @property
     def coverage(self) -> tuple[Coverage, ...]:
-        """Of central intervals of a normal with the predicted mean and deviation."""
+        """Return the coverage of central intervals of the predicted normal."""
         distance = np.abs(self.residuals)
         found = []
         for level in LEVELS:
@@ -116,7 +116,7 @@ def check(
 
     Args:
         model: that predicts.
-        rows: of which those with a number in every column are used.
+        rows: those with a number in every column are used.
         kernels: that are averaged over, None = all.
         samples: of θ.
         seed: of the rows and the samples.
@@ -290,7 +290,7 @@ _POINTS = 60
 
 @dataclass(frozen=True)
 class Alike:
-    """Kernels that cannot be told apart from the first of them.
+    """Kernels that cannot be distinguished from the first of them.
 
     Args:
         kernels: their numbers, the most probable first.

@@ -45,7 +45,7 @@ AVERAGED = 12
 _ENOUGH = 0.995
 """Share of the belief that they need not exceed."""
 SAMPLES = 16
-"""Of the hyper-parameters, for a prediction; fewer where there are many inducing points."""
+"""Samples of the hyper-parameters for a prediction; fewer with many inducing points."""
 _LEAST_SAMPLES, _WORK = 4, 2048
 _LEFT_OUT = ("pruned", "screened out")
 """Kernels that did not fail: they were not probable enough."""
@@ -244,7 +244,7 @@ def _checked(found: ModelCheck | None) -> str:
 
 
 def _alike(model: KernelModel, groups: tuple[Alike, ...]) -> str:
-    """Return a list of the kernels that cannot be told apart, as HTML."""
+    """Return a list of the kernels that cannot be distinguished, as HTML."""
     if not groups:
         return ""
     items = ""
@@ -268,7 +268,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""What a length-scale is that is not the length over which the field varies."""
+"""Meaning of a length-scale that is not the length over which the field varies."""
 
 
 @dataclass(frozen=True)

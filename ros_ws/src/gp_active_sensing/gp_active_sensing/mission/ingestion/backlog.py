@@ -56,7 +56,7 @@ class Backlog:
         self.going_on = wanted
         """Nothing is to be concluded yet from a reading that is not there."""
         self.hands_on = False
-        """What is kept is sorted, and the next piece may be taken."""
+        """Set once the kept messages are sorted and may be used."""
 
     @property
     def waiting(self) -> int:
@@ -125,7 +125,7 @@ MOST_KNOWN = 10_000
 
 
 class DuplicateFilter:
-    """Says of a reading whether it is one of those, each of them once.
+    """Filter for readings that were stored before a restart. Each is matched once.
 
     A reading is known by its stamp and value. Of an averaging window the journal keeps the first
     and the last stamp: everything in between had come by then, and was averaged or rejected.

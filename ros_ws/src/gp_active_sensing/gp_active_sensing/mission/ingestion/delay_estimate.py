@@ -59,7 +59,7 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 
 
 def said_by(profile: FloatArray) -> FloatArray:
-    """Return what one block says of the common delay, (S, F) by scatter and delay [nat].
+    """Return a block's log-likelihood of the common delay, (S, F) by scatter and delay [nat].
 
     Args:
         profile: (K,) log-likelihoods of the block with each of `CANDIDATES`.
@@ -122,9 +122,9 @@ _NOISES = (0.001, 0.01, 0.1, 1.0)
 KEPT = 40
 """Newest blocks that count: a delay may begin, or end, in the middle of a mission."""
 BLOCKS = 3
-"""Blocks that have to agree before anything is said."""
+"""Smallest number of blocks that must agree."""
 ENOUGH = BLOCKS * FULL
-"""Readings of a probe on the move without which nothing is said."""
+"""Smallest number of readings of a moving probe."""
 EVIDENCE = 8.0
 """Least log-likelihood ratio against no delay, with blocks that differ as these do [nat]."""
 ERRORS = 3.0
@@ -203,7 +203,7 @@ class DelayEvidence:
         self.samples = 0
         """Readings that have been looked at."""
         self._said: deque[FloatArray] = deque(maxlen=KEPT)
-        """What the blocks say, each by `said_by`."""
+        """Log-likelihoods of the blocks, from `said_by`."""
         self._block: Block | None = None
         self._found: list[float] = []
         self._parts: list[float] = []
@@ -267,7 +267,7 @@ class DelayMonitor:
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
         self.said: float | None = None
-        """What somebody was told of it [s]."""
+        """Delay that was reported last [s]."""
 
     @property
     def busy(self) -> bool:

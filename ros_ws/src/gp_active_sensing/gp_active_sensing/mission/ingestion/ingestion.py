@@ -151,13 +151,13 @@ class Ingestion:
 
     @property
     def heading(self) -> float | None:
-        """Of the newest pose [rad]; None = not known."""
+        """Return the heading of the newest pose [rad]; None = not known."""
         newest = self.track.newest
         return newest.heading if newest is not None and math.isfinite(newest.heading) else None
 
     @property
     def rejected(self) -> Counter[str]:
-        """What was not used, by the word of the reason."""
+        """Return the counts of rejected readings, by reason."""
         return self.pipeline.rejected
 
     @property
@@ -260,7 +260,7 @@ class Ingestion:
         self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use the readings that were gated; return how many those are, and what was told."""
+        """Use the gated readings; return their number and the result."""
         return self.pipeline.accept_gated()
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
@@ -343,7 +343,7 @@ class Ingestion:
 
     @property
     def holds_pose(self) -> bool:
-        """Whether silence of the poses only says that the probe stands."""
+        """Return whether silent poses only mean that the probe stands."""
         return self._holds is not None
 
     def _come_nearer(self, received: float) -> list[PendingReading]:

@@ -176,7 +176,7 @@ class Odometer:
 
     @property
     def memory(self) -> tuple[float, ...]:
-        """What else has to be known to go on alike; () = nothing."""
+        """Return the further state that a restart needs; () = none."""
         if self.counted is None or (self.sigma <= _NONE and not self._claimed):
             return ()
         stamp_ns, last = self.counted.stamp_ns, self._last

@@ -78,7 +78,7 @@ class OutlierGate:
         self._until = -1
         """Number of places observed when the predictions in `_known` were made."""
         self._transform: Transform = IDENTITY
-        """What the belief saw readings through then."""
+        """Transform of the belief at that time."""
         self._at = 0.0
         """Time of the belief then [s]."""
 

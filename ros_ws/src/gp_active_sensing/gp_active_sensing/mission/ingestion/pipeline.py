@@ -98,7 +98,7 @@ class ReadingPipeline:
         return self._tell_all(self.window.close())
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use everything that was set aside; return how many readings, and what was told."""
+        """Use all gated readings; return their number and the result."""
         if not self.open:
             return 0, []
         kept = self.gate.take_all()
@@ -106,7 +106,7 @@ class ReadingPipeline:
         return len(kept), self._tell_all(due)
 
     def _let_in(self, held: PendingReading) -> list[PendingReading]:
-        """Return what is to be told because of a reading."""
+        """Return the readings that the loop gets because of a reading."""
         try:
             placed = self.loop.place(held.reading)
             self.loop.check_budget(placed)

@@ -25,7 +25,7 @@ FASTEST = 150.0
 
 
 Judgement = Literal["", "jumped", "relocated"]
-"""What a pose is: of the way driven, not to be used, or the first one somewhere else."""
+"""Class of a pose: on the way driven, unusable, or the first one at another position."""
 _NEAR, _PUSH = 5.0, 10.0
 """A way that is never a jump [m], and the largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25

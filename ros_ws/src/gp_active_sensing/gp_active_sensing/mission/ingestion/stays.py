@@ -36,7 +36,7 @@ class NoiseLevel:
 
     The differences are summed up in blocks, and the median of the blocks counts. So a glitch ("no
     data" as -999), which spoils a block or two, is of no consequence; and readings of a coarse
-    scale, of which most are equal, still say how much they vary.
+    scale, mostly equal, still yield a variance.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class StayAverage:
         self.further = False
         """It is a part of a stay, and not the first."""
         self.told: PlacedReading
-        """What the belief holds of it, with the stamp under which it does."""
+        """Average in the belief, with its stamp."""
         self._squares = self._weight = self._weight_squares = 0.0
         self.add(reading, off)
 
@@ -121,7 +121,7 @@ class StayAverage:
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
     def stand_for(self, count: int, value: float) -> None:
-        """Count as so many readings like the first one, of which only the average is known."""
+        """Count as that many readings when only their average is known."""
         self.count, self.value = count, value
         self._weight *= count
         self._weight_squares *= count
@@ -178,7 +178,7 @@ of the distance between places, where the field is the same to one part in ten t
 
 @dataclass(frozen=True)
 class Told:
-    """What the belief is to hold of a stay.
+    """Average of a stay, as the belief stores it.
 
     Args:
         placed: the average, with its noise variance; of one reading at its place's point that
@@ -197,7 +197,7 @@ class Told:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return what an event says of it; None = a reading that begins a stay, as it came."""
+        """Return its fields of an event; None = an unchanged reading that begins a stay."""
         if self.before is None and self.reading.off is None:
             return None
         held = self.reading
@@ -239,7 +239,7 @@ class Stays:
         """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
         as on a road, whose value is the average along it."""
         self.stretch = 1.0
-        """What a metre upwards counts like then [m]."""
+        """Horizontal metres that equal a metre of height [m]."""
         self._longest = longest
         self._open: dict[int, StayAverage] = {}
         self._spread = NoiseLevel()
@@ -342,7 +342,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Whether a reading is of the stay at its place, which has become too long for it."""
+        """Return whether the stay at the reading's place has become too long for it."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_go_on(stay, reading):
             return False
@@ -418,7 +418,7 @@ class Stays:
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return by what a part of a stay counts as farther off."""
+        """Return the factor on the distance of a part of a stay."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:

@@ -75,11 +75,11 @@ class _Visit:
 
 
 class SegmentCoverage:
-    """What was driven of which segment, and the readings that wait for more.
+    """Driven parts of segments, and readings that wait for coverage.
 
     Args:
         coverage: part of a segment that must be driven.
-        follows: says whether a legal move leads from the first place to the second.
+        follows: returns whether a legal move leads from the first place to the second.
     """
 
     def __init__(self, coverage: float, follows: Callable[[int, int], bool]) -> None:
@@ -316,7 +316,7 @@ class SettlingTimer:
             self._there = True
 
     def has_settled(self, place: int, stamp_ns: int) -> bool:
-        """Whether the probe had been at a place for long enough at some time."""
+        """Return whether the probe had been at a place for long enough at some time."""
         if self.seconds <= 0.0:
             return True
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
@@ -352,7 +352,7 @@ class AveragingWindow:
 
     @property
     def place(self) -> int | None:
-        """Whose readings are in it."""
+        """Return the place of the open stay; None = none."""
         return None if self._open is None else self._open.reading.location
 
     def add(self, held: PendingReading) -> list[PendingReading]:

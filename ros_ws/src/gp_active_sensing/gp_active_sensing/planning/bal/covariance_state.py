@@ -39,7 +39,7 @@ class Deadline(Exception):
 
 
 class ReachableSet(NamedTuple):
-    """What can follow a state.
+    """Reachable places and sequences after a state.
 
     Args:
         places: every place that some visiting sequence holds.
@@ -57,7 +57,7 @@ class _TooManyError(Exception):
 
 
 class DecisionProblem:
-    """One decision: the places within reach, and what is noise.
+    """One decision: the places within reach, and the noise.
 
     Args:
         topology: where a probe may go.
@@ -124,14 +124,14 @@ class DecisionProblem:
     def after(
         self, at: int | None, visited: frozenset[int], left: Budget | None, x: int
     ) -> tuple[frozenset[int], Budget | None]:
-        """Return the places visited, and what is left of the budget, after driving on to `x`."""
+        """Return the visited places and the remaining budget after driving to `x`."""
         if self.constraint is None:
             return visited | {x}, None
         drive = self._affordable(at, visited, left)[x]
         return visited.union(drive.reads), drive.left(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
-        """Return what tells states of the map apart: all that follows is the same where it is."""
+        """Return the key of a state: states of equal key have equal successors."""
         if self.free:
             return visited
         if self.constraint is None or left is None:
@@ -282,7 +282,7 @@ class CovarianceState:
         self.children: list[CovarianceState | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self.bounds: tuple[FloatArray, FloatArray] | None = None
-        """What `bounds.chain_rule` found; None before it was asked."""
+        """Result of `bounds.chain_rule`; None before its first call."""
         self.children_bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
         self._too_many_leaves = False

@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True)
 class Successors:
-    """What may be read at each of A candidates, in S branches.
+    """Possible readings at each of A candidates, in S branches.
 
     Args:
         values: (…, A, S) reading of each branch.

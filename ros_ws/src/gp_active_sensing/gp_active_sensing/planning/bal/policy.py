@@ -101,7 +101,7 @@ class Bal:
     )
     bounds: str = param(
         "tight",
-        help="what states are known to be worth before they are expanded. cells: the chain "
+        help="bounds of states before they are expanded. cells: the chain "
         "rule's; tight = and by the variance where one reading is to come. draws: the chain rule's "
         "(with `loosening`), or constant = between the noise's entropy and the prior's",
         choices=("tight", "chain", "constant"),

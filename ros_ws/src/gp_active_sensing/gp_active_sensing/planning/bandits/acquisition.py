@@ -116,7 +116,7 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     """Return ``log E[max(f - m, 0)]`` of ``f ~ N(μ, σ²)``, with ``u = (μ - m)/σ``.
 
     ``E = σ (φ(u) + u Φ(u))`` [Mockus1978]; far below the incumbent it is less than the smallest
-    float, and only its logarithm tells places apart [Ament2023, Eq. 9].
+    float, and only its logarithm distinguishes places [Ament2023, Eq. 9].
 
     Args:
         u: (m,).

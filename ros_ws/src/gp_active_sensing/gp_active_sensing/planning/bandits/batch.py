@@ -94,7 +94,7 @@ def assign(costs: FloatArray) -> list[int | None]:
 
 
 class Start(NamedTuple):
-    """What is known when a batch begins: before any of its members has been read.
+    """State at the beginning of a batch, before any of its members has been read.
 
     Args:
         view: of the belief, pending places not taken as read; ``view.stage`` is t of the first
@@ -234,11 +234,11 @@ class _Asked:
         # The batch began before its pending members were chosen.
         first = max(stage_of(state) - len(pending), 1)
         self.stage = self.round if policy.in_rounds else first
-        """What the t of β_t is when the batch begins."""
+        """The t of β_t when the batch begins."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
         """Places that some probe may go to."""
         self.values: FloatArray = np.empty(0)
-        """What going there is worth, as plans tell it."""
+        """Value of the goal, as in plans."""
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
         view = self.policy.view(self.belief, locations, (), self.stage)

@@ -39,7 +39,7 @@ _EXACT = 500
 _EPSILON = 0.01
 """Total variation distance from the Q-DPP that a draw among more places may have."""
 _JITTER = 1e-6
-"""Added to the correlations' diagonal: places next to each other are told apart all the same."""
+"""Value added to the diagonal of the correlations, which keeps neighbours distinct."""
 
 
 class _AsksOfVisited:
@@ -50,7 +50,7 @@ class _AsksOfVisited:
 
     @property
     def asks(self) -> bool:
-        """Whether an expert is asked at all."""
+        """Return whether an expert is asked."""
         return self.query_factor > 0.0
 
     def queries(

@@ -24,7 +24,7 @@ __all__ = ["plan_with_curves"]
 _ROUNDS = 4
 """Routes laid for one decision, at most."""
 _ROOM = 0.99
-"""Of a budget that is aimed at."""
+"""Share of a budget that is aimed at."""
 
 
 def plan_with_curves(

@@ -86,7 +86,7 @@
 
   /** Two buttons; `now()` gives the map that is shown and the number of its step. */
   GPAS.downloads = (host, run, now) => {
-    GPAS.element('span', '', 'Take this map home:', host);
+    GPAS.element('span', '', 'Save this map:', host);
     for (const [word, kind, suffix] of [['CSV', 'csv', 'csv'], ['GeoJSON', 'geojson', 'geojson']]) {
       const button = GPAS.element('button', '', word, host);
       button.type = 'button';

@@ -67,7 +67,7 @@ class FieldConfig:
         "traffic)",
         choices=_KINDS,
     )
-    quantity: str = param("value", help="what the field is, for reports")
+    quantity: str = param("value", help="name of the field, for reports")
     unit: str = param("", help="unit of the field's values, for reports")
     kernel: str = param(
         "se",

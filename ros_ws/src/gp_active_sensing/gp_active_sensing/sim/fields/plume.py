@@ -31,7 +31,7 @@ MOST_PUFFS = 20_000
 _LIFETIMES = 20.0
 """Lifetimes after which a puff is gone: e^-20 is left of it."""
 _STEP = 0.5
-"""Of its size, how far one puff is from the next at most."""
+"""Largest distance between two puffs, as a share of their size."""
 _NODES = 8
 """Puffs of a stretch of time, at the nodes of Gauss's rule: with `_STEP` the sum differs from the
 integral by a millionth."""

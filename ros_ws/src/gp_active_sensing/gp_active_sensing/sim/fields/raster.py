@@ -1,8 +1,8 @@
 """The values of a field from a raster: an ESRI ASCII grid, a GeoTIFF, or a NumPy array.
 
 A value of a raster stands at the centre of its cell. Between the centres of four cells values are
-bilinear; beyond the outermost centres the nearest values hold. What an ESRI ASCII grid looks like
-is said in `topology.loaders.rasters`.
+bilinear; beyond the outermost centres the nearest values hold. `topology.loaders.rasters` describes
+the ESRI ASCII grid.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What NumPy and zipfile raise on files that are cut short, damaged, encrypted or too large."""
+"""Errors of NumPy and zipfile for files that are cut, damaged, encrypted or too large."""
 _EDGE = 1e-9
 """Part of a cell by which a place may lie beyond the edge (rounding)."""
 

@@ -40,7 +40,7 @@ _EMPTY = ("",)
 
 @dataclass(frozen=True)
 class _Cells:
-    """What a table says: (k,) values of each name, NaN = empty, and the k slots; () = no times."""
+    """Contents of a table: (k,) values of each name, NaN = empty; k slots, () = no times."""
 
     rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
@@ -51,7 +51,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
     """Return the field of a map's places, ``offset + scale * column``.
 
     An empty cell of a time slot gets the value of the nearest slot in which the same place has
-    one; a place without any gets ``fill``. Both are said in the log, and neither counts as known.
+    one; a place without any gets ``fill``. Both are logged, and neither counts as known.
 
     Args:
         path: the table.

@@ -127,7 +127,7 @@ class LiveTruth(_Snapshots):
 
 
 class RecordedTruth(_Snapshots):
-    """What `LiveTruth` was, from a run directory.
+    """Recorded `LiveTruth` of a run directory.
 
     Args:
         items: ``seconds`` and (n,) ``values``, one each.

@@ -74,7 +74,7 @@ class ProbeVehicle:
         self._count = 0
         self._seen: tuple[float, str, float, float] | None = None
         self.notes: list[str] = []
-        """What happened to the vehicle besides driving, in the order it happened."""
+        """Events of the vehicle besides driving, in order."""
         self._kind = _vehicle_type(session)
 
     @property

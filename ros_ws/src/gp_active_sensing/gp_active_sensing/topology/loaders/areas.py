@@ -35,7 +35,7 @@ _FAR = 500e3
 _CIRCLE = 16
 """Sides of a quarter of a circle, and of the bend of a corridor."""
 _MOST_BENDS = 10_000
-"""Of all corridors of a plan."""
+"""Largest number of points of all corridors of a plan."""
 _SAME = 1e-3
 """Part of its area by which a polygon may differ from another one and is the same."""
 _MEET = 1e-6
@@ -44,7 +44,7 @@ _MEET = 1e-6
 
 @dataclass(frozen=True)
 class Areas:
-    """What a file says of the ground, in metres."""
+    """Areas of a file, in metres."""
 
     name: str  # of the file
     # Polygon or MultiPolygon of shapely that places lie in; None where the file has obstacles or
@@ -137,7 +137,7 @@ _WORDS = {
     "fence": r"((geo ?)?fences?|geofence|inclu[a-z]*)",
     "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
 }
-"""Role -> what a property says of it, with blanks between words."""
+"""Role -> words of a property that mean it, with blanks between words."""
 _WHOLE = {
     role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
     for role, words in _WORDS.items()

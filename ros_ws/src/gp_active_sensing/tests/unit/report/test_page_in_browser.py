@@ -91,7 +91,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
     page = show(grid)
     titles = page.evaluate(TITLES)
-    assert titles[:4] == ["Truth", "Estimate", "Uncertainty", "Why here"]
+    assert titles[:4] == ["Truth", "Estimate", "Uncertainty", "Why this place"]
     assert len(titles) == 14
     ink = page.evaluate(INK)
     assert len(ink) == 3
