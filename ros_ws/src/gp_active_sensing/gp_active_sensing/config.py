@@ -186,7 +186,10 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
     for name, field in fields.items():
         if name not in mapping:
             if field.default is MISSING and field.default_factory is MISSING:
-                problems.append(f"{dot}{name}: is required and missing ({param_of(field).help})")
+                help_ = param_of(field).help
+                problems.append(
+                    f"{dot}{name}: is required and missing" + (f" ({help_})" if help_ else "")
+                )
             continue
         values[name] = _convert(
             hints[name], mapping[name], f"{dot}{name}", param_of(field), problems

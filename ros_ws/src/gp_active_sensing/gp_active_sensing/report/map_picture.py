@@ -73,7 +73,8 @@ def _legend(axes: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
         for words, colour, marker in entries
     ]
     if handles:
-        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=4)
+        below: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0)}
+        axes.legend(handles=handles, ncols=4, borderaxespad=4.5, **below)
 
 
 def save_picture(figure: Figure, path: Path) -> None:

@@ -564,12 +564,11 @@ def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
         except ResourceError:
             pass  # said where it is read
     if kind in OF_FILE and by_name and kind not in by_name:
-        if not (kind == "points" and file.lower().endswith(ends_of("points"))):
-            msg = (
-                f"kind: {stated['file']!r} is a map of kind {' or '.join(map(repr, by_name))}, not "
-                f"{kind!r}; leave kind out, or name another file"
-            )
-            raise ConfigError(msg)
+        msg = (
+            f"kind: {stated['file']!r} is a map of kind {' or '.join(map(repr, by_name))}, not "
+            f"{kind!r}; leave kind out, or name another file"
+        )
+        raise ConfigError(msg)
     kinds = (kind,) if kind else by_name or OF_FILE
     if not kind and "columns_of" in stated and "points" in kinds:
         kinds = ("points",)

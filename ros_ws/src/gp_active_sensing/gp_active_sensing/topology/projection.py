@@ -130,7 +130,7 @@ def locate(
     extent = float(np.ptp(metres, axis=0).max())
     if extent > _FAR:
         if not chosen:
-            _refuse_far(metres, where, f" ({_extent(points)} in {crs:.40})")
+            _refuse_far(metres, where, f" ({_extent(points)} in {system.name})")
         note = (
             f"the map is {extent / 1000:.0f} km across; in a local frame lengths far from its "
             "middle are off by more than one in a thousand"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.errors import MapError, ResourceError
+from gp_active_sensing.errors import MapError, MissingDependencyError, ResourceError
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.topology.loaders.files import check_file
 from gp_active_sensing.topology.segments import RoadMap
@@ -91,11 +91,10 @@ def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
 def kinds_of_file(file: str) -> tuple[str, ...]:
     """Return the kinds of map that a file may be by the end of its name, () where it says nothing.
 
-    A name without an end is that of a map that ships with the package. Points of a file that may
-    hold areas are taken where the kind says so.
+    A name without an end is that of a map that ships with the package.
     """
     name = Path(file).name.lower()
-    kinds = {"roads": ends_of("roads"), "grid": ends_of(*_OF_GRID), "points": (".csv",)}
+    kinds = {"roads": ends_of("roads"), "grid": ends_of(*_OF_GRID), "points": ends_of("points")}
     return tuple(kind for kind in OF_FILE if name.endswith(kinds[kind]))
 
 
@@ -106,13 +105,24 @@ def kind_of_map(file: str) -> str:
     except ResourceError:
         return "roads"
     kinds = kinds_of_file(path.name)
-    if len(kinds) > 1 and "grid" in kinds:
-        return _kind_in_geojson(path)
-    if len(kinds) > 1:
+    if len(kinds) < 2:
+        return kinds[0] if kinds else "roads"
+    if "grid" not in kinds:
         from gp_active_sensing.topology.loaders.tables import is_stations  # seldom wanted
 
         return "points" if is_stations(path) else "roads"
-    return kinds[0] if kinds else "roads"
+    return _kind_in_geojson(path) if "roads" in kinds else _kind_of_shapes(path)
+
+
+def _kind_of_shapes(path: Path) -> str:
+    """Return what a file of GIS holds: areas, or points alone."""
+    from gp_active_sensing.topology.loaders.vector import read_features, simple
+
+    try:
+        shapes = [s.geom_type for f in read_features(path).features for s in simple(f.geometry)]
+    except (MapError, MissingDependencyError):
+        return "grid"  # it is refused when it is read
+    return "points" if set(shapes) == {"Point"} else "grid"
 
 
 def _kind_in_geojson(path: Path) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.errors import MapError, suggest
@@ -45,6 +46,7 @@ MPH = 1609.344 / 3600.0
 
 _SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
+_ENDS, _NUMBERS = ("id", "from", "to"), ("length", "lanes", "speed_limit")
 SHOWN_PROBLEMS = 10
 """The others are counted."""
 RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
@@ -118,33 +120,18 @@ def crowded(segments: Iterable[Segment]) -> list[str]:
     ]
 
 
-@dataclass
-class Draft:
-    """A segment as its file gives it: a `Segment` in the coordinates of the file, at a place in it.
+@dataclass(frozen=True)
+class Draft(Segment):
+    """A segment in the coordinates of its file; a length of NaN is that of its line."""
 
-    Without a stated length [m] it is as long as it is drawn; `two_way` wants the reverse twin as
-    well.
-    """
+    length: float = math.nan
+    where: str = ""  # in the file, for messages
+    two_way: bool = False  # wants the reverse twin as well
 
-    where: str
-    id: str
-    start: str
-    end: str
-    line: tuple[Point, ...]
-    _: KW_ONLY
-    length: float | None = None
-    lanes: float | None = None
-    speed_limit: float | None = None
-    successors: tuple[str, ...] | None = None
-    name: str = ""
-    road_class: str = ""
-    extra: dict[str, float] = field(default_factory=dict)
-    two_way: bool = False
-
-    def segment(self, line: tuple[Point, ...]) -> Segment:
-        """Return it in local metres."""
+    def placed(self, line: tuple[Point, ...]) -> Segment:
+        """Return it with its line in local metres."""
         values = {field.name: getattr(self, field.name) for field in fields(Segment)}
-        length = length_of(line) if self.length is None else self.length
+        length = length_of(line) if math.isnan(self.length) else self.length
         return Segment(**values | {"line": line, "length": length})
 
 
@@ -170,6 +157,57 @@ class Drafts:
     def __iter__(self) -> Iterator[Draft]:
         return iter(self._drafts)
 
+    def edge(
+        self,
+        where: str,
+        names: Sequence[Any],
+        line: tuple[Point, ...],
+        said: Mapping[str, Any],
+        *,
+        keys: Mapping[str, str] = MappingProxyType({}),
+        extra: Mapping[str, Any] = MappingProxyType({}),
+        two_way: bool = False,
+    ) -> None:
+        """Add a segment of raw values; wrong ones are problems.
+
+        `names` are its id and the junctions that it leaves and leads to; a line of () is wrong
+        already. `said` may have length [m], lanes, speed_limit [m/s], successors, name and
+        road_class, which the file calls as `keys` says; `extra` are its other numbers.
+        """
+        before = len(self.problems)
+        called = {key: keys.get(key, key) for key in (*_ENDS, *_NUMBERS, "successors")}
+        own, start, end = (
+            self.text(v, called[key], where) for key, v in zip(_ENDS, names, strict=True)
+        )
+        numbers = {key: self.number(said.get(key), called[key], where) for key in _NUMBERS}
+        others = self.extra(extra, where)
+        successors = said.get("successors")
+        if not isinstance(successors, list | tuple | None):
+            self.problems.append(
+                f"{where}: {called['successors']}: expected a list, got {shown(successors)}"
+            )
+        elif successors is not None:
+            successors = tuple(self.text(s, called["successors"], where) for s in successors)
+        if len(self.problems) > before or not line:
+            return
+        self.add(
+            Draft(
+                own,
+                start,
+                end,
+                line,
+                length=numbers["length"] or math.nan,
+                lanes=numbers["lanes"],
+                speed_limit=numbers["speed_limit"],
+                successors=successors,
+                name=str(said.get("name") or ""),
+                road_class=str(said.get("road_class") or ""),
+                extra=others,
+                where=where,
+                two_way=two_way,
+            )
+        )
+
     def add(self, draft: Draft) -> None:
         """Add a segment; an id that is taken is a problem."""
         texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
@@ -189,6 +227,12 @@ class Drafts:
             taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
         if not taken:
             self._drafts.append(draft)
+
+    def take_back(self) -> Draft:
+        """Return the segment that was added last, which is no longer there."""
+        draft = self._drafts.pop()
+        del self._where[draft.id]
+        return draft
 
     def _taken(self, identity: str, where: str) -> bool:
         other = self._where.get(identity)
@@ -319,7 +363,7 @@ class Drafts:
             [draft.line for draft in self._drafts],
             crs,
             where=str(self.path),
-            lengths=[draft.length for draft in self._drafts],
+            lengths=[None if math.isnan(d.length) else d.length for d in self._drafts],
             allow_small=allow_small,
         )
         pairs = list(zip(self._drafts, lines, strict=True))
@@ -335,7 +379,7 @@ class Drafts:
             ]
         segments: list[Segment] = []
         for draft, line in pairs:
-            segment = draft.segment(line)
+            segment = draft.placed(line)
             segments += [segment, segment.reversed()] if draft.two_way else [segment]
         fail(self.path, self.problems)
         if not segments:
@@ -413,7 +457,7 @@ class Drafts:
 
 def _length(draft: Draft, line: Sequence[Point]) -> float:
     drawn = length_of(line)
-    return drawn if draft.length is None else min(drawn, draft.length)
+    return drawn if math.isnan(draft.length) else min(drawn, draft.length)
 
 
 def bare_name(path: Path) -> str:

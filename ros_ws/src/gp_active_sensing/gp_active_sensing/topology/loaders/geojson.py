@@ -26,8 +26,12 @@ from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 
 __all__ = ["load", "nav2_text", "text_of"]
 
-_KEYS = ("id", "from", "to", "length_m", "lanes", "speed_limit_mps", "oneway", "successors")
-_TEXTS = ("name", "class")
+_CALLED = {
+    **{key: key for key in ("lanes", "successors", "name")},
+    **{"length": "length_m", "speed_limit": "speed_limit_mps", "road_class": "class"},
+}
+"""Our names of what a segment says -> those of the file."""
+_KEYS = ("id", "from", "to", "oneway", *_CALLED.values())
 _LIMIT = "abs_speed_limit"
 """Metadata that Nav2's TimeScorer takes for the speed limit of an edge [m/s]."""
 _SHARE = "speed_limit"
@@ -212,49 +216,21 @@ class _GeoJsonReader:
     def _segment(
         self, identity: Any, properties: dict[str, Any], coordinates: Any, where: str
     ) -> None:
-        drafts = self.drafts
-        before = len(drafts.problems)
-        name = drafts.text(identity, "id", where)
-        start, end = (drafts.text(properties.get(key), key, where) for key in ("from", "to"))
-        line: tuple[Point, ...] = drafts.line(coordinates, where)
-        length, lanes, limit = (
-            drafts.number(properties.get(key), key, where)
-            for key in ("length_m", "lanes", "speed_limit_mps")
-        )
-        successors = self._successors(properties.get("successors"), where)
         oneway = properties.get("oneway", True)
         if not isinstance(oneway, bool):
-            drafts.problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
-        others = {k: v for k, v in properties.items() if k not in _KEYS and k not in _TEXTS}
-        extra = drafts.extra(others, where)
-        if len(drafts.problems) > before:
-            return
-        title, road_class = (str(properties.get(key) or "") for key in _TEXTS)
-        drafts.add(
-            Draft(
-                where,
-                name,
-                start,
-                end,
-                line,
-                length=length,
-                lanes=lanes,
-                speed_limit=limit,
-                successors=successors,
-                name=title,
-                road_class=road_class,
-                extra=extra,
-                two_way=oneway is False,
+            self.drafts.problems.append(
+                f"{where}: oneway: expected true or false, got {shown(oneway)}"
             )
+            return
+        self.drafts.edge(
+            where,
+            (identity, properties.get("from"), properties.get("to")),
+            self.drafts.line(coordinates, where),
+            {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
+            keys=_CALLED,
+            extra={k: v for k, v in properties.items() if k not in _KEYS},
+            two_way=not oneway,
         )
-
-    def _successors(self, value: Any, where: str) -> tuple[str, ...] | None:
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            self.drafts.problems.append(f"{where}: successors: expected a list, got {shown(value)}")
-            return None
-        return tuple(self.drafts.text(entry, "successors", where) for entry in value)
 
 
 # -- graphs of Nav2 --------------------------------------------------------------------------------
@@ -396,45 +372,41 @@ class _GraphReader:
         metadata = properties.get("metadata", {})
         if not isinstance(metadata, dict):
             drafts.problems.append(f"{where}: metadata: expected an object, got {shown(metadata)}")
-            metadata = {}
-        known = {key: value for key, value in metadata.items() if key not in (_LIMIT, _OURS)}
-        if _SHARE in known:
-            known["speed_share"] = known.pop(_SHARE)
-        extra = drafts.extra(known, where)
-        cost = properties.get("cost", 0.0)
-        if is_number(cost) and cost:
-            extra["cost"] = float(cost)
-        limit = drafts.number(metadata.get(_LIMIT), _LIMIT, where)
         if properties.get("operations"):
             drafts.ignore("'operations' of an edge")
         if len(drafts.problems) > before:
             return
-        draft = Draft(
-            where,
-            identity,
-            self._names[ends[0]],
-            self._names[ends[1]],
-            (self._nodes[ends[0]], self._nodes[ends[1]]),
-            speed_limit=limit,
-            extra=extra,
-        )
+        extra = {key: value for key, value in metadata.items() if key not in (_LIMIT, _OURS)}
+        if _SHARE in extra:
+            extra["speed_share"] = extra.pop(_SHARE)
+        if is_number(cost := properties.get("cost", 0.0)) and cost:
+            extra["cost"] = float(cost)
+        said: dict[str, Any] = {"speed_limit": metadata.get(_LIMIT)}
         ours = metadata.get(_OURS)
         if isinstance(ours, dict):
-            self._ours(draft, ours)
-        else:
-            drafts.add(draft)
+            said |= {"length": ours.get("length_m"), "lanes": ours.get("lanes")}
+            said |= {"name": ours.get("name"), "road_class": ours.get("class")}
+        count = len(drafts)
+        drafts.edge(
+            where,
+            (identity, *(self._names[end] for end in ends)),
+            (self._nodes[ends[0]], self._nodes[ends[1]]),
+            said,
+            keys={"length": "length_m", "speed_limit": _LIMIT},
+            extra=extra,
+        )
+        if isinstance(ours, dict) and len(drafts) > count:
+            self._leg(drafts.take_back(), ours)
 
-    def _ours(self, draft: Draft, ours: Mapping[str, Any]) -> None:
-        """Add an edge that is a leg of a segment, as `text_of` marks it."""
-        drafts = self.drafts
-        identity = drafts.text(ours.get("segment"), "segment", draft.where)
+    def _leg(self, draft: Draft, ours: Mapping[str, Any]) -> None:
+        """Keep an edge that is a leg of a segment, as `text_of` marks it."""
+        identity = self.drafts.text(ours.get("segment"), "segment", draft.where)
         part, parts = ours.get("part"), ours.get("parts")
         if not (isinstance(part, int) and isinstance(parts, int) and 0 <= part < parts):
-            drafts.problems.append(f"{draft.where}: expected part and parts, got {shown(ours)}")
+            self.drafts.problems.append(
+                f"{draft.where}: expected part and parts, got {shown(ours)}"
+            )
             return
-        draft.length = drafts.number(ours.get("length_m"), "length_m", draft.where)
-        draft.lanes = drafts.number(ours.get("lanes"), "lanes", draft.where)
-        draft.name, draft.road_class = str(ours.get("name", "")), str(ours.get("class", ""))
         self._parts[identity].append((part, parts, draft))
 
     def finish(self, crs: str) -> RoadMap:
@@ -451,7 +423,7 @@ class _GraphReader:
                 f"segment {identity!r} is not whole any more; its edges are segments of their own"
             )
             for _, _, draft in legs:
-                drafts.add(replace(draft, length=None))
+                drafts.add(replace(draft, length=math.nan))
         frames = sorted(self._frames, key=lambda name: -self._frames[name])
         if len(frames) > 1:
             drafts.problems.append(

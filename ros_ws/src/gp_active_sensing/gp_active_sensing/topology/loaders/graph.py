@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import KMH, Draft, Drafts, number_of, shown
+from gp_active_sensing.topology.loaders.drafts import KMH, Drafts, number_of, shown
 from gp_active_sensing.topology.loaders.files import elements, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL, local_system
@@ -63,52 +63,37 @@ class GraphReader:
         self, name: str, start: str, end: str, values: Mapping[str, Any], *, two_way: bool = False
     ) -> None:
         """Add an edge between known nodes."""
-        drafts = self.drafts
         where = f"edge {name!r}"
-        before = len(drafts.problems)
         for junction in (start, end):
             if junction not in self.nodes:
-                drafts.problems.append(f"{where}: no node {junction!r}")
-        line = self._line(values.get("geometry"), start, end, where)
-        length = self._length(values.get("length"), where)
-        limit = self._limit(values)
+                self.drafts.problems.append(f"{where}: no node {junction!r}")
+                return
         lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
         if lanes is not None and str(values.get("oneway")) == "False":
             lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
-        others = {
-            key: value if number_of(value) is None else number_of(value)
-            for key, value in values.items()
-            if key not in _USED and key not in _KNOWN and not _missing(value)
-        }
-        extra = drafts.extra(others, where)
-        if len(drafts.problems) > before:
-            return
+        length = values.get("length")
+        number = None if _missing(length) else number_of(length)
+        known = not _missing(length) and number != 0.0  # those of length 0 are joined, see Drafts
         successors = values.get("successors")
-        drafts.add(
-            Draft(
-                where,
-                name,
-                start,
-                end,
-                line,
-                length=length,
-                lanes=drafts.number(lanes, "lanes", where),
-                speed_limit=limit,
-                successors=tuple(successors) if isinstance(successors, list | tuple) else None,
-                name=", ".join(_each(values.get("name"))),
-                road_class=next(iter(_each(values.get("highway"))), ""),
-                extra=extra,
-                two_way=two_way,
-            )
+        self.drafts.edge(
+            where,
+            (name, start, end),
+            self._line(values.get("geometry"), start, end, where),
+            {
+                "length": (length if number is None else number) if known else None,
+                "lanes": lanes,
+                "speed_limit": self._limit(values),
+                "successors": successors if isinstance(successors, list | tuple) else None,
+                "name": ", ".join(_each(values.get("name"))),
+                "road_class": next(iter(_each(values.get("highway"))), ""),
+            },
+            extra={
+                key: value if number_of(value) is None else number_of(value)
+                for key, value in values.items()
+                if key not in _USED and key not in _KNOWN and not _missing(value)
+            },
+            two_way=two_way,
         )
-
-    def _length(self, value: Any, where: str) -> float | None:
-        if _missing(value):
-            return None
-        number = number_of(value)
-        if number == 0.0:  # such edges are joined, see Drafts
-            return 0.0
-        return self.drafts.number(value if number is None else number, "length", where)
 
     def _limit(self, values: Mapping[str, Any]) -> float | None:
         """Return the lowest limit of an edge that several ways were merged into [m/s]."""

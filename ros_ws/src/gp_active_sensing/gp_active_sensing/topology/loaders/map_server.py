@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.config import from_mapping, param
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import fail
 from gp_active_sensing.topology.loaders.files import check_file
@@ -158,13 +158,13 @@ _UNKNOWN_SHADE = 205.0
 class _Described:
     """The keys of the YAML file."""
 
-    image: str = param(help="the picture, beside the file")
-    resolution: float = param(help="width of a pixel", unit="m")
-    origin: tuple[float, ...] = param(help="x, y and yaw of the lower left pixel's corner")
-    negate: int | bool = param(0, help="white is occupied")
-    occupied_thresh: float = param(0.65, help="from here on occupied", low=0.0, high=1.0)
-    free_thresh: float = param(0.196, help="up to here free", low=0.0, high=1.0)
-    mode: str = param("trinary", help="what shades mean", choices=_MODES)
+    image: str  # beside the file
+    resolution: float  # width of a pixel [m]
+    origin: tuple[float, ...]  # x, y and yaw of the lower left pixel's corner [m, m, rad]
+    negate: int | bool = 0  # white is occupied
+    occupied_thresh: float = 0.65  # from here on occupied
+    free_thresh: float = 0.196  # up to here free
+    mode: str = "trinary"  # what shades mean: one of `_MODES`
 
 
 def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
@@ -219,6 +219,11 @@ def _described(path: Path) -> _Described:
         )
     if len(said.origin) not in (2, 3):
         problems.append(f"origin: expected x, y and yaw, got {list(said.origin)}")
+    if said.mode not in _MODES:
+        problems.append(f"mode: expected one of {', '.join(_MODES)}, got {said.mode!r:.60}")
+    for key in ("occupied_thresh", "free_thresh"):
+        if not 0.0 <= getattr(said, key) <= 1.0:
+            problems.append(f"{key}: expected 0 … 1, got {getattr(said, key):g}")
     if said.negate not in (0, 1):
         problems.append(f"negate: expected 0 or 1, got {said.negate}")
     if said.mode != "raw" and not said.free_thresh < said.occupied_thresh:

@@ -230,7 +230,6 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
                 continue
             drafts.add(
                 Draft(
-                    f"way {way.id}",
                     f"{'-' if reverse else ''}{way.id}.{part}",
                     *(ends[::-1] if reverse else ends),
                     line[::-1] if reverse else line,
@@ -238,6 +237,7 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
                     speed_limit=limit_of(way.tags, backward=reverse),
                     name=way.tags.get("name") or way.tags.get("ref", ""),
                     road_class=way.tags["highway"],
+                    where=f"way {way.id}",
                 )
             )
 

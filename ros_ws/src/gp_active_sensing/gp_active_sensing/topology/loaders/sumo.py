@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,7 +85,6 @@ class _Net:
             return
         text = self.drafts.text
         draft = Draft(
-            where,
             text(identity, "id", where),
             text(element.get("from"), "from", where),
             text(element.get("to"), "to", where),
@@ -94,6 +94,7 @@ class _Net:
             speed_limit=max(lane.speed for lane in lanes),
             name=element.get("name", ""),
             road_class=element.get("type", ""),
+            where=where,
         )
         if draft.id in self._edges:
             self.drafts.problems.append(f"{where}: there is another edge of this id")
@@ -136,9 +137,8 @@ class _Net:
                 "the network has no connections; every edge that leaves a junction may follow"
             )
         for identity, (draft, _) in self._edges.items():
-            if self._connected:
-                draft.successors = tuple(sorted(self._follows[identity]))
-            self.drafts.add(draft)
+            follows = tuple(sorted(self._follows[identity])) if self._connected else None
+            self.drafts.add(replace(draft, successors=follows))
         datum = self._datum()
         return self.drafts.finish(
             LOCAL, datum=datum, allow_small=True, nothing="expected an edge that cars may use"

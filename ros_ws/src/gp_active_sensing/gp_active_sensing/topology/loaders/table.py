@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts, number_of, shown
+from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts, number_of, shown
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
@@ -99,64 +99,43 @@ class _Reader:
 
     def row(self, number: int, row: Mapping[str, str]) -> None:
         """Add an edge."""
-        drafts = self.drafts
-        before = len(drafts.problems)
         identity = self._cell(row, "id") or ("" if "id" in self._columns else f"e{self._row}")
         self._row += 1
         where = f"line {number} (id {identity!r})"
-        identity = drafts.text(identity, "id", where)
-        start, end = (drafts.text(self._cell(row, key), key, where) for key in ("from", "to"))
-        length = self._number(row, "length", where)
-        lanes = self._number(row, "lanes", where)
-        line = self._line(row, start, end, where)
-        limit = self._limit(row, where)
-        successors = None
-        if "successors" in self._columns:
-            successors = tuple(self._cell(row, "successors").split())
-        two_way = self._two_way(row, where)
-        extra = self._extra(row, where)
-        if len(drafts.problems) > before:
+        ends = self._cell(row, "from"), self._cell(row, "to")
+        oneway = self._cell(row, "oneway").lower()
+        if oneway and oneway not in _YES | _NO:
+            self.drafts.problems.append(f"{where}: oneway: expected 0 or 1, got {oneway!r}")
             return
-        title, road_class = self._cell(row, "name"), self._cell(row, "class")
-        drafts.add(
-            Draft(
-                where,
-                identity,
-                start,
-                end,
-                line,
-                length=length,
-                lanes=lanes,
-                speed_limit=limit,
-                successors=successors,
-                name=title,
-                road_class=road_class,
-                extra=extra,
-                two_way=two_way,
-            )
+        successors = self._cell(row, "successors").split()
+        units = {"limit_mps": 1.0, "limit_kmh": KMH, "limit_mph": MPH}
+        limit = next((key for key in units if self._cell(row, key)), "limit_mps")
+        speed = self._value(row, limit)
+        if isinstance(speed, float):
+            speed *= units[limit]
+        self.drafts.edge(
+            where,
+            (identity, *ends),
+            self._line(row, *ends, where),
+            {
+                "length": self._value(row, "length"),
+                "lanes": self._value(row, "lanes"),
+                "speed_limit": speed,
+                "successors": successors if "successors" in self._columns else None,
+                "name": self._cell(row, "name"),
+                "road_class": self._cell(row, "class"),
+            },
+            keys={**self._columns, "speed_limit": self._columns.get(limit, limit)},
+            extra=self._extra(row),
+            two_way=oneway in _NO,
         )
 
-    def _number(self, row: Mapping[str, str], key: str, where: str) -> float | None:
+    def _value(self, row: Mapping[str, str], key: str) -> float | str | None:
+        """Return the number of a cell, or its text where that is none; None = empty."""
         text = self._cell(row, key)
-        if not text:
-            return None
-        value = number_of(text)
-        return self.drafts.number(text if value is None else value, self._columns[key], where)
+        return (text if (value := number_of(text)) is None else value) if text else None
 
-    def _limit(self, row: Mapping[str, str], where: str) -> float | None:
-        for key, unit in (("limit_mps", 1.0), ("limit_kmh", KMH), ("limit_mph", MPH)):
-            value = self._number(row, key, where)
-            if value is not None:
-                return value * unit
-        return None
-
-    def _two_way(self, row: Mapping[str, str], where: str) -> bool:
-        word = self._cell(row, "oneway").lower()
-        if word and word not in _YES | _NO:
-            self.drafts.problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
-        return word in _NO
-
-    def _extra(self, row: Mapping[str, str], where: str) -> dict[str, float]:
+    def _extra(self, row: Mapping[str, str]) -> dict[str, float]:
         values: dict[str, float] = {}
         for name in self._others:
             text = (row.get(name) or "").strip()
@@ -165,7 +144,7 @@ class _Reader:
                 self._text.add(name)
             elif value is not None:
                 values[name] = value
-        return self.drafts.extra(values, where)
+        return values
 
     def _line(self, row: Mapping[str, str], start: str, end: str, where: str) -> tuple[Point, ...]:
         for key in ("line", "line_lonlat"):

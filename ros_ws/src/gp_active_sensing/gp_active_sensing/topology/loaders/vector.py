@@ -11,6 +11,7 @@ import json
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,8 @@ _MOST_LAYERS = 200
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
 """What begins descriptions of data that lie elsewhere."""
+_DRAWN = ("tessellate", "extrude", "visibility")
+"""Columns that GDAL makes of how KML is drawn; they say nothing of a place."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 
@@ -164,11 +167,11 @@ def _check_numbers(part: Any) -> None:
 
 
 def _kml(path: Path) -> VectorFile:
-    polygons = 0
+    drawn: Counter[str] = Counter()
     for number, mark in enumerate(elements(path, ("Placemark",), root="kml")):
         for element in mark.iter():
+            drawn[tag_of(element)] += 1
             if tag_of(element) == "Polygon":
-                polygons += 1
                 if sum(tag_of(side) == "outerBoundaryIs" for side in element) != 1:
                     msg = f"{path}: placemark {number}: expected one outerBoundaryIs in a Polygon"
                     raise MapError(msg)
@@ -179,10 +182,14 @@ def _kml(path: Path) -> VectorFile:
         msg = f"{path}: speaks of data elsewhere ({other[0]!r}); it is not read"
         raise MapError(msg)
     found = _gdal(data, path)
-    read = sum(p.geom_type == "Polygon" for f in found.features for p in simple(f.geometry))
-    if read < polygons:
-        msg = f"{path}: only {read} of its {polygons} polygons can be read; save it again"
-        raise MapError(msg)
+    read = Counter(part.geom_type for f in found.features for part in simple(f.geometry))
+    for kind in ("Polygon", "LineString", "Point"):
+        if read[kind] < drawn[kind]:
+            msg = (
+                f"{path}: only {read[kind]} of its {drawn[kind]} {kind}s can be read; save it "
+                "again, with all placemarks in one Document"
+            )
+            raise MapError(msg)
     return found
 
 
@@ -243,6 +250,7 @@ def _gdal(source: Any, path: Path) -> VectorFile:
                 rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
                 for shape, row in zip(shapes, rows, strict=True):
                     said = dict(zip(names, row, strict=True))
+                    said = {k: v for k, v in said.items() if k not in _DRAWN or v not in (-1, 0, 1)}
                     where = f"{path}: feature {len(found.features)}"
                     found.add(folder, said, _of_bytes(shape, where), path)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, ValueError) as error:

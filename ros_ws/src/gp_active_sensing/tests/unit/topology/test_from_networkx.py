@@ -123,7 +123,7 @@ def test_graphs_that_are_refused() -> None:
     for graph, message in (
         (bare, "edge 'a' to 'b': has no length, and nodes have no pos"),
         (two_nodes(length=-5.0), "edge 'a' to 'b': length: expected a number above 0"),
-        (nan, "node 'b': y: expected a finite number, got nan"),
+        (nan, "node 'b', column 'y': expected a finite number"),
         (apart, "no way joins the 2 parts .* the smallest holds far"),
         (numbered, "told apart by their names as text; 1 is twice"),
     ):

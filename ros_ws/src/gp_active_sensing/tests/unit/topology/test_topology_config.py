@@ -228,7 +228,8 @@ def test_each_kind_has_a_configuration_of_its_own() -> None:
         ({"kind": "points", "file": "a.kml"}, StationsConfig),
         ({"file": "a.osm"}, RoadsConfig),
         ({"file": "town", "u_turns": "always"}, RoadsConfig),
-        ({"file": "a.kml"}, AreasConfig),
+        ({"file": "a.kml"}, FileConfig),
+        ({"file": "a.kml", "inflation": 2.0}, AreasConfig),
         ({"file": "a.geojson", "spacing": 2.0}, AreasConfig),
         ({"file": "a.geojson"}, FileConfig),
         ({"file": "house"}, OccupancyConfig),
@@ -280,7 +281,7 @@ def test_keys_of_stations_need_no_kind(tables: Path) -> None:
 
 def test_a_kind_that_the_file_is_not() -> None:
     for file, kind, kinds in (
-        ("lake.kml", "roads", "'grid'"),
+        ("lake.kml", "roads", "'grid' or 'points'"),
         ("house.yaml", "points", "'grid'"),
         ("stations.csv", "grid", "'roads' or 'points'"),
     ):

@@ -16,7 +16,7 @@ import shapely
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import MapConfig, build_topology, load_stations
-from gp_active_sensing.topology.loaders import ends_of, vector
+from gp_active_sensing.topology.loaders import ends_of, kind_of_map, vector
 from gp_active_sensing.topology.loaders.areas import read_areas
 from tests.cases import for_each
 
@@ -109,3 +109,17 @@ def test_what_says_no_system_is_told_by_its_extent(tmp_path: Path) -> None:
     shore.with_suffix(".prj").unlink()
     assert read_areas(shore).datum == pytest.approx((8.005, 0.005), abs=1e-4)
     assert set(ends_of("areas")) == {f".{end}" for end in (*FORMATS, "json", "plan")}
+
+
+def test_a_file_of_pins_alone_is_points(tmp_path: Path) -> None:
+    """How the pins are drawn is no number of a place; pins that GDAL would pass over are said."""
+    pin = "<Placemark><name>{}</name><Point><coordinates>{},54</coordinates></Point></Placemark>"
+    pins = pin.format("a", 10) + pin.format("b", 10.001)
+    path = tmp_path / "pins.kml"
+    path.write_text(f"<kml><Document>{pins}</Document></kml>")
+    assert kind_of_map(str(path)) == "points"
+    places = build_topology(MapConfig(file=str(path)))
+    assert (places.names, places.free, dict(places.numbers)) == (("a", "b"), True, {})
+    path.write_text(f"<kml>{pins}</kml>")
+    with pytest.raises(MapError, match="only 1 of its 2 Points"):
+        build_topology(MapConfig(file=str(path), kind="points"))
