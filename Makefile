@@ -29,7 +29,7 @@ STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env heavy demo quick test test-long check bench lock clean
+.PHONY: help env heavy demo quick test test-long check site bench lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,11 @@ check: $(STAMP) ## lint, formatting, types, spelling, plain English
 	  $(addprefix $(PKG)/,gp_active_sensing config launch sim) $(foreach package,$(PACKAGES),$(package)/$(notdir $(package)) $(package)/README.md)
 	@$(PY) tools/check_english.py
 
+site: $(STAMP) ## build the site of all pages and the API reference in site/, without a broken link
+	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --requirement requirements/site.txt
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
+	@echo 'site/index.html; to search it: $(PYTHON) -m http.server --directory site'
+
 bench: $(STAMP) ## run benchmarks (ARGS="town tours"; without: list them)
 	@cd $(BENCH) && $(PY) benchmarks/run.py $(ARGS)
 
@@ -80,7 +85,7 @@ lock: $(STAMP) ## pin the dependencies again after a change in setup.py (UPGRADE
 	  --output-file $(LOCK) $(PKG)/setup.py requirements/dev.in
 
 clean: ## remove .venv and everything built
-	@rm -rf $(VENV) ros_ws/build ros_ws/install ros_ws/log test-results
+	@rm -rf $(VENV) ros_ws/build ros_ws/install ros_ws/log test-results site
 	@rm -rf $(foreach package,$(PACKAGES),$(package)/build $(package)/dist $(package)/*.egg-info)
 	@find . -type d \( -name __pycache__ -o -name .mypy_cache -o -name .ruff_cache \
 	  -o -name .pytest_cache -o -name .hypothesis \) -prune -exec rm -rf {} +

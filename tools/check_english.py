@@ -1,7 +1,7 @@
 """Check the sentences of docstrings, help texts, log messages and pages.
 
-``make check`` runs it. It needs the standard library and ruff, prints ``file:line: rule: text``, and fails when a
-rule has more findings than ``tools/english_baseline.json`` allows.
+``make check`` runs it. It needs the standard library and ruff, prints ``file:line: rule: text``,
+and fails when a rule has more findings than ``tools/english_baseline.json`` allows.
 
     python tools/check_english.py              # findings above the baseline
     python tools/check_english.py --all        # every finding, warnings included
@@ -140,7 +140,8 @@ def page_texts(path: Path) -> Iterator[Text]:
     """Yield the paragraphs, list items and table cells of a page, without code and formulas."""
     block: list[str] = []
     start, fence, generated = 1, "", False
-    for number, line in enumerate([*path.read_text("utf-8").splitlines(), ""], start=1):
+    for number, read in enumerate([*path.read_text("utf-8").splitlines(), ""], start=1):
+        line = read
         mark = re.match(r"\s*(`{3,}|~{3,}|\$\$)", line)
         if fence or mark:
             if mark and (not fence or line.strip().startswith(fence)):

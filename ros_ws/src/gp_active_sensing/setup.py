@@ -142,6 +142,7 @@ setup(
         "plot": ["matplotlib"],
         "sumo": ["libsumo>=1.28"],
         "web": ["tornado>=6.3"],
+        "site": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26"],
         "dev": [
             "ruff",
             "mypy",

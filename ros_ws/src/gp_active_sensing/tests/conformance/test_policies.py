@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from gp_active_sensing.planning.external import end as end_program
 from gp_active_sensing.topology import FreeTopology, MapConfig, build_topology, make_line
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 from tests.conformance.contract import MAPS, REFUSED, ask, configured, shared_world
+from tests.recorded import check_recorded
 from tests.requesting import believing
 
+RECORD = Path(__file__).with_name("recorded.json")
 MISSIONS = tuple(
     product(
         (Budget(metres=14.0), Budget(seconds=14.0), Budget(4, 20.0), Budget(5, 25.0, 22.0)),
@@ -57,10 +60,10 @@ def test_a_policy_that_does_not_fit_is_refused_at_once() -> None:
 def test_missions_stay_within_any_budget_and_end_where_they_have_to(
     name: str, policy: Policy
 ) -> None:
-    """Each policy drives three of the missions; together they drive all of them."""
+    """Each policy drives three of the missions as on record; together they drive all of them."""
     first = 5 * policies.names().index(name)
-    for number in range(3):
-        drive(name, policy, *MISSIONS[(first + 13 * number) % len(MISSIONS)])
+    some = [MISSIONS[(first + 13 * number) % len(MISSIONS)] for number in range(3)]
+    check_recorded(RECORD, name, [drive(name, policy, *mission) for mission in some])
 
 
 @pytest.mark.long
@@ -71,8 +74,8 @@ def test_all_missions_stay_within_any_budget(name: str, policy: Policy) -> None:
 
 def drive(
     name: str, policy: Policy, budget: Budget, where: tuple[str, float], end: int | None
-) -> None:
-    """Drive a mission to its end and check what it took."""
+) -> list[Any]:
+    """Drive a mission to its end and check what it took; return its plans."""
     map_name, reach = where
     topology = build_topology(from_mapping(MapConfig, MAPS[map_name] | {"reach": reach}))
     if revisits(policy) and budget.readings is None:  # staying where it is costs nothing else
@@ -80,11 +83,13 @@ def drive(
     limit = dataclasses.replace(budget, end=end)
     belief = build_belief(BeliefConfig(length_scales=(1.0, 4.0)), topology.features)
     if (name, map_name) in REFUSED:
-        return
+        return []
     loop = SensingLoop(topology, belief, policy, budget=limit, limit=PlanLimit(expansions=10))
     at, metres, seconds = 0, 0.0, 0.0
+    plans = []
     while True:
         plan = loop.ask(at)
+        plans.append([plan.waypoints, plan.path, plan.cost, plan.lower, plan.upper])
         for place in plan.path:
             at = place
             if loop.wants(at):
@@ -100,6 +105,7 @@ def drive(
     assert limit.seconds is None or seconds <= limit.seconds + 1e-9, mission
     assert limit.readings is None or belief.observed.sum() <= limit.readings, mission
     assert belief.observed.sum() >= (1 if revisits(policy) else 2), mission
+    return [*plans, loop.remaining, loop.spent]
 
 
 def test_the_last_place_and_nothing_left() -> None:

@@ -76,6 +76,62 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     assert stages == sorted(set(stages))
 
 
+def state_of(drive: Drive) -> dict[str, Any]:
+    """Return what a mission knows."""
+    mission = drive.built.mission
+    loop, probe = mission.loop, mission.probe
+    belief, open_now = loop.belief, mission.decisions.open
+    return {
+        "mission": [mission.state, mission.reason, mission.decisions.stage],
+        "budget": [loop.remaining, loop.spent, probe.left, probe.purse, loop.decisions],
+        "counts": [dict(loop.counts), loop.visits, loop.policy_state],
+        "places": [loop.blocked, loop.set_aside, probe.at, probe.target, probe.plan],
+        "kept": loop.reservations.kept(belief.observed, ()),
+        "probe": [probe.home, probe.resting, probe.sent_ns, list(probe.sensor.silent)],
+        "asked": open_now and [open_now.stamp_ns, open_now.pending],
+        "belief": [belief.readings.tolist(), belief.weights.tolist()],
+        "driven": mission.driven.metres,
+        "gated": mission.rejected["gated"],
+    }
+
+
+COMMANDS = {
+    9: lambda mission: mission.pause("a look"),
+    12: lambda mission: mission.resume(),
+    20: lambda mission: mission.unreachable("", "a fence"),
+    31: lambda mission: changes.set_budget(mission, replace(mission.budget, readings=14)),
+    38: lambda mission: mission.accept_gated(),
+}
+LIMITS = {"readings": 9, "metres": 400.0, "seconds": 400.0}
+
+
+@pytest.mark.slow
+@for_each(
+    "options",
+    [
+        {"dropout": 0.3, "reading": {"gate": 2.0, "gate_places": 2}},
+        {"budget": LIMITS, "dropout": 0.2, "mission": {"reading_timeout": 0.5, "retries": 1}},
+        {"policy": {"name": "gp_ucb", "scale": 5.0}, "reading": {"window": 0.25}},
+        {"policy": {"name": "tour"}, "budget": LIMITS, "probe": {"end": "c0r0"}},
+    ],
+)
+def test_after_a_restart_a_mission_knows_what_it_knew(tmp_path: Path, options: Any) -> None:
+    """State for state, wherever it is killed; commands among what is done."""
+    drive = Drive(tmp_path / "run", **options).start()
+    for step in range(60):
+        drive.step()
+        if drive.built.mission.state == "ended":
+            break
+        if (command := COMMANDS.get(step)) is not None:
+            command(drive.built.mission)
+        if step % 2 or step in COMMANDS:
+            before = state_of(drive)
+            drive.start_again()
+            after = state_of(drive)
+            for key, value in before.items():
+                assert after[key] == value, (step, key)
+
+
 @pytest.mark.slow
 @pytest.mark.seeds(0.75)
 def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, seed: int) -> None:

@@ -11,8 +11,9 @@ from gp_active_sensing.web.access import Access, is_loopback, state_folder, toke
 def test_a_token_is_kept_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
     token = token_in(path)
-    assert len(token) >= 20
+    assert len(token) >= 32
     assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
     assert token_in(path) == token, "after a restart the pages that are open may go on"
     path.unlink()
     assert token_in(path) != token
@@ -23,7 +24,7 @@ def test_a_token_that_others_may_know_is_refused(
 ) -> None:
     path = tmp_path / "token"
     token = token_in(path)
-    for mode in (0o644, 0o640, 0o620, 0o604, 0o602):
+    for mode in (0o644, 0o640, 0o620, 0o610, 0o604, 0o602, 0o601):
         path.chmod(mode)
         with pytest.raises(RunError, match="only you"):
             token_in(path)
@@ -35,7 +36,7 @@ def test_a_token_that_others_may_know_is_refused(
             token_in(path)
     path.write_text("a" * 20)
     assert token_in(path) == "a" * 20
-    for text in ("a" * 19 + "\n", "é" * 30):
+    for text in ("a" * 19 + "\n", "é" * 30, "a" * 29 + "é", "a" * 29 + "!"):
         path.write_text(text)
         with pytest.raises(RunError):
             token_in(path)
@@ -71,7 +72,9 @@ def test_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["boat:80", "boat.local", "rover.lan:80"]
     strangers = ["evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"]
     strangers += ["evil-localhost", "xboat", "evil.rover.lan", "xrover.lan:80", "boat.evil"]
-    strangers += ["[127.0.0.1]evil", "[::1].evil.example", "[::1]:80evil"]
+    strangers += ["[127.0.0.1]evil", "[::1].evil.example", "[::1]:80evil", "[::1]:x80", "[::1]x:80"]
+    for host in ("10.0.0.5", "fe80::1", "rover.lan"):
+        assert Access.of_host(host, "").host_problem(f"{host}.local"), "only names have a .local"
     assert not any(map(open_to_all.host_problem, addresses + names))
     assert all(map(open_to_all.host_problem, strangers))
     assert not any(map(loopback.host_problem, addresses))

@@ -1,0 +1,126 @@
+"""Hooks of the site: first page, API reference, and the pages beside the packages.
+
+`docs/` links to files of the packages (``../ros_ws/…``), and these to each other. The site has all
+of them, below the same paths, so that no link leaves it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"(!?\[(?:[^\]]|\](?!\())*\]\()([^)\s#]+)?(#[^)\s]*)?(\))")
+FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+
+GALLERY = {
+    "routes.png": "Three routes on the same terrain",
+    "warehouse.png": "Radio signal in a warehouse",
+    "lake.png": "Water temperature of a lake",
+    "thermocline.png": "A lake in six layers",
+    "hot_spot.png": "Three boats search for the highest value",
+    "plume.png": "A plume that drifts",
+    "bloom.png": "A bloom in a bay",
+    "town_fleet.png": "Three cars share one map",
+    "live_desk.png": "The live page",
+}
+"""Pictures of the first page, with their captions."""
+
+API = {
+    "Loop": ["gp_active_sensing.loop.SensingLoop"],
+    "Readings, plans and budgets": ["gp_active_sensing.types"],
+    "Maps": ["gp_active_sensing.topology.base", "gp_active_sensing.topology.generated"],
+    "Belief": ["gp_active_sensing.belief.belief", "gp_active_sensing.belief.config"],
+    "Policies": ["gp_active_sensing.planning.base", "gp_active_sensing.planning.tour"],
+    "Kernels": ["gp_active_sensing.kernels.base"],
+    "Simulation": ["gp_active_sensing.sim.scenario", "gp_active_sensing.sim.runner"],
+    "Export": ["gp_active_sensing.export.field_map"],
+    "Configuration": ["gp_active_sensing.config", "gp_active_sensing.errors"],
+}
+"""Modules of the API reference, by chapter."""
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the first page, the API reference, and every file that a page links to."""
+    files.append(File.generated(config, "index.md", content=_first_page()))
+    files.append(File.generated(config, "api.md", content=_api_page()))
+    waiting = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    seen = set(waiting)
+    while waiting:
+        page = waiting.pop()
+        for _, target, _, _ in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+            path = (page.parent / target).resolve() if target and "://" not in target else page
+            path = path / "README.md" if path.is_dir() else path
+            inside = path.is_relative_to(ROOT) and path.is_file()
+            if path in seen or not inside or path.is_relative_to(ROOT / "docs"):
+                continue
+            seen.add(path)
+            name = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, name, abs_src_path=str(path)))
+            if path.suffix == ".md":
+                waiting.append(path)
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
+    """Rewrite the links of a page to their paths in the site."""
+    source = page.file.src_uri
+    folder = "" if source in ("index.md", "api.md") else posixpath.dirname(source)
+    in_docs = "/" not in source and source not in ("index.md", "api.md", "CONTRIBUTING.md")
+    in_docs = in_docs and source != "CHANGELOG.md"
+    parts = re.split(r"(^`{3,}.*?^`{3,}\s*$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    for number in range(0, len(parts), 2):
+        parts[number] = LINK.sub(lambda link: _moved(link, folder, in_docs), parts[number])
+    for number in range(1, len(parts), 2):  # the tests need the words after the language
+        parts[number] = re.sub(r"\A(`{3,}\w+) .*", r"\1", parts[number])
+    return "".join(parts)
+
+
+def _moved(link: re.Match[str], folder: str, in_docs: bool) -> str:
+    before, target, anchor, after = link[1], link[2] or "", link[3] or "", link[4]
+    if not target or "://" in target:
+        return link[0]
+    # As a path of the repository, then as one of the site, where docs/ is the top.
+    path = posixpath.normpath(posixpath.join("docs" if in_docs else folder, target))
+    if (ROOT / path).is_dir():
+        path = posixpath.join(path, "README.md")
+    if not (ROOT / path).is_file():
+        return link[0]  # a broken link, which the build reports
+    if before == f"[{posixpath.basename(path)}](" and path.endswith(".md"):
+        before = f"[{_title(ROOT / path)}]("
+    path = "index.md" if path == "README.md" else path.removeprefix("docs/")
+    return f"{before}{posixpath.relpath(path, folder or '.')}{anchor}{after}"
+
+
+def _title(page: Path) -> str:
+    heading = re.search(r"^# (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return heading[1].replace("`", "") if heading else page.stem
+
+
+def _first_page() -> str:
+    text = (ROOT / "README.md").read_text("utf-8")
+    cards = "\n".join(
+        f'<figure markdown="span">[![{caption}](docs/images/{name})](docs/images/{name})'
+        f"<figcaption>{caption}</figcaption></figure>"
+        for name, caption in GALLERY.items()
+        if (ROOT / "docs" / "images" / name).is_file()
+    )
+    gallery = f'## Gallery\n\n<div class="gallery" markdown>\n{cards}\n</div>\n\n'
+    return text.replace("## How it compares", f"{gallery}## How it compares", 1)
+
+
+def _api_page() -> str:
+    lines = ["# API reference", "", "`import gp_active_sensing as gas` offers these names:", ""]
+    source = ROOT / "ros_ws/src/gp_active_sensing/gp_active_sensing/__init__.py"
+    names = re.findall(r'^    "(\w+)",$', source.read_text("utf-8"), re.MULTILINE)
+    lines += [", ".join(f"`{name}`" for name in names if not name.startswith("_")) + ".", ""]
+    for chapter, modules in API.items():
+        lines += [f"## {chapter}", ""]
+        for module in modules:
+            lines += [f"::: {module}", "    options:", "      heading_level: 3", ""]
+    return "\n".join(lines)
