@@ -19,7 +19,8 @@ __all__ = ["export"]
     "format",
     required=True,
     metavar="FORMAT",
-    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff.",
+    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff; or the route that is left: "
+    "plan (QGroundControl) or waypoints (Mission Planner).",
 )
 @click.option(
     "--out",
@@ -59,6 +60,13 @@ __all__ = ["export"]
     metavar="LEVELS",
     help="Write contour lines at these levels as GeoJSON too, such as 5,10,15.",
 )
+@click.option(
+    "--altitude",
+    type=float,
+    default=0.0,
+    metavar="METRES",
+    help="Height above home of a route's waypoints. Default: 0, or the map's heights.",
+)
 @click.option("--overwrite", is_flag=True, help="Write again what is there.")
 def export(
     run_dir: Path,
@@ -70,6 +78,7 @@ def export(
     above: tuple[float, ...],
     below: tuple[float, ...],
     contours: str | None,
+    altitude: float,
     overwrite: bool,
 ) -> None:
     """Write the map of the run directory RUN for other programs.
@@ -78,13 +87,22 @@ def export(
     a simulation, a mission or a replay, also one that is under way. asc and pgm write two
     files, FILE_mean and FILE_std, and one for each limit; of a map in layers as many of each
     layer, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
-    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99.
+    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99. plan
+    and waypoints write the places that a mission under way has left, for a map in degrees; of
+    several robots a file each.
     """
     from gp_active_sensing.export import export_map, format_of
     from gp_active_sensing.export.field_map import Limit
     from gp_active_sensing.export.lattice import layer_at
+    from gp_active_sensing.export.missions import MISSIONS
     from gp_active_sensing.report.reconstruction import map_of_run
 
+    if format in MISSIONS:
+        if contours or above or below or spacing or layer is not None or stage is not None:
+            msg = f"--to {format} takes only --out, --altitude and --overwrite"
+            raise click.UsageError(msg)
+        _export_route(run_dir, format, out, altitude, overwrite=overwrite)
+        return
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
     levels = () if contours is None else _levels(contours)
     limits = [*map(Limit, above), *(Limit(value, above=False) for value in below)]
@@ -97,6 +115,23 @@ def export(
         field = field.at_height(layer)
     path = out or Path(f"{name}{suffix}")
     for file in export_map(field, path, format, overwrite=overwrite, levels=levels):
+        echo(str(file))
+
+
+def _export_route(
+    run_dir: Path, format: str, out: Path | None, altitude: float, *, overwrite: bool
+) -> None:
+    """Write the route that is left of a run, of several probes a file each."""
+    from gp_active_sensing.export import write_new
+    from gp_active_sensing.export.missions import MISSIONS
+    from gp_active_sensing.report.route_left import route_left
+
+    path = out or Path(f"{run_dir.resolve().name}.{format}")
+    contents: dict[str, str | bytes] = {}
+    for name, (home, route) in route_left(run_dir, altitude).items():
+        file = path.with_name(f"{path.stem}{f'_{name}' if name else ''}{path.suffix}")
+        contents[file.name] = MISSIONS[format](home, route)
+    for file in write_new(path.parent, contents, overwrite=overwrite):
         echo(str(file))
 
 

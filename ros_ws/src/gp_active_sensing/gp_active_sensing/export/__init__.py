@@ -16,7 +16,16 @@ from gp_active_sensing.export.tables import as_csv, as_geojson, check_geojson
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.files import write_whole
 
-__all__ = ["FORMATS", "FieldMap", "Format", "check_format", "export_map", "format_of", "rendered"]
+__all__ = [
+    "FORMATS",
+    "FieldMap",
+    "Format",
+    "check_format",
+    "export_map",
+    "format_of",
+    "rendered",
+    "write_new",
+]
 
 Files = dict[str, str | bytes]
 """Contents to write, by file name."""
@@ -117,13 +126,18 @@ def export_map(
         contents = {out.name: content}
     if levels:
         contents = {**contents, f"{name}_contours.geojson": as_contours(field, levels)}
-    there = [str(path) for each in contents if (path := out.parent / each).exists()]
+    return write_new(out.parent, contents, overwrite=overwrite)
+
+
+def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list[Path]:
+    """Write files, by their names, and return them. Raises RunError: one is there already."""
+    there = [str(path) for each in contents if (path := folder / each).exists()]
     if there and not overwrite:
         msg = (
             f"{', '.join(there)}: there already; name another file with --out, or give --overwrite"
         )
         raise RunError(msg)
-    return [write_whole(out.parent / each, content) for each, content in contents.items()]
+    return [write_whole(folder / each, content) for each, content in contents.items()]
 
 
 def format_of(name: str) -> Format:

@@ -1,0 +1,128 @@
+"""The route that is left of a run, for a ground station that drives it without this package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.engine.config import START
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.export.missions import Point
+from gp_active_sensing.mission.course import corners, places_ahead, places_along
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    MissionEnded,
+    ReadingUsed,
+    ReturnBegun,
+    Whereabouts,
+)
+from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.topology.lookup import place_index
+from gp_active_sensing.topology.projection import geographic_of, local_system
+from gp_active_sensing.types import BoolArray
+
+__all__ = ["route_left"]
+
+
+@dataclass
+class _Probe:
+    """A probe at the end of a journal."""
+
+    decision: DecisionTaken | ReturnBegun
+    first: int | None
+    """Place where it took its first decision; None = not known."""
+    where: Whereabouts | None
+
+
+def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
+    """Return where each probe is and the waypoints of the route that it has left, by its name.
+
+    The places of its last decision that are not read yet, and the way to the end place.
+
+    Args:
+        run_dir: the run.
+        altitude: height of the waypoints above home [m]; added to the heights of the map.
+
+    Raises:
+        RunError: the mission is over, took no decision, or its map has no place on Earth.
+        MissingDependencyError: pyproj is missing.
+    """
+    data = load_run(run_dir)
+    if data.topology.datum is None:
+        msg = f"{run_dir}: map {data.topology.name!r} has no place on Earth: give it in degrees"
+        raise RunError(msg)
+    probes, observed = _probes_of(data)
+    found = {}
+    for name, probe in probes.items():
+        start, places = _places_left(data, probe, observed)
+        positions = [start, *data.topology.goals[places, :2].tolist()]
+        degrees = geographic_of(positions, local_system(data.topology.datum), where=str(run_dir))
+        up = data.topology.heights
+        heights = [altitude + (0.0 if up is None else float(up[place])) for place in places]
+        points = [
+            (latitude, longitude, height)
+            for (longitude, latitude), height in zip(degrees.tolist(), [0.0, *heights], strict=True)
+        ]
+        found[name] = points[0], points[1:]
+    return found
+
+
+def _probes_of(data: RunData) -> tuple[dict[str, _Probe], BoolArray]:
+    """Return the probes of a run at its end, and which places (n,) were read."""
+    observed = np.zeros(data.topology.n, dtype=np.bool_)
+    probes: dict[str, _Probe] = {}
+    for event in parse_events(data.events):
+        if isinstance(event, MissionEnded):
+            msg = f"{data.path}: the mission is over ({event.reason}); no route is left"
+            raise RunError(msg)
+        if isinstance(event, ReadingUsed) and event.reading.location is not None:
+            observed[event.reading.location] = True
+        if isinstance(event, DecisionTaken | ReturnBegun):
+            before = probes.get(event.probe)
+            first = event.at if before is None else before.first
+            probes[event.probe] = _Probe(event, first, event.where)
+        where = getattr(event, "where", None)
+        if event.probe in probes and isinstance(where, Whereabouts):
+            probes[event.probe].where = where
+    if not probes:
+        msg = f"{data.path}: no decision was taken yet; no route is left"
+        raise RunError(msg)
+    return probes, observed
+
+
+def _places_left(
+    data: RunData, probe: _Probe, observed: BoolArray
+) -> tuple[tuple[float, float], list[int]]:
+    """Return where a probe is [m], and the places where it has to turn or to measure."""
+    topology, plan = data.topology, probe.decision.plan
+    goals = [goal for goal in plan.waypoints if not observed[goal]]
+    end = _end_of(data, probe)
+    goals += [end] if end is not None and goals[-1:] != [end] else []
+    pose = None if probe.where is None else probe.where.pose
+    here = topology.positions[plan.path[0]] if pose is None else np.array(pose[1:])
+    start = float(here[0]), float(here[1])
+    if not goals:
+        return start, []
+    way: Sequence[int] = plan.path
+    if goals[0] != way[-1]:
+        at = int(np.argmin(np.hypot(*(topology.positions - here).T)))
+        on = topology.ways_from(at).route(goals[0])
+        way = (goals[0],) if on is None or not on.path else on.path
+    first = corners(topology, start, places_along(topology, start, way)) or (goals[0],)
+    onward = replace(plan, waypoints=tuple(goals))
+    return start, list(places_ahead(topology, first, onward, observed, count=len(goals)))
+
+
+def _end_of(data: RunData, probe: _Probe) -> int | None:
+    """Return the place where a probe has to end; None = anywhere."""
+    if isinstance(probe.decision, ReturnBegun):
+        return probe.decision.path[-1]
+    section = data.config.get("probe")
+    end = section.get("end") if isinstance(section, Mapping) else None
+    if end is None or (end == START and START not in data.topology.names):
+        return None if end is None else probe.first
+    return place_index(data.topology, end, "probe.end")
