@@ -34,6 +34,15 @@ FLAGS = (
 _START = 'exec "$@" 3</dev/fd/{read} 4>/dev/fd/{write}'
 
 
+READY = "document.documentElement.dataset.ready"
+"""What a page says once it is drawn."""
+TITLES = (
+    "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
+)
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+Open = Callable[..., "Page"]
+
+
 class BrowserError(RuntimeError):
     """The browser did not start, did not answer, or refused."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,3 +23,8 @@ def change_events(path: Path, change: Callable[[Events], object]) -> None:
     events = list(read_journal(path).events)
     change(events)
     write_events(path, events)
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a run directory."""
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]

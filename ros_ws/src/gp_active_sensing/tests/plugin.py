@@ -7,14 +7,15 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gp_active_sensing
 from gp_active_sensing.util.process import one_blas_thread
-from tests.browser import NAMES, Browser, find_browser
+from tests.browser import NAMES, READY, Browser, Page, find_browser
 from tests.heavy import demand
 
 one_blas_thread()  # nothing above loads numpy
@@ -132,3 +133,24 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.skip(reason)
     with Browser(tmp_path_factory.mktemp("browser")) as started:
         yield started
+
+
+@pytest.fixture
+def show(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page and check, in the end, that it neither complained nor asked for anything."""
+    opened: list[Page] = []
+
+    def show(path: Path, fragment: str = "", **looks: Any) -> Page:
+        page = browser.page(**looks)
+        opened.append(page)
+        page.open(path, fragment, ready=READY)
+        assert page.evaluate(READY) == "yes", page.complaints
+        return page
+
+    yield show
+    browser.wait(0.05)
+    for page in opened:
+        assert page.complaints == []
+        assert page.requests == []
+        assert page.evaluate("window.bad === undefined")
+        page.close()

@@ -8,23 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from bench_support import small as small_experiments
-from gp_active_sensing.cli import cli as group
-
-
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(group, [str(a) for a in arguments], prog_name="gp-active-sensing")
-
-
-def failed(result: Result, *expected: str) -> None:
-    """One clear message on stderr, no traceback, exit code 1."""
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert "Traceback" not in result.output
-    for text in expected:
-        assert text in result.stderr
+from tests.commanding import cli, failed
 
 
 @pytest.fixture(name="experiment_file")

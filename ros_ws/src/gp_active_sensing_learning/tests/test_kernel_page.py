@@ -4,47 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from gp_active_sensing_learning.report.kernel_page import numbers, write_kernel_page
 from learning_support.models import field_rows, hand_belief, made_model
-from tests.browser import Browser, Page
+from tests.browser import OVERFLOW, TITLES, Open
 from tests.unit.report.runs import HOSTILE, data_of
 from tests.unit.report.test_page import check
-
-READY = "document.documentElement.dataset.ready"
-TITLES = (
-    "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
-)
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture
-def show(browser: Browser) -> Iterator[Open]:
-    """Open a page and check, in the end, that it neither complained nor asked for anything."""
-    opened: list[Page] = []
-
-    def show(path: Path, **looks: Any) -> Page:
-        page = browser.page(**looks)
-        opened.append(page)
-        page.open(path, ready=READY)
-        assert page.evaluate(READY) == "yes", page.complaints
-        return page
-
-    yield show
-    browser.wait(0.05)
-    for page in opened:
-        assert page.complaints == []
-        assert page.requests == []
-        assert page.evaluate("window.bad === undefined")
-        page.close()
 
 
 @pytest.fixture(scope="module")

@@ -242,11 +242,7 @@ class BeliefConfig:
     )
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "kernels": "is removed and fixed at the 4 most probable; `model prune` keeps fewer",
-        "scales": "is removed and fixed at 5 length-scales of each kernel of a model",
         "smoothness": "is removed; take kernel graph_matern12, graph_matern32 or graph_matern52",
-        "shrinkage": "is removed; the share follows from the history",
-        "weights": "is removed; all combinations are as probable, see `Belief` for others",
     }
 
     def __post_init__(self) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
@@ -51,9 +49,6 @@ DEFAULT_PLAN_SECONDS = 1.0
 class MissionConfig:
     """When a place counts as reached, as observed and as missed."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"clock_tolerance": f"is removed; a clock that steps by {CLOCK_TOLERANCE:g} s pauses"}
-    )
     arrival_radius: float | None = param(
         None,
         help="distance to the waypoint at which the probe has arrived; unset = 5 m, or 0.4 of the "
@@ -271,12 +266,6 @@ class GridTopicsConfig:
 class ActiveSensingConfig:
     """Parameters of the node ``active_sensing``."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "plan_ahead_samples": f"is removed; {PLAN_AHEAD_SAMPLES} values are planned for, or "
-            "none with plan_ahead: false",
-        }
-    )
     map: MapConfig
     belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
     scenario: str = param(

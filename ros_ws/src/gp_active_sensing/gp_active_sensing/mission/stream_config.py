@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -43,17 +40,10 @@ _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
 
-_RATE = f"is removed; ten times rate, at least {LEAST_MAX_RATE:g} messages a second are used"
-_BYTES = "is removed; the largest message that is decoded is a constant, see docs/security.md"
-
-
 @dataclass(frozen=True)
 class ReadingConfig:
     """How to take a value out of the messages of topic ``reading``."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"max_bytes": _BYTES, "max_rate": _RATE}
-    )
     topic: str = param(
         "reading",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -160,9 +150,6 @@ class ReadingConfig:
 class PoseConfig:
     """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"max_bytes": _BYTES, "max_rate": _RATE}
-    )
     topic: str = param(
         "pose",
         help="its name; of several probes in the namespace of each, so without a / in front",
@@ -293,13 +280,6 @@ class PoseConfig:
 class ExpertTopicsConfig(AnswersConfig):
     """How an expert is asked: topics ``expert/query`` and ``expert/answer``."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "max_bytes": _BYTES,
-            "max_rate": f"is removed; {MOST_ANSWERS:g} messages a second are used, see "
-            "docs/security.md",
-        }
-    )
     ask: bool = param(
         True,
         help="ask an expert on topic expert/query where the policy wants fresh values (as "

@@ -322,7 +322,6 @@ class IntegratedVariance:
     REMOVED: ClassVar[Mapping[str, str]] = {
         "horizon": _LOOK_AHEAD,
         "beam": _LOOK_AHEAD,
-        "candidates": "is removed and fixed at 8",
     }
     candidates: ClassVar[int] = 8
     """Largest number of λ planned with. Of those that predict alike one stands for all."""

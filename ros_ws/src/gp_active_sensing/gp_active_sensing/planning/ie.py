@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,7 +60,6 @@ class ImplicitExploration(Greedy):
     """
 
     unit = "nat"
-    REMOVED: ClassVar[Mapping[str, str]] = {"look_ahead": "is removed and fixed at 40 readings"}
     switch: float | None = param(
         0.5,
         help="finish with apgd when no policy can gain more than this over it with the readings "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -98,7 +98,6 @@ class ExplicitExploration:
     """
 
     unit = "nat"
-    REMOVED: ClassVar[Mapping[str, str]] = {"independence": "is removed and fixed at 0.3"}
     confidence: float = param(
         0.95, help="wanted probability that no test errs", low=0.5, high=0.9999
     )

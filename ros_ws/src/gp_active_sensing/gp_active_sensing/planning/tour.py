@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -68,13 +68,6 @@ class Tour:
     the routes of the others to them.
     """
 
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "candidates": "is removed and fixed at 4",
-        "places": "is removed and fixed at 500",
-        "longest": "is removed and fixed at 400 readings",
-        "renew": "is removed and fixed at 0.1",
-        "margin": "is removed and fixed at 0.01",
-    }
     candidates: ClassVar[int] = 4
     """Largest number of λ planned with. Of those that predict alike one stands for all."""
     places: ClassVar[int] = 500

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from gp_active_sensing.config import from_mapping, param, param_of
 from gp_active_sensing.errors import (
@@ -113,19 +113,6 @@ class Arguments:
 
     None leaves the matter to the parameter file.
     """
-
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        argument: f"was removed; a launch file of your own can SetRemap({topic!r}, …)"
-        for argument, topic in (
-            ("map_topic", "~/map"),
-            ("field_topic", "~/field"),
-            ("plan_topic", "~/plan"),
-            ("probes_topic", "~/probes"),
-            ("belief_topic", "~/length_scale_belief"),
-            ("query_topic", "expert/query"),
-            ("answer_topic", "expert/answer"),
-        )
-    }
 
     policy: str | None = param(None, help="how the next place is chosen", choices=policies.names())
     budget: int | None = param(None, help="number of places to observe")
@@ -539,8 +526,7 @@ def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = Fa
     given: dict[str, Any] = {}
     for name, text in texts.items():
         hint = hints.get(name)
-        foreign = name not in hints and name not in kind.REMOVED and not strict
-        if foreign or (hint is str and not text):
+        if (name not in hints and not strict) or (hint is str and not text):
             continue  # of another launch file; or required and not given
         given[name] = text or None
         if text and str not in (hint, *typing.get_args(hint)):

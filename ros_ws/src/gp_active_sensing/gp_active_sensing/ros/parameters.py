@@ -48,8 +48,6 @@ class SimulatorConfig:
     """Parameters of the node ``simulator``."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "pose_rate": "was removed and fixed at 10 Hz of simulated time",
-        "max_rate": "was removed and fixed at 100 Hz of real time",
         "reading": "was removed; readings are sensor_msgs/msg/Temperature",
     }
 
@@ -93,9 +91,6 @@ class BagPlayerConfig:
     """Parameters of the node ``bag_player``."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "wait_for": "was removed; topics are waited for",
-        "clock": "was removed; the bag's time is published on /clock",
-        "ahead": "was removed and fixed at 2000 messages",
         "journal": "was removed; give listener: active_sensing",
         "finish": "was removed; give listener: active_sensing",
     }
@@ -121,8 +116,6 @@ class BagPlayerConfig:
 @dataclass(frozen=True)
 class LivePageConfig:
     """Parameters of the node ``live_page``."""
-
-    REMOVED: ClassVar[Mapping[str, str]] = {"viewers": "was removed and fixed at 50"}
 
     node: str = param("active_sensing", help="name of the node whose mission is shown")
     run_dir: str = param(

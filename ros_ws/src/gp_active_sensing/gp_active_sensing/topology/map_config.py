@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from gp_active_sensing.config import declared, default_of, param, plain
@@ -51,9 +50,6 @@ USUAL_PLACES = 400
 class MapConfig:
     """Where a probe may go: made with the keys of any kind, it is of the class of that kind."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"design": "was removed; points are drawn as a scrambled Sobol sequence"}
-    )
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""

@@ -173,7 +173,6 @@ def test_what_an_argument_cannot_be() -> None:
         ("probe", {"namespace": "my boat"}, "namespace: 'my boat'"),
         ("probe", {"log_level": "loud"}, "log_level: "),
         ("traffic_sim", {"probes": "0"}, "probes: "),
-        ("probe", {"map_topic": "/map"}, "map_topic: was removed; .*SetRemap\\('~/map'"),
     ):
         with pytest.raises(ConfigError, match=f"launch: {problem}"):
             processes(launch, **given)

@@ -103,9 +103,8 @@ def test_under_the_node_s_own_name_every_unknown_key_is_refused(problems: Proble
         ("active_sensing", "speed_factor", "speed_factor: belongs to the node simulator, not"),
         ("simulator", "wheel_radius", "wheel_radius: unknown parameter."),
         ("bag_player", "loop", "loop: unknown parameter."),
-        ("bag_player", "ahead", "ahead: was removed and fixed"),
+        ("bag_player", "journal", "journal: was removed; give listener"),
         ("simulator", "reading.type", "reading.type: was removed; readings are sensor_msgs"),
-        ("active_sensing", "policy.mass", "policy.mass: is removed"),
         ("active_sensing", "budgets", "budgets: unknown parameter."),
     ]:
         with case(name, key, said):

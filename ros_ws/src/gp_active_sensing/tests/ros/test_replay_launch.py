@@ -23,7 +23,8 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.steps import JournalTeller
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
-from tests.replay.bags import header, message, write_bag
+from tests.replay.bags import write_bag
+from tests.replay.missions import odometry, temperature
 from tests.ros.listening import Listener, listener
 from tests.ros.reports import check_command_reports
 from tests.waiting import LIMIT
@@ -79,40 +80,11 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Drive:
                 value = float(world.truth.at(0.0)[place] + 0.5 * rng.standard_normal())
                 taken = stamp + 1_000_000
                 readings.append(Reading(taken, place, value, 0.25))
-                messages.append(("/car/temperature", taken, temperature(taken, value)))
+                messages.append(("/car/temperature", taken, temperature(taken, value, 0.25)))
     bad = START + 5 * SECOND + SECOND // 2 + 2
-    messages.append(("/car/temperature", bad, temperature(bad, float("nan"))))
+    messages.append(("/car/temperature", bad, temperature(bad, float("nan"), 0.25)))
     messages.sort(key=lambda entry: entry[1])
     return Drive(write_bag(folder / "bag", messages), scenario, readings)
-
-
-def temperature(stamp: int, value: float) -> Any:
-    return message(
-        "sensor_msgs/msg/Temperature",
-        header=header(stamp, "sensor"),
-        temperature=value,
-        variance=0.25,
-    )
-
-
-def odometry(stamp: int, x: float, y: float) -> Any:
-    zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
-    pose = message(
-        "geometry_msgs/msg/Pose",
-        position=message("geometry_msgs/msg/Point", x=x, y=y, z=0.0),
-        orientation=message("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0),
-    )
-    return message(
-        "nav_msgs/msg/Odometry",
-        header=header(stamp),
-        child_frame_id="base_link",
-        pose=message("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=np.zeros(36)),
-        twist=message(
-            "geometry_msgs/msg/TwistWithCovariance",
-            twist=message("geometry_msgs/msg/Twist", linear=zero, angular=zero),
-            covariance=np.zeros(36),
-        ),
-    )
 
 
 def replay_command(drive: Drive, run_dir: Path, *words: str) -> list[str]:
@@ -201,7 +173,7 @@ def test_a_long_bag_played_as_fast_as_it_is_taken_in_loses_nothing(
         column = round(x / SPACING)
         messages.append(("/car/odom", stamp, odometry(stamp, x, 0.0)))
         if number % every == 2:
-            messages.append(("/car/temperature", stamp, temperature(stamp, 12.0 + column)))
+            messages.append(("/car/temperature", stamp, temperature(stamp, 12.0 + column, 0.25)))
     long = drive._replace(bag=write_bag(tmp_path / "bag", messages))
     done = replay(long, tmp_path / "run", "rate:=0")
     assert done.returncode == 0, done.stdout

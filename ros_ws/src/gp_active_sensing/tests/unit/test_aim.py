@@ -26,16 +26,13 @@ from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from tests.cases import for_each
+from tests.journals import records_of
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 WANTED = {"readings": 12, "error": 2.0}
 WHY = "the promised error of the map is"
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
 
 
 def aimed(**sections: Any) -> Any:

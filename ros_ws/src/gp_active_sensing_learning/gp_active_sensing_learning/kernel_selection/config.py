@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -82,11 +80,6 @@ class VbksConfig:
     device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
     dtype: str = param("float64", help="precision", choices=("float64", "float32"))
     seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
-
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "natural_rate": "is removed; the step follows from batch and inducing",
-        "learn_inducing": "is removed; the inducing inputs are always learned",
-    }
 
     def natural_step(self, inducing: int) -> float:
         """Return the largest step, up to 0.5, of the natural gradient of q(u).

@@ -71,8 +71,6 @@ class Bal:
     REMOVED: ClassVar[Mapping[str, str]] = {
         "objective": "is removed; bal plans for entropy; take policy tour for the error of the map",
         "tail": "is removed; take policy tour for routes with the rest of the budget",
-        "common": "is removed; candidates draw numbers of their own",
-        "mass": "is removed and fixed at 0.999",
     }
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
     samples: int = param(5, help="branches of each place that may be next", low=1)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -329,7 +328,6 @@ class Thompson(Bandit):
     [Thompson1933; Russo2014]
     """
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"joint": "is removed and fixed at 500 places"}
     joint: ClassVar[int] = 500
     """Largest number of places drawn together: those with the largest mean plus 3 deviations."""
 

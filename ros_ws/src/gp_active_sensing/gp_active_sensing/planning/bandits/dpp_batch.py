@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -229,10 +229,6 @@ class EstDppMax(ByEstimate, DppMax):
 class DppSample(Dpp):
     """Members drawn together, ``Pr(S) ∝ det L_S``: diverse, but not always the same."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "exact_up_to": "is removed and fixed at 500 places",
-        "epsilon": "is removed and fixed at 0.01",
-    }
     exact_up_to: ClassVar[int] = 500
     """Largest relevance region that is drawn from exactly, by eigenvalues. Beyond it a Markov
     chain draws, which never forms the kernel [places]."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -267,7 +266,6 @@ class SparqGpUcb(_AsksOfVisited, Bandit):
     decide alone. [Mauduit2025, Algorithm 1]
     """
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"epsilon": "is removed and fixed at 0.01"}
     delta: float = param(
         0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
     )

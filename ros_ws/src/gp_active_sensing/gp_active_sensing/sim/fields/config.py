@@ -51,7 +51,6 @@ class FieldConfig:
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "smoothness": "was removed; a draw of graph_matern has the smoothness 1.5",
             "layout": "was removed; give time_column for a table with a line for each time",
             "slots": "was removed; name the columns by their time slots: v_900_1800",
             "row_order": "was removed; the first row is the northern edge: numpy.flipud turns it",

@@ -46,7 +46,6 @@ class PlumeConfig:
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "turn_rate": "was removed; the flow turns by swing and swing_period",
-            "begin": "was removed; the source has been there for long when the mission begins",
         }
     )
 

@@ -137,7 +137,6 @@ def test_a_covariance_no_jitter_mends_is_an_error() -> None:
         ({"kernel": []}, "kernel: expected at least 1 entries"),
         ({"kernel": "empirical"}, "history: is needed for kernel: empirical"),
         ({"history": "x.csv"}, "history: is for kernel: empirical"),
-        ({"weights": [1.0]}, "weights: is removed"),
         ({"transform": "lgo"}, "transform: expected one of identity, log"),
     ],
 )

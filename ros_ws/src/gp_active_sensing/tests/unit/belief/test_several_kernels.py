@@ -77,8 +77,5 @@ def test_what_a_policy_keeps_goes_to_the_same_kernel() -> None:
 
 
 def test_removed_keys_name_what_replaces_them() -> None:
-    given = {"smoothness": 0.5, "kernels": 2, "scales": 3, "shrinkage": 0.1}
-    with pytest.raises(ConfigError) as caught:
-        from_mapping(BeliefConfig, given, path="belief")
-    assert len(caught.value.problems) == 4
-    assert "graph_matern12" in caught.value.problems[0]
+    with pytest.raises(ConfigError, match="graph_matern12"):
+        from_mapping(BeliefConfig, {"smoothness": 0.5}, path="belief")

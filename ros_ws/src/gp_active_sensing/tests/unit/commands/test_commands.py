@@ -10,22 +10,17 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
 from gp_active_sensing import __version__
-from gp_active_sensing.cli import cli as group
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario
+from tests.commanding import cli, failed
 from tests.unit.sim.scenarios import mapping
 from tests.waiting import LIMIT
 
 SMALL = ["--policy", "random", "--budget", "3"]
-
-
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(group, [str(a) for a in arguments], prog_name="gp-active-sensing")
 
 
 @pytest.fixture(name="scenario_file")
@@ -33,15 +28,6 @@ def fixture_scenario_file(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(mapping()))
     return path
-
-
-def failed(result: Result, *expected: str) -> None:
-    """One clear message on stderr, no traceback, exit code 1."""
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert "Traceback" not in result.output
-    for text in expected:
-        assert text in result.stderr
 
 
 # -- run -------------------------------------------------------------------------------------------

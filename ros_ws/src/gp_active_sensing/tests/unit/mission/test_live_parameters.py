@@ -6,10 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from gp_active_sensing.config import from_mapping, removed_hint
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
@@ -84,25 +81,6 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     adjust(parts, now, config(plan_ahead=False))
     assert probe.ahead.samples == 0
     assert mission.loop.limit == PlanLimit(seconds=1.0), "a robot never plans without a limit"
-
-
-def test_a_removed_key_is_refused_with_what_is_there_instead() -> None:
-    for key, value in (
-        ("reading.max_bytes", 100),
-        ("pose.max_rate", 5.0),
-        ("expert.max_rate", 5.0),
-        ("mission.clock_tolerance", 1.0),
-        ("plan_ahead_samples", 3),
-    ):
-        hint = removed_hint(ActiveSensingConfig, key)
-        assert "removed" in hint, key
-        given: Any = value
-        for part in reversed(key.split(".")):
-            given = {part: given}
-        with pytest.raises(ConfigError) as error:
-            config(**given)
-        assert f"{key}: {hint}" in str(error.value)
-    assert removed_hint(ActiveSensingConfig, "reading.gate") == ""
 
 
 def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home() -> None:

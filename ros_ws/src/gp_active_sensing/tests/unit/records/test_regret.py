@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import Regret, objective_of, regret_of
 from gp_active_sensing.sim import build_loop, build_world, run_scenario, scenario_from_mapping
+from tests.journals import records_of
 from tests.unit.sim.scenarios import mapping, scenario
 
 VALUES = np.array([1.0, 5.0, 2.0, 4.0])
@@ -78,10 +78,6 @@ def test_what_is_looked_for_is_said_by_the_policy_or_the_scenario() -> None:
         objective_of(policy, "minimise")
     with pytest.raises(ConfigError, match=r"seek: expected one of maximise, minimise, got 'max'"):
         scenario_from_mapping(mapping(seek="max"))
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("objective", ["maximise", "minimise"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from shapely.geometry import shape
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
-from tests.browser import Browser, Page
+from tests.browser import OVERFLOW, TITLES, Browser, Open, Page
 from tests.unit.report.runs import HOSTILE
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 from tests.waiting import wait_until
-
-READY = "document.documentElement.dataset.ready"
 
 # For each canvas: how many different colours it shows, and a sum that changes with the picture.
 INK = """
@@ -39,34 +36,7 @@ INK = """
   return [seen.size, sum];
 })
 """
-TITLES = (
-    "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
-)
 PATHS = "document.querySelectorAll('#charts svg path').length"
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture
-def show(browser: Browser) -> Iterator[Open]:
-    """Open a page and check, in the end, that it neither complained nor asked for anything."""
-    opened: list[Page] = []
-
-    def show(path: Path, fragment: str = "", **looks: Any) -> Page:
-        page = browser.page(**looks)
-        opened.append(page)
-        page.open(path, fragment, ready=READY)
-        assert page.evaluate(READY) == "yes", page.complaints
-        return page
-
-    yield show
-    browser.wait(0.05)
-    for page in opened:
-        assert page.complaints == []
-        assert page.requests == []
-        assert page.evaluate("window.bad === undefined")
-        page.close()
 
 
 def report(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario
+from tests.journals import records_of
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 UCB: dict[str, Any] = {"name": "gp_ucb", "scale": 1.0}
@@ -24,10 +24,6 @@ def search(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> dict[str
     run_scenario(built, path, clock=lambda: 0.0)
     data = load_run(path)
     return build_payload(data, replay(data))
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_regret_is_that_of_the_records_with_the_bound_on_its_mean(tmp_path: Path) -> None:

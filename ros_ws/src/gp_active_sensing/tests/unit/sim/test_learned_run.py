@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
+from tests.journals import records_of
 from tests.kernel_models import make_model, rows
 from tests.unit.sim.scenarios import GRID, mapping
 
@@ -45,10 +45,6 @@ def learned(model: Path | str, **sections: Any) -> Scenario:
     given = mapping(GRID, **sections)
     given["belief"] = {"model": str(model)}
     return scenario_from_mapping(given)
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
 
 
 def cut_off(run: Path, out: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
+from tests.journals import records_of
 
 SMALL: dict[str, Any] = {
     "name": "pond",
@@ -28,10 +28,6 @@ SMALL: dict[str, Any] = {
 def run(out: Path, **more: Any) -> RunSummary:
     mapping = {**SMALL, **more}
     return run_scenario(scenario_from_mapping(mapping), out)
-
-
-def records_of(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
 
 
 def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path) -> None:

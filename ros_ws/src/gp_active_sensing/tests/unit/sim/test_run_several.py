@@ -15,6 +15,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
+from tests.journals import records_of
 from tests.sumo import RING
 from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
@@ -23,10 +24,6 @@ from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 def fleet(**sections: Any) -> Scenario:
     given = {"probes": 3, "policy": {"name": "max_entropy"}, "budget": {"readings": 8}}
     return scenario(mapping(GRID), **{**given, **sections})
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_a_run_leaves_what_any_run_leaves(tmp_path: Path) -> None:
