@@ -53,23 +53,15 @@ def test_commit_of_a_clean_and_of_a_changed_tree(tree: Path) -> None:
     assert commit(tree) == f"{head}+changes"
 
 
-def test_an_installation_inside_somebody_else_s_tree_has_none(tree: Path) -> None:
-    installed = tree / "venv" / "package"
-    installed.mkdir(parents=True)
-    (installed / "__init__.py").touch()
-    assert commit(installed) == ""
-
-
-def test_no_tree_and_no_git(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    assert commit(outside) == ""
+def test_where_there_is_none(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside somebody else's tree, outside any, with the variables of a hook, without git."""
+    installed, outside = tree / "venv" / "package", tmp_path / "outside"
+    for folder in (installed, outside):
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        assert commit(folder) == ""
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert commit(tree).endswith("+changes")
+    commit.cache_clear()
     monkeypatch.setenv("PATH", str(outside))
     assert commit(tree) == ""
-
-
-def test_variables_of_a_git_hook_do_not_lead_elsewhere(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
-    assert len(commit(tree)) == 40

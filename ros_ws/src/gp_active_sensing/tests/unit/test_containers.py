@@ -9,7 +9,6 @@ import shlex
 import xml.etree.ElementTree as ET
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ DOCKERFILE = REPOSITORY / "Dockerfile"
 if not DOCKERFILE.exists():
     pytest.skip("the package lies outside its repository", allow_module_level=True)
 
-ROS_DISTROS = ("jazzy", "kilted", "lyrical")
-"""Those that the package supports."""
-
 
 def instructions() -> list[tuple[str, str]]:
     """Return the instructions of the Dockerfile, each on one line."""
@@ -34,26 +30,6 @@ def instructions() -> list[tuple[str, str]]:
 
 def named(kind: str) -> list[str]:
     return [rest for word, rest in instructions() if word == kind]
-
-
-@pytest.fixture(scope="module")
-def container() -> dict[str, Any]:
-    path = REPOSITORY / ".devcontainer" / "devcontainer.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
-
-
-def test_it_stands_on_a_ros_image_with_a_version() -> None:
-    first, *others = named("FROM")
-    image, _, stage = first.partition(" AS ")
-    name, tag = image.split(":")
-    assert name == "ros", "an official image, without the name of a host"
-    assert tag.split("-")[0] in ROS_DISTROS
-    stages = {stage}
-    for other in others:
-        base, _, stage = other.partition(" AS ")
-        assert base in stages
-        stages.add(stage)
 
 
 def test_every_file_that_is_copied_exists_and_is_not_ignored() -> None:
@@ -94,16 +70,3 @@ def test_it_starts_a_launch_file_that_there_is() -> None:
     use = command[3].removesuffix(".launch.py")
     assert use in LAUNCHES
     check_arguments(use, command[4:])
-
-
-def test_the_development_container_is_made_of_a_stage(container: dict[str, Any]) -> None:
-    build = container["build"]
-    folder = REPOSITORY / ".devcontainer"
-    assert (folder / build["dockerfile"]).resolve() == DOCKERFILE
-    assert (folder / build["context"]).resolve() == REPOSITORY
-    stages = [line.partition(" AS ")[2] for line in named("FROM")]
-    assert build["target"] in stages
-    distro = named("FROM")[0].split(":")[1].split("-")[0]
-    assert f"/opt/ros/{distro}/setup.bash" in container["postCreateCommand"]
-    (target,) = re.findall(r"make (\w+)", container["postCreateCommand"])
-    assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cases import for_each
-
 OWN = ("self", "cls")
 PUBLIC = ("_replace", "_asdict", "_fields")
 """Of a named tuple: these begin so only to leave the names of its fields free."""
@@ -39,23 +37,3 @@ def test_nothing_private_is_read(package_root: Path) -> None:
         for line, what in private_accesses(path.read_text(encoding="utf-8"))
     ]
     assert not found, "wait on what nodes show (mission, results, is_active):\n" + "\n".join(found)
-
-
-@for_each(
-    ("source", "allowed"),
-    [
-        ("node._parts.mission", False),
-        ("wait_until(lambda: node._worker)", False),
-        ("sensing(ros)._results", False),
-        ("nodes['']._timer.cancel()", False),
-        ("getattr(node, '_parts')", False),
-        ("monkeypatch.setattr(node, '_period', 0.1)", False),
-        ("self._node._parts", False),
-        ("self._node.mission", True),
-        ("node.mission.probe", True),
-        ("pair._replace(bag=1)", True),
-        ("node.__class__", True),
-    ],
-)
-def test_the_rule_itself(source: str, allowed: bool) -> None:
-    assert (not list(private_accesses(source))) is allowed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
@@ -189,18 +188,6 @@ def test_minimise_is_maximise_upside_down(name: str) -> None:
     assert goals(high) == goals(low)
 
 
-@for_each("name", NAMES)
-def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
-    topology = scattered()
-    belief = believe(topology, length_scales=(1.0, 3.0))
-    before = (belief.weights, *belief.predict())
-    first, second = (together(name, belief, topology, [0, 1, 2]) for _ in range(2))
-    for a, b in zip(first, second, strict=True):
-        assert dataclasses.replace(a, seconds=0.0) == dataclasses.replace(b, seconds=0.0)
-    for x, y in zip(before, (belief.weights, *belief.predict()), strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 @pytest.mark.slow
 @for_each("toward", ["route", "step"])
 @for_each("name", NAMES)
@@ -233,40 +220,6 @@ def test_three_probes_in_the_town(name: str, toward: str) -> None:
         readings = [Reading(0, place, float(np.sin(place))) for place in at.values()]
         assert loop.tell(readings).accepted == 3
     assert loop.remaining.readings == 200 - 18
-
-
-BELIEFS: tuple[dict[str, object], ...] = (
-    {"noise_std": (1e-9,), "length_scales": (1e3,)},
-    {"length_scales": (1e-6, 1e6)},
-    {"length_scales": (1.0, 2.0), "weights": (0.0, 1.0)},
-    {"signal_std": (1e30,), "noise_std": (1e20,)},
-    {"length_scales": None, "signal_std": None, "noise_std": None},
-)
-VALUES: tuple[list[float], ...] = ([], [5.0] * 4, [1e8, -1e8, 0.0, 1.0], [1e90, -1e90, 0.0])
-
-
-@pytest.mark.slow
-@for_each("options", BELIEFS)
-@for_each("name", NAMES)
-def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, object]) -> None:
-    twins = np.repeat(np.arange(3.0), 3)
-    at_one_point = type(scattered())("point", "map", list("abcd"), np.zeros((4, 2)))
-    maps = [
-        make_grid(3, 3, 1.0),
-        type(scattered())("twins", "map", list("abcdefghi"), np.column_stack([twins, twins])),
-        at_one_point,
-        make_line(1, 1.0, moves="free"),
-    ]
-    for topology, values in itertools.product(maps, VALUES):
-        belief = believe(topology, 0, **options)
-        for place, value in enumerate(values):
-            belief.observe(place % topology.n, value)
-        plans = together(name, belief, topology, [0] * 4)
-        got = [goal for goal in goals(plans) if goal is not None]
-        assert len(got) == len(set(got)) == min(4, topology.n)
-        for plan in plans:
-            numbers = [plan.lower, *(c.lower for c in plan.candidates)]
-            assert np.isfinite(numbers).all()
 
 
 def best(costs: np.ndarray) -> tuple[int, float]:
