@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,10 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit, Reading
+from gp_active_sensing.topology import MapConfig, build_topology, make_grid
+from gp_active_sensing.types import Aim, Budget, Cost, Plan, PlanLimit, Reading
 from tests.cases import for_each
+from tests.recorded import check_recorded
 from tests.unit.belief.test_more_places import cells
 
 
@@ -362,3 +365,63 @@ def test_another_map_is_refused_and_nothing_has_changed() -> None:
     with pytest.raises(ValueError, match=r"begins with the 60 places .* got one of 25"):
         engine.move_to(smaller, belief_on(CONFIG, smaller))
     assert engine.topology.n == engine.belief.n == 60
+
+
+WORLD = make_grid(6, 4, 2.0, speed=0.5, obstacles=[((4.0, 2.0), (6.0, 3.9))])
+RING = make_grid(5, 5, 1.5, reach=2.0, neighbours=8)
+LOOPS: tuple[dict[str, Any], ...] = (
+    {"policy": "gp_ucb", "budget": Budget(9, 60.0), "retries": 0, "speed": 0.8},
+    {"policy": "est_dpp_sample", "budget": Budget(12, None, 200.0, 3), "retries": 2},
+    {"policy": "ie", "budget": Budget(7, 40.0, 90.0, 0), "retries": 1, "seed": 4},
+    {"policy": "sparq_gp_ucb", "budget": Budget(14), "retries": 1},
+    {"policy": "tour", "budget": Budget(), "aim": Aim(0.7), "retries": 1},
+)
+
+
+@for_each("options", LOOPS)
+@for_each("topology", [WORLD, RING])
+def test_random_missions_of_two_probes_are_those_on_record(options: Any, topology: Any) -> None:
+    """Whatever comes: readings, misses, answers, snapshots, other budgets; see `tests.recorded`."""
+    policy, rng = build_policy({"name": options["policy"]}), np.random.default_rng(6)
+    drift = {"kind": "weights", "time_scale": 40.0} if options["policy"][:5] == "sparq" else {}
+    config = {"length_scales": [1.5, 4.0], "signal_std": [2.0], "noise_std": [0.2], "drift": drift}
+    belief = belief_on(from_mapping(BeliefConfig, config), topology)
+    more = {key: value for key, value in options.items() if key != "policy"}
+    loop = SensingLoop(topology, belief, policy, limit=PlanLimit(expansions=8), **more)
+    at, pending, found = {"a": 0, "b": topology.n - 1}, {"a": None, "b": None}, []
+    for step in range(30):
+        probe, other = ("a", "b") if step % 2 else ("b", "a")
+        loop.clock_ns = step * 10**9
+        goal = pending[other]
+        taker = loop.snapshot() if step % 4 == 1 else loop
+        plan = taker.ask(
+            at[probe], probe=probe, pending=() if goal is None else (goal,),
+            waiting={other: at[other]} if goal is None and step % 3 else {}, now_ns=loop.clock_ns,
+        )  # fmt: skip
+        if taker is not loop:
+            loop.adopt(taker, probe)
+        loop.moved(plan.cost)
+        pending[probe] = plan.waypoint
+        places = [*plan.path, int(rng.integers(topology.n))]
+        wanted = [(place, loop.wants(place), loop.costs(place)) for place in places]
+        late = [0, 3, -40][step % 3] * 10**9
+        readings = [Reading(loop.clock_ns - late, p, float(np.sin(p))) for p in places]
+        told = loop.tell(readings[: 1 + step % 3]) if step % 5 else loop.inform(readings[-1:])
+        missed = loop.miss(places[0]) if step % 7 == 3 else None
+        if step % 11 == 10:
+            loop.release(probe)
+            loop.shut_moves([(places[0], places[-1])])
+        if step == 13:
+            loop.replay_decision(loop.policy_state, plan.path, probe, again=bool(plan.path))
+        if step == 19:
+            found.append(loop.open_place(places[0]))
+        at[probe] = plan.path[-1] if plan.path else at[probe]
+        reasons = [rejection.reason for rejection in told.rejected]
+        found.append([plan.waypoints, plan.path, plan.cost, bool(plan.reason), wanted, missed])
+        found.append([told.accepted, told.new_places, reasons, loop.remaining, loop.spent])
+        found.append([dict(loop.counts), loop.set_aside, loop.decisions, loop.returning_home])
+        kept = loop.reservations.kept(belief.observed, ()), loop.queries()
+        found.append([*kept, loop.visits, loop.readings_for(probe, [places[0]])])
+        found.append([loop.fits(plan, Cost(3.0, 2.0)) if plan.waypoints else None])
+    name = f"{options['policy']} {topology.n}"
+    check_recorded(Path(__file__).with_name("recorded.json"), name, found)
