@@ -87,9 +87,9 @@ def export(
     a simulation, a mission or a replay, also one that is under way. asc and pgm write two
     files, FILE_mean and FILE_std, and one for each limit; of a map in layers as many of each
     layer, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
-    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99. plan
-    and waypoints write the places that a mission under way has left, for a map in degrees; of
-    several robots a file each.
+    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99.
+    The formats plan and waypoints write the places that a mission under way has left, for a map in
+    degrees; of several robots a file each.
     """
     from gp_active_sensing.export import export_map, format_of
     from gp_active_sensing.export.field_map import Limit

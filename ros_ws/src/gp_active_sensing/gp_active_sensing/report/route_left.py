@@ -29,7 +29,7 @@ __all__ = ["route_left"]
 
 
 @dataclass
-class _Probe:
+class _ProbeAtEnd:
     """A probe at the end of a journal."""
 
     decision: DecisionTaken | ReturnBegun
@@ -71,10 +71,10 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
     return found
 
 
-def _probes_of(data: RunData) -> tuple[dict[str, _Probe], BoolArray]:
+def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
     """Return the probes of a run at its end, and which places (n,) were read."""
     observed = np.zeros(data.topology.n, dtype=np.bool_)
-    probes: dict[str, _Probe] = {}
+    probes: dict[str, _ProbeAtEnd] = {}
     for event in parse_events(data.events):
         if isinstance(event, MissionEnded):
             msg = f"{data.path}: the mission is over ({event.reason}); no route is left"
@@ -84,7 +84,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _Probe], BoolArray]:
         if isinstance(event, DecisionTaken | ReturnBegun):
             before = probes.get(event.probe)
             first = event.at if before is None else before.first
-            probes[event.probe] = _Probe(event, first, event.where)
+            probes[event.probe] = _ProbeAtEnd(event, first, event.where)
         where = getattr(event, "where", None)
         if event.probe in probes and isinstance(where, Whereabouts):
             probes[event.probe].where = where
@@ -95,7 +95,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _Probe], BoolArray]:
 
 
 def _places_left(
-    data: RunData, probe: _Probe, observed: BoolArray
+    data: RunData, probe: _ProbeAtEnd, observed: BoolArray
 ) -> tuple[tuple[float, float], list[int]]:
     """Return where a probe is [m], and the places where it has to turn or to measure."""
     topology, plan = data.topology, probe.decision.plan
@@ -117,7 +117,7 @@ def _places_left(
     return start, list(places_ahead(topology, first, onward, observed, count=len(goals)))
 
 
-def _end_of(data: RunData, probe: _Probe) -> int | None:
+def _end_of(data: RunData, probe: _ProbeAtEnd) -> int | None:
     """Return the place where a probe has to end; None = anywhere."""
     if isinstance(probe.decision, ReturnBegun):
         return probe.decision.path[-1]
