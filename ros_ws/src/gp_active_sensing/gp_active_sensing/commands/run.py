@@ -221,8 +221,15 @@ def replay(
 @click.option(
     "--allow-host", "names", multiple=True, metavar="NAME", help="Another name of this server."
 )
+@click.option(
+    "--tiles",
+    default="",
+    metavar="URL",
+    help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png; its server is then asked.",
+)
 def watch(
-    run_dir: Path, host: str, port: int, private: bool, viewers: int, names: tuple[str, ...]
+    run_dir: Path,
+    **options: Any,
 ) -> None:
     """Serve the page of the run in RUN_DIR while it goes on, and afterwards.
 
@@ -231,5 +238,4 @@ def watch(
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve
 
-    options = WatchOptions(host=host, port=port, private=private, viewers=viewers, names=names)
-    serve(run_dir.absolute(), options, echo)
+    serve(run_dir.absolute(), WatchOptions(**options), echo)

@@ -267,6 +267,7 @@ class ActiveSensingConfig:
     """Parameters of the node ``active_sensing``."""
 
     map: MapConfig
+    name: str = param("", help="name of the mission on its pages; empty = that of the scenario")
     belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
     scenario: str = param(
         "", help="name or path of a scenario whose values are the defaults of the parameters"

@@ -431,6 +431,8 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
     """Return what the mission runs with, in the words of a scenario."""
     whole = to_mapping(config)
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
+    if config.name:
+        kept["name"] = config.name
     kept.update({section: whole[section] for section in _SECTIONS})
     kept["probe"] = {**kept.get("probe", {}), **whole["probe"]}
     answers = {key: whole["expert"][key] for key in ("timeout", "max_age", "max_ahead")}

@@ -52,6 +52,7 @@ def build_page(
     data: Mapping[str, Any],
     *,
     connect: str = "",
+    images: str = "",
     styles: Sequence[str] = ("page.css",),
     package: str = _PACKAGE,
     **slots: str,
@@ -64,6 +65,7 @@ def build_page(
         scripts: names of the scripts, in the order in which they run.
         data: handed to the scripts as the JSON element ``#data``.
         connect: where the scripts may connect to, as ``connect-src`` says it; "" = nowhere.
+        images: where pictures may come from, as ``img-src`` says it; "" = nowhere.
         styles: names of the style sheets among the assets.
         package: whose folder ``assets`` is searched before that of the report.
         slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
@@ -72,7 +74,7 @@ def build_page(
     whole = _asset("frame.html").replace("$body", _asset(body, package))
     return Template(whole).substitute(
         slots,
-        policy=html.escape(security_policy(texts, connect), quote=False),
+        policy=html.escape(security_policy(texts, connect, images), quote=False),
         css="\n".join(_asset(name) for name in styles),
         scripts="\n".join(f"<script>{text}</script>" for text in texts),
         data=as_json(data),
@@ -96,9 +98,10 @@ def _asset(name: str, package: str = _PACKAGE) -> str:
     return next(folder / name for folder in folders if (folder / name).is_file()).read_text("utf-8")
 
 
-def security_policy(scripts: Sequence[str], connect: str = "") -> str:
+def security_policy(scripts: Sequence[str], connect: str = "", images: str = "") -> str:
     """Return a Content-Security-Policy that lets run these scripts only, and lets load nothing."""
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'"
-    return f"{policy}; connect-src {connect}" if connect else policy
+    more = (("connect-src", connect), ("img-src", images))
+    return "".join([policy, *(f"; {word} {where}" for word, where in more if where)])

@@ -74,6 +74,7 @@ class LivePageNode(GuardedNode):
             port=settings.port,
             private=settings.private,
             names=settings.allow_hosts,
+            tiles=settings.tiles,
         )
         self.server = make_server(self._path, watch, self._command)
         if self._path is None:

@@ -128,6 +128,11 @@ class LivePageConfig:
     port: int = param(0, help="port; 0 = any that is free, said at the start", low=0, high=65535)
     private: bool = param(False, help="show nothing without the token")
     allow_hosts: tuple[str, ...] = param((), help="more host names by which the page is called")
+    tiles: str = param(
+        "",
+        help="base map: address of tiles with {z}, {x} and {y}, whose server every viewer asks; "
+        "empty = none",
+    )
 
 
 NODES: dict[str, type] = {

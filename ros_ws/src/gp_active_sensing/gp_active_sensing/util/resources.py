@@ -108,7 +108,9 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
             n for n in _names(kind, folder) if Path(n).with_suffix("").as_posix() == wanted
         ]
         if len(same_stem) > 1:
-            message = f"{kind}: {wanted!r} fits {same_stem} in {folder}; give one with its suffix"
+            message = (
+                f"{kind}: {wanted!r} fits {' and '.join(same_stem)} in {folder}; give one of them"
+            )
             raise ResourceError(message)
         if same_stem:
             return folder / same_stem[0]

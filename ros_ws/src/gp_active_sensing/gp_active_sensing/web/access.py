@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import os
+import re
 import secrets
 import socket
 import stat
@@ -27,6 +28,7 @@ __all__ = [
     "CommandAnswer",
     "WatchOptions",
     "is_loopback",
+    "origin_of_tiles",
     "state_folder",
     "token_in",
 ]
@@ -47,6 +49,7 @@ class WatchOptions:
         private: who has not the token may not look either.
         viewers: at the same time, at most.
         names: more host names by which this server may be called.
+        tiles: address of map tiles with {z}, {x} and {y}; "" = no base map.
         token_file: where the token is kept; None = in the user's own folder.
     """
 
@@ -55,6 +58,7 @@ class WatchOptions:
     private: bool = False
     viewers: int = 50
     names: tuple[str, ...] = ()
+    tiles: str = ""
     token_file: Path | None = None
 
 
@@ -68,6 +72,24 @@ class CommandAnswer:
 
 Command = Callable[[str], Awaitable[CommandAnswer]]
 """Carries out one of `COMMANDS`."""
+
+
+def origin_of_tiles(template: str) -> str:
+    """Return the server of map tiles, as a Content-Security-Policy names it; "" for none.
+
+    Raises:
+        RunError: not an address of tiles.
+    """
+    if not template:
+        return ""
+    host = re.match(r"(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)/[!#$%&()*+,./:;=?@_~{}\w-]+$", template)
+    if host is None or any(template.count(part) != 1 for part in ("{z}", "{x}", "{y}")):
+        msg = (
+            "tiles: expected an address such as https://tile.example.org/{z}/{x}/{y}.png, "
+            f"got {template[:100]!r}"
+        )
+        raise RunError(msg)
+    return host[1]
 
 
 def state_folder() -> Path:

@@ -66,7 +66,7 @@ class Approach:
     def along(
         cls, topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
     ) -> Approach:
-        """Return what is left of the way through the places of a path from a position [m]."""
+        """Return the rest of the way through the places of a path from a position [m]."""
         goals = topology.goals[list(path), :2]
         here = np.asarray(at, dtype=np.float64)[:2]
         starts, ways = goals[:-1], np.diff(goals, axis=0)

@@ -126,12 +126,12 @@ class Followed:
     growing: GrowingReconstruction
     mission: MissionState
     lines: int = 0
-    """Of the journal that were taken in."""
+    """Number of lines of the journal so far."""
     damaged: int = 0
     tracks: GrowingTracks | None = None
     """Where the robots drove; None of a simulation, whose ways are those planned."""
     tally: Tally = dataclasses.field(default_factory=Tally)
-    """Of its events so far."""
+    """Sums over its events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
@@ -168,7 +168,7 @@ class RunFollower:
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
         self._lines: deque[bytes] = deque()
-        """Of the journal, read and not taken in yet."""
+        """Lines of the journal that were read and not yet applied."""
 
     def to(self, path: Path | None, problem: str = "") -> None:
         """Follow another directory from the next time on; None: nothing, for that reason."""

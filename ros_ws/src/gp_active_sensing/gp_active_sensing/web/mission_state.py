@@ -69,11 +69,11 @@ class MissionState:
     state: str = "begun"
     reason: str = ""
     alarms: tuple[str, ...] = ()
-    """What somebody has to look at, in words."""
+    """Problems that need an operator, in words."""
     used: int = 0
     """Readings."""
     where: dict[str, Whereabouts] = field(default_factory=dict)
-    """Of each probe, where that is known."""
+    """Whereabouts of the probes, as far as they are known."""
     gone: dict[str, str] = field(default_factory=dict)
     """Probes that take no part, and why."""
     plans: dict[str, Plan] = field(default_factory=dict)
@@ -84,9 +84,9 @@ class MissionState:
     """Time of the newest event but readings [ns]."""
     speeds: Speeds = field(default_factory=Speeds)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of each probe, readings that were not used, by the word of the reason."""
+    """Number of rejected readings by probe and reason."""
     seconds_left: dict[str, float] = field(default_factory=dict)
-    """Of each probe with a limit on its time, at its last decision."""
+    """Time left of the probes with a limit, at their last decision [s]."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:
@@ -100,7 +100,7 @@ class MissionState:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, or was stopped: nothing more is read for now."""
+        """True once the mission has ended or was stopped."""
         return self.state in ("ended", "stopped")
 
     def apply(self, event: Event) -> None:

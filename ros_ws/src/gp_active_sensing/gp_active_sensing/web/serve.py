@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -97,15 +98,17 @@ def serve(
 
 @contextlib.contextmanager
 def _ending(stop: asyncio.Event) -> Iterator[None]:
-    """Let signals set `stop`."""
+    """Let a signal set `stop`; another one ends the process at once, since nothing is written."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
+
+    def end() -> None:
+        stop.set()
+        for number in signals:
+            loop.remove_signal_handler(number)
+            signal.signal(number, lambda which, _: os._exit(128 + which))
+
     with contextlib.suppress(NotImplementedError):  # not on this system: Ctrl-C raises
         for number in signals:
-            loop.add_signal_handler(number, stop.set)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(NotImplementedError):
-            for number in signals:
-                loop.remove_signal_handler(number)
+            loop.add_signal_handler(number, end)
+    yield

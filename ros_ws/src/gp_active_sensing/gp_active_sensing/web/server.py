@@ -26,6 +26,7 @@ from gp_active_sensing.web.access import (
     CommandAnswer,
     WatchOptions,
     is_loopback,
+    origin_of_tiles,
     state_folder,
     token_in,
 )
@@ -63,7 +64,7 @@ class _Viewer:
 
 @dataclass
 class _Shared:
-    """What all requests share."""
+    """State that all requests share."""
 
     board: Board
     access: Access
@@ -100,13 +101,15 @@ class WatchServer:
         command: carries out commands; None = there is nothing to command.
 
     Raises:
-        RunError: the address cannot be listened on, or the token not kept.
+        RunError: the address cannot be listened on, the token not kept, or that of the tiles is
+            none.
     """
 
     def __init__(
         self, run_dir: Path | None, options: WatchOptions, command: Command | None = None
     ) -> None:
         self.options = options
+        origin_of_tiles(options.tiles)
         self.follower = RunFollower(run_dir)
         self._view = LiveView(self.follower)
         self._command = command
@@ -142,7 +145,7 @@ class WatchServer:
 
     @property
     def lines(self) -> list[str]:
-        """What is said at the start."""
+        """Lines to print at the start."""
         found = [f"live page: {self.entry}"]
         if self.access.token and not self.options.private:
             found.append(f"to look only: {self.address}")
@@ -156,7 +159,7 @@ class WatchServer:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
         board, pool = Board(), concurrent.futures.ThreadPoolExecutor(1, "follow")
-        page, policy = _page()
+        page, policy = _page(self.options.tiles)
         shared = _Shared(
             board, self.access, self.options, self._view, pool, self._command, page, policy
         )
@@ -217,11 +220,12 @@ def _asset(name: str) -> str:
     return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
 
 
-def _page() -> tuple[str, str]:
+def _page(tiles: str) -> tuple[str, str]:
     """Return the page, and its Content-Security-Policy."""
-    scripts = (*SCRIPTS, "live.js")
+    scripts = (*SCRIPTS, "basemap.js", "live.js")
     text = build_page(
-        "run.html", scripts, {"live": True}, connect="'self'", styles=("page.css", "live.css"),
+        "run.html", scripts, {"live": True, "tiles": tiles}, connect="'self'",
+        images=origin_of_tiles(tiles), styles=("page.css", "live.css"),
         title="Live mission",
         heading='<span id="heading">Live mission</span>',
         description='<span id="description"></span>',
@@ -238,7 +242,7 @@ def _page() -> tuple[str, str]:
 
 
 class _Handler(web.RequestHandler):
-    """What holds for every request."""
+    """Checks and headers of every request."""
 
     entrance = False
     """It decides by itself whom it lets in where the page is private."""
@@ -305,7 +309,7 @@ class _Page(_Handler):
 
 
 class _Hello(_Handler):
-    """Whether a viewer finds room, and what he may do: a page asks that cannot connect."""
+    """Tell whether there is room for a viewer, and what he may do."""
 
     def get(self) -> None:
         if not self.may_command() and (full := self.shared.full()):
@@ -337,7 +341,7 @@ class _Table(_Handler):
 
 
 class _Events(_Handler):
-    """What changes, as server-sent events, for as long as a viewer stays."""
+    """Server-sent events with the changes, for as long as a viewer stays."""
 
     async def get(self) -> None:
         shared, stream, name = self.shared, self.stream, secrets.token_hex(8)

@@ -43,7 +43,7 @@ _NOTHING = object()
 """Input of no computation."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
-"""How a state is said; the others are said as they are."""
+"""Words for states; the others stay as they are."""
 
 
 class Paced(Generic[T]):
@@ -81,7 +81,7 @@ class Paced(Generic[T]):
 
     @property
     def due(self) -> bool:
-        """Whether the result is out of date, and its time has come."""
+        """True if the result is out of date and may be computed again."""
         return self._wanted != self._of and self._clock() >= self._next
 
 
@@ -103,9 +103,9 @@ class LiveView:
         self._fixed: dict[str, str] = {}
         """Parts that stay as they are as long as the same mission is followed."""
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """Of each step with a map: of which look at the belief it is, and as JSON."""
+        """Maps by step: the step, the version of its map, and the map as JSON."""
         self._told: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """Of each step: what was described, in what terms, and as JSON."""
+        """Descriptions by step: the step, the groups of length-scales, and the JSON."""
         self._floor: Paced[tuple[float, int] | None] = Paced(clock)
         self._quality: Paced[dict[str, Any] | None] = Paced(clock)
         self._tables: dict[str, str] = {}
@@ -113,7 +113,7 @@ class LiveView:
 
     @property
     def due(self) -> bool:
-        """Whether parts wait for no more than that they are made again."""
+        """True if a costly part may be computed again."""
         return self._number >= 0 and (self._floor.due or self._quality.due)
 
     def parts(self) -> dict[str, str]:
@@ -174,7 +174,7 @@ class LiveView:
         return None if old else floor  # beside today's promise it would be taken for today's
 
     def _how_good(self, found: Followed, done: Reconstruction) -> dict[str, Any] | None:
-        """Return what the places say of each other, as of now or a while ago."""
+        """Return how well readings are predicted from the others, now or a while ago."""
         key, last = found.growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(found.data, done), last=last)
 

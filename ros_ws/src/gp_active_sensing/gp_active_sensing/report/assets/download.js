@@ -15,6 +15,8 @@
     return [Number(sum(fit.longitude).toFixed(8)), Number(sum(fit.latitude).toFixed(8))];
   }
 
+  GPAS.degrees = degrees;
+
   /** The middle of a place: of a road half of its length. */
   function middle(places, i) {
     const [first, end] = [places.offsets[i], places.offsets[i + 1]];

@@ -122,6 +122,7 @@
         sheet.height = Math.round(where.height * ratio);
         sheet.getContext('2d').setTransform(ratio, 0, 0, ratio, 0, 0);
       }
+      if (GPAS.basemap) GPAS.basemap(canvas, places, where);
     }
 
     function trace(pen, i) {
@@ -159,7 +160,9 @@
       if (!where) return;
       const pen = canvas.getContext('2d');
       pen.clearRect(0, 0, where.width, where.height);
+      pen.globalAlpha = GPAS.basemap && places.georeference ? 0.6 : 1;
       pen.drawImage(below, 0, 0, where.width, where.height);
+      pen.globalAlpha = 1;
       if (places.layers) {
         heights(pen, where, places.layers);
         GPAS.scale(pen, where, places.north, 14);

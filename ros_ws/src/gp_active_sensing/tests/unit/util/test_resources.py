@@ -51,7 +51,7 @@ def test_name_without_suffix(prefixes: tuple[Path, Path, Path]) -> None:
     path = put(prefixes[0], "sim/town.yaml")
     assert find_resource("sim", "town") == path
     put(prefixes[0], "sim/town.json")
-    with pytest.raises(ResourceError, match=r"'town' fits \['town.json', 'town.yaml'\]"):
+    with pytest.raises(ResourceError, match=r"'town' fits town.json and town.yaml"):
         find_resource("sim", "town")
 
 

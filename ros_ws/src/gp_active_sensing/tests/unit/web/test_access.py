@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.web.access import Access, is_loopback, state_folder, token_in
+from gp_active_sensing.web.access import (
+    Access,
+    is_loopback,
+    origin_of_tiles,
+    state_folder,
+    token_in,
+)
 
 
 def test_a_token_is_kept_for_its_owner(tmp_path: Path) -> None:
@@ -101,3 +107,22 @@ def test_origins() -> None:
 def test_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.1.2", "boat", "::")))
+
+
+def test_addresses_of_tiles() -> None:
+    address = "https://tile.example.org:8080/a/{z}/{x}/{y}.png?key=b"
+    assert origin_of_tiles(address) == "https://tile.example.org:8080"
+    assert origin_of_tiles("") == ""
+    for wrong in (
+        "tile.example.org/{z}/{x}/{y}.png",
+        "ftp://tile.example.org/{z}/{x}/{y}.png",
+        "https://tile.example.org/{z}/{x}.png",
+        "https://{x}.example.org/{z}/{x}/{y}.png",
+        "https://user@tile.example.org/{z}/{x}/{y}.png",
+        "https://tile.example.org; script-src */{z}/{x}/{y}.png",
+        "https://tile.example.org/{z}/{x}/{y}.png https://b",
+        "https://*/{z}/{x}/{y}.png",
+        'https://tile.example.org/{z}/{x}/{y}.png"',
+    ):
+        with pytest.raises(RunError):
+            origin_of_tiles(wrong)

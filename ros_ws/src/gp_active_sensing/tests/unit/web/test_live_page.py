@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -158,6 +160,24 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
         assert enabled(page) == []
         (complaint,) = page.complaints
         assert "status of 409" in complaint
+
+
+def test_a_base_map_asks_its_server_only(browser: Browser, tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run", map={**GRID["map"], "datum": [48.0, 8.4]})
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        tiles = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
+        with serving(run, tiles=tiles + "{z}/{x}/{y}.png") as server:
+            page = browser.page()
+            page.call("Page.navigate", url=server.address)
+            page.until(READY, LIMIT)
+            until_text(page, "where", "stage 2")
+            page.until("document.querySelectorAll('.tiles-below img').length > 0", LIMIT)
+            foreign = [url for url in page.requests if not url.startswith(server.address)]
+            assert foreign
+            assert all(re.fullmatch(re.escape(tiles) + r"\d+/\d+/\d+\.png", url) for url in foreign)
+            refused = f"fetch('{tiles}').catch(() => 'refused')"
+            assert page.evaluate(refused) == "refused"
+            page.close()
 
 
 def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import signal
 import socket
 import subprocess
 import sys
@@ -222,6 +223,7 @@ def test_what_a_browser_is_told_of_the_page(tmp_path: Path) -> None:
         assert headers["Referrer-Policy"] == "no-referrer"
         assert "Server" not in headers
         assert "$" not in text.partition("<style>")[0]
+        assert "img-src" not in policy, "no base map unless it is asked for"
         assert ask(server, "/../etc/passwd")[0] == 404
         assert ask(server, "/", "DELETE")[0] == 405
 
@@ -329,6 +331,15 @@ def test_the_command_says_its_address_and_ends_when_asked(tmp_path: Path) -> Non
         assert "#token=" in line
         process.terminate()
         assert process.wait(LIMIT) == 0
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with made as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        while process.poll() is None:  # whoever is impatient, however often
+            process.send_signal(signal.SIGINT)
+        assert process.returncode in (0, 128 + signal.SIGINT, -signal.SIGINT)
+        assert process.stderr.read() == ""
 
 
 def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
