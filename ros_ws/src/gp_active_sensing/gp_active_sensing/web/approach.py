@@ -13,7 +13,7 @@ import numpy as np
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Plan
 
-__all__ = ["Approach", "Speeds"]
+__all__ = ["Approach", "SpeedLog"]
 
 _MEMORY_SECONDS = 30.0
 """Time over which the speed is averaged [s]."""
@@ -22,8 +22,8 @@ _STANDING = 0.2
 
 
 @dataclass
-class Speeds:
-    """Speeds of the probes, from their odometers."""
+class SpeedLog:
+    """SpeedLog of the probes, from their odometers."""
 
     _marks: dict[str, deque[tuple[int, float]]] = field(default_factory=dict)
 

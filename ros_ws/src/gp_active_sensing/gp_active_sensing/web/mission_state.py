@@ -32,7 +32,7 @@ from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget, Plan
 from gp_active_sensing.util.wording import brief, distance
-from gp_active_sensing.web.approach import Approach, Speeds
+from gp_active_sensing.web.approach import Approach, SpeedLog
 
 __all__ = ["MissionState"]
 
@@ -82,7 +82,7 @@ class MissionState:
     """Time of each probe's last reading that was used [ns]."""
     newest_ns: int = 0
     """Time of the newest event but readings [ns]."""
-    speeds: Speeds = field(default_factory=Speeds)
+    speeds: SpeedLog = field(default_factory=SpeedLog)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of rejected readings by probe and reason."""
     seconds_left: dict[str, float] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import Budget, Cost, Plan
-from gp_active_sensing.web.approach import Approach, Speeds
+from gp_active_sensing.web.approach import Approach, SpeedLog
 from gp_active_sensing.web.mission_state import MissionState
 from tests.cases import for_each
 
@@ -36,7 +36,10 @@ def test_distance_is_along_the_way_and_the_bearing_that_of_its_end() -> None:
 
 
 def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
-    speeds, plan = Speeds(), Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(20.0, 10.0))
+    speeds, plan = (
+        SpeedLog(),
+        Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(20.0, 10.0)),
+    )
     assert speeds.of("", plan) == 2.0
     for second in range(10):
         speeds.take("", second * 10**9, 1.5 * second)
