@@ -50,9 +50,10 @@ SEED = 4
 READINGS = 140
 WIDTH, HEIGHT = 800, 362  # pixels
 DOTS_PER_INCH = 100
-BANDS = 24  # colours of a map: clear bands, and a small file
+BANDS = 16  # colours of a map: clear bands, and a small file
+EVERY = 4  # readings from one frame to the next
 FINE = 8  # pixels of a map for the side of a cell
-FRAME, FIRST, LAST, TRUTH = 70, 500, 1300, 3000  # ms
+FRAME, FIRST, LAST, TRUTH = 280, 500, 1300, 3000  # ms
 PAPER, LAND, INK, SOFT, SHORE = "#ffffff", "#e7eae3", "#1b2330", "#5a6474", "#8d978a"
 ROBOT, WAY, AHEAD = "#e8175d", "#ffffff", "#14202c"
 
@@ -143,10 +144,12 @@ def frames(data: RunData, done: Reconstruction) -> Iterator[tuple[Image.Image, i
     low, high = float(np.floor(2.0 * truth.min()) / 2.0), float(np.ceil(2.0 * truth.max()) / 2.0)
     doubt = float(np.ceil(10.0 * done.std[1].max()) / 10.0)
     unit = data.unit.replace("deg", "°")
-    believed = Panel("What the boat believes", f"water temperature [{unit}]", VALUES, low, high)
-    unsure = Panel("How unsure it is", f"standard deviation [{unit}]", DOUBT, 0.0, doubt)
-    actual = Panel("The true temperature", f"never seen by the boat [{unit}]", VALUES, low, high)
+    believed = Panel("Estimate", f"water temperature [{unit}]", VALUES, low, high)
+    unsure = Panel("Uncertainty", f"standard deviation [{unit}]", DOUBT, 0.0, doubt)
+    actual = Panel("Truth", f"water temperature [{unit}]", VALUES, low, high)
     for index, step in enumerate(done.steps[1:], start=1):
+        if index % EVERY != 1 and index != len(done.steps) - 1:
+            continue
         shown = done.steps[: index + 1]
         maps = ((believed, done.mean[index]), (unsure, done.std[index]))
         ms = FIRST if index == 1 else LAST if index == len(done.steps) - 1 else FRAME
