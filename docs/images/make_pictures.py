@@ -5,7 +5,7 @@
 
 Each scenario is run as shipped, its report page is opened, and a part of it is photographed. The
 live pages (`live_desk`, `live_phone`) are photographed while the run waits in the middle; they need
-tornado. The page of a belief over kernels (`kernels`) needs torch, and some minutes to learn it.
+tornado.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ PICTURES = {
     "thermocline": Picture(),
     "hot_spot": Picture(),
     "plume": Picture(stages=(10, 35, 60)),
-    "kernels": Picture(first="header", last="#curves"),
     "live_desk": Picture(stage=60, first="header", live=True, scenario="lake", changes=_BOAT),
     "live_phone": Picture(
         stage=60,
@@ -111,10 +110,6 @@ def main() -> None:
         with browser.Browser(Path(folder) / "profile") as chromium:
             for name in options.scenarios or PICTURES:
                 picture = PICTURES[name]
-                if name == "kernels":
-                    page = learned(Path(folder) / "kernels.html")
-                    take(chromium, page, picture, options.out / f"{name}.png")
-                    continue
                 scenario, run = (
                     load_scenario(picture.scenario or name, overrides=picture.changes),
                     Path(folder) / name,
@@ -128,25 +123,6 @@ def main() -> None:
                 else:
                     run_scenario(scenario, run)
                 take(chromium, write_report(run), picture, options.out / f"{name}.png")
-
-
-def learned(page: Path) -> Path:
-    """Learn kernels from four days of temperatures on a roof, and write the page about them."""
-    import numpy as np
-    from gp_active_sensing.kernels.grammar import kernel_set
-    from gp_active_sensing_learning.report.kernel_page import write_kernel_page
-    from gp_active_sensing_learning.data.dataset import Dataset
-    from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
-
-    rng = np.random.default_rng(3)
-    hours = np.sort(rng.uniform(0.0, 96.0, 400))
-    clouds = 1.0 + 0.4 * np.sin(2.0 * np.pi * hours / 70.0)  # some days are brighter
-    noise = 0.4 * rng.standard_normal(len(hours))
-    values = 18.0 + 3.0 * clouds * np.sin(2.0 * np.pi * hours / 24.0) + 0.05 * hours + noise
-    rows = Dataset(hours[:, None], values, ("hours",), "temperature", "four days on a roof")
-    config = VbksConfig(inducing=32, batch=400, stages=(0.05, 0.15, 0.4, 0.7, 1.0))
-    model = select_kernels(rows, kernel_set("k12,base"), config)
-    return write_kernel_page(model, page, rows)
 
 
 def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:

@@ -71,7 +71,6 @@ class View:
 VIEWS = {
     # What was blocked last is the waypoint of the decision before, so it is near the probe.
     "town": View({"scenario": "town", "speed_factor": "6"}, 24, near=260.0, blocked_at=(12, 23)),
-    "fleet": View({"scenario": "town", "speed_factor": "15", "probes": "3"}, 24),
 }
 
 
