@@ -7,6 +7,7 @@ and bands, test_stations.py columns, test_areas.py plans and damaged files.
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ import shapely
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import MapConfig, build_topology, load_stations
-from gp_active_sensing.topology.loaders import ends_of, kind_of_map, vector
+from gp_active_sensing.topology.loaders import ends_of, kind_of_map, loaders, vector
 from gp_active_sensing.topology.loaders.areas import read_areas
 from tests.cases import for_each
+from tests.pages import REPOSITORY
 
 gpd = pytest.importorskip("geopandas")
 FORMATS = ("kml", "kmz", "geojson", "shp", "gpkg")
@@ -123,3 +125,22 @@ def test_a_file_of_pins_alone_is_points(tmp_path: Path) -> None:
     path.write_text(f"<kml>{pins}</kml>")
     with pytest.raises(MapError, match="only 1 of its 2 Points"):
         build_topology(MapConfig(file=str(path), kind="points"))
+
+
+def test_the_table_of_formats_names_tests_that_exist() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    named = dict(re.findall(r"([A-Z]): `(test_\w+)`", page))
+    folder = Path(__file__).parent
+    texts = {
+        letter: next(folder.parent.rglob(f"{name}.py")).read_text("utf-8")
+        for letter, name in named.items()
+    }
+    cells = re.findall(r"\| ([A-Z]):(\w+)(?= \|)", page)
+    assert len(cells) > 80
+    missing = [f"{a}:{b}" for a, b in cells if f"def test_{b}" not in texts[a]]
+    assert not missing
+    table = page[page.index("| format | read |") :].partition("\n\n")[0]
+    assert {end.rpartition(" ")[2] for end in loaders} - {".json", ".pbf", ".tiff", ".yml"} <= {
+        *re.findall(r"`(\.[\w.]+)`", table),
+        ".net.xml.gz",
+    }

@@ -444,3 +444,18 @@ def test_places_keep_away_from_cells_without_data(tmp_path: Path) -> None:
     assert edge.min() == 2.5
     assert 2.0 <= hole.min() < 2.5
     assert any("inflation 2 m takes" in note for note in places.notes)
+
+
+def test_rasters_and_points_across_the_180th_meridian(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj")
+    row = " ".join(map(str, range(1, 11)))
+    head = "ncols 10\nnrows 10\nxllcorner 179.95\nyllcorner -17\ncellsize 0.01\n"
+    (tmp_path / "bay.asc").write_text(head + f"{row}\n" * 10)
+    points = "name,lon,lat\na,179.95,-17\nb,-179.95,-17\nc,180.0,-16.9\n"
+    (tmp_path / "bay.csv").write_text(points)
+    for file, keys in (("bay.asc", {"crs": "EPSG:4326", "value": "silt"}), ("bay.csv", {})):
+        places = build_topology(from_mapping(MapConfig, {"file": file, **keys}), base_dir=tmp_path)
+        assert abs((places.datum or (0, 0))[0]) == pytest.approx(180.0)
+        assert 9_000.0 < np.ptp(places.positions[:, 0]) < 11_000.0
+        if file == "bay.asc":
+            assert np.ptp(places.numbers["silt"]) == pytest.approx(9.0)
