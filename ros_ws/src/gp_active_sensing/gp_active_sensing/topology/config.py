@@ -35,11 +35,12 @@ from gp_active_sensing.topology.map_config import (
     PointsConfig,
     RoadsConfig,
     StationsConfig,
+    WeightsConfig,
 )
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.stations import load_stations
-from gp_active_sensing.topology.weights import WeightsConfig, weights_of
+from gp_active_sensing.topology.weights import weights_of
 
 __all__ = [
     "NO_LONGER",

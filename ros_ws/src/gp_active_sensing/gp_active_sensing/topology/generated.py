@@ -32,7 +32,7 @@ from gp_active_sensing.topology.units import HEIGHTS
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.raster_map import RasterCells
+    from gp_active_sensing.topology.loaders.rasters import RasterCells
 
 __all__ = [
     "MOST_CELLS",

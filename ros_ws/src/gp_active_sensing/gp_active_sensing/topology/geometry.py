@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -29,6 +29,7 @@ __all__ = [
     "inflated",
     "inside_of",
     "polygon",
+    "simple",
     "spacing_of",
     "widened",
 ]
@@ -347,6 +348,15 @@ def widened(shape: Any) -> Any:
     import shapely
 
     return shapely.buffer(shape, _HAIR * math.sqrt(shapely.area(shape)), join_style="mitre")
+
+
+def simple(geometry: Any) -> Iterator[Any]:
+    """Yield the points, lines and polygons of a geometry of shapely, None of none."""
+    if geometry is None or not hasattr(geometry, "geoms"):
+        yield from () if geometry is None else (geometry,)
+        return
+    for part in geometry.geoms:
+        yield from simple(part)
 
 
 def inside_of(shape: Any, points: FloatArray) -> BoolArray:

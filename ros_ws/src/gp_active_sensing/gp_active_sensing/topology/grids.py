@@ -33,6 +33,7 @@ from gp_active_sensing.topology.geometry import (
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.loaders import find_map, map_server
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
+from gp_active_sensing.topology.loaders.rasters import RasterCells, load_raster_cells, usual_step
 from gp_active_sensing.topology.map_config import (
     USUAL_PLACES,
     AreasConfig,
@@ -41,7 +42,6 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
 )
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.topology.raster_map import RasterCells, load_raster_cells, usual_step
 
 __all__ = ["BuiltGrid", "build_grid", "usual_map"]
 

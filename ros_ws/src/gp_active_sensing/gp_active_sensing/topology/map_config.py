@@ -19,16 +19,17 @@ from gp_active_sensing.topology.loaders import (
     find_map,
     kind_of_map,
     kinds_of_file,
+    name_problems,
 )
-from gp_active_sensing.topology.loaders.areas import name_problems
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
 from gp_active_sensing.topology.units import HEIGHTS
-from gp_active_sensing.topology.weights import WeightsConfig
 
 __all__ = [
+    "MOST_WEIGHT",
     "USUAL_PLACES",
+    "AreaConfig",
     "AreasConfig",
     "FileConfig",
     "GridConfig",
@@ -39,11 +40,60 @@ __all__ = [
     "RasterConfig",
     "RoadsConfig",
     "StationsConfig",
+    "WeightsConfig",
 ]
 
 KINDS = ("line", "grid", "points", "roads")
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""
+
+
+MOST_WEIGHT = 1e12
+"""Largest weight: sums of squares of more would not be exact."""
+
+
+@dataclass(frozen=True)
+class AreaConfig:
+    """A part of the map that counts more, or less, than the rest."""
+
+    outline: str | tuple[tuple[float, float], ...] = param(
+        help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
+        unit="m",
+    )
+    weight: float = param(1.0, help="of each place in it", low=0.0, high=MOST_WEIGHT)
+
+    def __post_init__(self) -> None:
+        if problems := name_problems("outline", self.outline):
+            raise ConfigError(problems)
+
+
+@dataclass(frozen=True)
+class WeightsConfig:
+    """How much each place counts in the error of the map; without any of it all count the same.
+
+    The weight of a place is what `column` says of it, times the weight of the area it lies in.
+    """
+
+    column: str = param(
+        "",
+        help="the map's own number of a place that its weight is proportional to, such as length; "
+        '"" = none',
+    )
+    areas: tuple[AreaConfig, ...] = param(
+        (),
+        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
+        "of a rectangle or the corners of a polygon [m], or a file of areas; where two overlap the "
+        "later one counts",
+    )
+    elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=MOST_WEIGHT)
+
+    def __post_init__(self) -> None:
+        if self.elsewhere != 1.0 and not self.areas:
+            msg = (
+                "elsewhere: is the weight outside of the areas, of which none is given; got "
+                f"{self.elsewhere:g}"
+            )
+            raise ConfigError(msg)
 
 
 @dataclass(frozen=True, init=False)

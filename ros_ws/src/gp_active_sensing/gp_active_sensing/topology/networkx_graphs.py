@@ -14,7 +14,7 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.links import Links, embed
-from gp_active_sensing.topology.loaders.drafts import fail, number_of, shown
+from gp_active_sensing.topology.loaders.files import fail, number_of, shown
 from gp_active_sensing.topology.loaders.graph import check_graph, crs_of, road_map_of
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, SitesReader
 from gp_active_sensing.topology.projection import LOCAL, LONLAT

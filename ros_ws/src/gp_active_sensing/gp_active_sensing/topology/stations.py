@@ -15,8 +15,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.loaders.drafts import fail, number_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, read_stations
 from gp_active_sensing.topology.search import components_of
 from gp_active_sensing.types import FloatArray

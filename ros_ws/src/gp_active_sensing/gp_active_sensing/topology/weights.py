@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import inside_of, polygon
 from gp_active_sensing.topology.loaders import find_map
-from gp_active_sensing.topology.loaders.areas import Areas, name_problems, read_areas
+from gp_active_sensing.topology.loaders.areas import Areas, read_areas
+from gp_active_sensing.topology.map_config import MOST_WEIGHT, WeightsConfig
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["AreaConfig", "WeightsConfig", "weights_of"]
-
-_MOST = 1e12
-"""Largest weight: sums of squares of more would not be exact."""
-
-
-@dataclass(frozen=True)
-class AreaConfig:
-    """A part of the map that counts more, or less, than the rest."""
-
-    outline: str | tuple[tuple[float, float], ...] = param(
-        help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
-        unit="m",
-    )
-    weight: float = param(1.0, help="of each place in it", low=0.0, high=_MOST)
-
-    def __post_init__(self) -> None:
-        if problems := name_problems("outline", self.outline):
-            raise ConfigError(problems)
-
-
-@dataclass(frozen=True)
-class WeightsConfig:
-    """How much each place counts in the error of the map; without any of it all count the same.
-
-    The weight of a place is what `column` says of it, times the weight of the area it lies in.
-    """
-
-    column: str = param(
-        "",
-        help="the map's own number of a place that its weight is proportional to, such as length; "
-        '"" = none',
-    )
-    areas: tuple[AreaConfig, ...] = param(
-        (),
-        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
-        "of a rectangle or the corners of a polygon [m], or a file of areas; where two overlap the "
-        "later one counts",
-    )
-    elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=_MOST)
-
-    def __post_init__(self) -> None:
-        if self.elsewhere != 1.0 and not self.areas:
-            msg = (
-                "elsewhere: is the weight outside of the areas, of which none is given; got "
-                f"{self.elsewhere:g}"
-            )
-            raise ConfigError(msg)
+__all__ = ["weights_of"]
 
 
 def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = None) -> FloatArray:
@@ -94,11 +46,11 @@ def _column(name: str, places: Topology) -> FloatArray:
         msg = f"weights.column: {name!r} is no single number, but {', '.join(titles)}"
         raise ConfigError(msg)
     values: FloatArray = found[:, 0]
-    wrong = ~((values >= 0.0) & (values <= _MOST))
+    wrong = ~((values >= 0.0) & (values <= MOST_WEIGHT))
     if wrong.any():
         first = int(np.argmax(wrong))
         msg = (
-            f"weights.column: must be 0 … {_MOST:g}, but {name!r} of place "
+            f"weights.column: must be 0 … {MOST_WEIGHT:g}, but {name!r} of place "
             f"{places.names[first]!r} is {values[first]:g} ({int(wrong.sum())} of {places.n} "
             "places are so)"
         )

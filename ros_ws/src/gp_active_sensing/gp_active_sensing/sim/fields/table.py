@@ -24,8 +24,7 @@ from gp_active_sensing.sim.fields.slots import (
     slot_in,
 )
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.drafts import number_of
-from gp_active_sensing.topology.loaders.files import elements, tag_of
+from gp_active_sensing.topology.loaders.files import elements, number_of, tag_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import EPOCH, Table
 

@@ -22,6 +22,7 @@ __all__ = [
     "load_roads",
     "loaders",
     "map_text",
+    "name_problems",
     "reader_of",
 ]
 
@@ -116,7 +117,8 @@ def kind_of_map(file: str) -> str:
 
 def _kind_of_shapes(path: Path) -> str:
     """Return what a file of GIS holds: areas, or points alone."""
-    from gp_active_sensing.topology.loaders.vector import read_features, simple
+    from gp_active_sensing.topology.geometry import simple
+    from gp_active_sensing.topology.loaders.vector import read_features
 
     try:
         shapes = [s.geom_type for f in read_features(path).features for s in simple(f.geometry)]
@@ -136,6 +138,15 @@ def _kind_in_geojson(path: Path) -> str:
     if 'Polygon"' in text:
         return "grid"
     return "roads" if 'LineString"' in text else "points"
+
+
+def name_problems(key: str, given: object) -> list[str]:
+    """Return what is wrong with a text that stands for corners: it has to name a file of areas."""
+    known = ends_of("areas")
+    if not isinstance(given, str) or given.lower().endswith(known):
+        return []
+    ends = ", ".join(known)
+    return [f"{key}: expected a list of corners, or a file ending in {ends}; got {given!r:.60}"]
 
 
 def ends_in_words() -> str:

@@ -18,17 +18,16 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.geometry import fault_of
-from gp_active_sensing.topology.loaders import ends_of, reader_of
-from gp_active_sensing.topology.loaders.drafts import fail, number_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.geometry import fault_of, simple
+from gp_active_sensing.topology.loaders import reader_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.loaders.plans import Drawing, Shape
-from gp_active_sensing.topology.loaders.vector import MOST_FEATURES, Feature, read_features, simple
+from gp_active_sensing.topology.loaders.vector import MOST_FEATURES, Feature, read_features
 from gp_active_sensing.topology.projection import LONLAT, locate
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Areas", "name_problems", "of_features", "read_areas"]
+__all__ = ["Areas", "of_features", "read_areas"]
 
 _FAR = 500e3
 """Areas farther from the origin of the map are those of another place [m]."""
@@ -65,15 +64,6 @@ class Areas:
 
         shapes = [shape for _, shape, _ in self.regions]
         return shapely.union_all([s for s in (self.outline, *self.obstacles, *shapes) if s])
-
-
-def name_problems(key: str, given: object) -> list[str]:
-    """Return what is wrong with a text that stands for corners: it has to name a file of areas."""
-    known = ends_of("areas")
-    if not isinstance(given, str) or given.lower().endswith(known):
-        return []
-    ends = ", ".join(known)
-    return [f"{key}: expected a list of corners, or a file ending in {ends}; got {given!r:.60}"]
 
 
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:

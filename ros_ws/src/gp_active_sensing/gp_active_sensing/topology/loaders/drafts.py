@@ -16,6 +16,13 @@ from typing import Any
 
 from gp_active_sensing.errors import MapError, suggest
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
+from gp_active_sensing.topology.loaders.files import (
+    SHOWN_PROBLEMS,
+    fail,
+    is_number,
+    is_text,
+    shown,
+)
 from gp_active_sensing.topology.projection import place
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
 
@@ -26,11 +33,6 @@ __all__ = [
     "SHORTEST",
     "Draft",
     "Drafts",
-    "expected",
-    "fail",
-    "is_number",
-    "number_of",
-    "shown",
 ]
 
 MOST_NUMBER = 1e9
@@ -47,62 +49,8 @@ MPH = 1609.344 / 3600.0
 _SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
 _ENDS, _NUMBERS = ("id", "from", "to"), ("length", "lanes", "speed_limit")
-SHOWN_PROBLEMS = 10
-"""The others are counted."""
 RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
-
-
-def fail(path: Path | str, problems: Sequence[str]) -> None:
-    """Raise an error with the problems, if there are any."""
-    if not problems:
-        return
-    if len(problems) == 1:
-        msg = f"{path}: {problems[0]}"
-    else:
-        lines = [f"  - {problem}" for problem in problems[:SHOWN_PROBLEMS]]
-        rest = len(problems) - SHOWN_PROBLEMS
-        if rest > 0:
-            lines.append(f"  … and {rest} more")
-        msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
-    raise MapError(msg)
-
-
-def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
-    """Return the error of a value of a file that is not what it has to be."""
-    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a number that float can hold (NaN is one)."""
-    if isinstance(value, int) and abs(value) > 1 << 1000:
-        return False
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def number_of(value: Any) -> float | None:
-    """Return a number (NaN is one), also of a text; None where it is none."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def is_text(value: str) -> bool:
-    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def crowded(segments: Iterable[Segment]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Read map files within limits: text, and XML element by element.
+"""Read map files within limits: text, JSON, XML element by element, and values for messages.
 
 The limits are far beyond every map of roads; they are there for files that were made to use up time
 or memory. Nothing of an XML file is expanded, and a document type declaration is refused whole: no
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,9 +28,17 @@ __all__ = [
     "MOST_FLOOR",
     "MOST_TEXT",
     "MOST_TOKEN",
+    "SHOWN_PROBLEMS",
     "check_file",
     "elements",
+    "expected",
+    "fail",
+    "is_number",
+    "is_text",
+    "number_of",
+    "read_json",
     "read_text",
+    "shown",
     "tag_of",
     "whole_bytes",
 ]
@@ -74,6 +83,19 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{path}: cannot be read as text in UTF-8: {error}"
+        raise MapError(msg) from error
+
+
+def read_json(path: Path) -> Any:
+    """Return the data of a JSON file. Raises MapError where it is none."""
+    text = read_text(path)
+    if not text.strip():
+        msg = f"{path}: is empty"
+        raise MapError(msg)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
+        msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
         raise MapError(msg) from error
 
 
@@ -230,3 +252,61 @@ class _Limited(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+# -- checked values --------------------------------------------------------------------------------
+
+SHOWN_PROBLEMS = 10
+"""The others are counted."""
+
+
+def fail(path: Path | str, problems: Sequence[str]) -> None:
+    """Raise an error with the problems, if there are any."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        msg = f"{path}: {problems[0]}"
+    else:
+        lines = [f"  - {problem}" for problem in problems[:SHOWN_PROBLEMS]]
+        rest = len(problems) - SHOWN_PROBLEMS
+        if rest > 0:
+            lines.append(f"  … and {rest} more")
+        msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
+    raise MapError(msg)
+
+
+def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
+    """Return the error of a value of a file that is not what it has to be."""
+    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that float can hold (NaN is one)."""
+    if isinstance(value, int) and abs(value) > 1 << 1000:
+        return False
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number (NaN is one), also of a text; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_text(value: str) -> bool:
+    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, fail, is_number, shown
-from gp_active_sensing.topology.loaders.vector import declared_crs, read_json
+from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
+from gp_active_sensing.topology.loaders.files import fail, is_number, read_json, shown
+from gp_active_sensing.topology.loaders.vector import declared_crs
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 

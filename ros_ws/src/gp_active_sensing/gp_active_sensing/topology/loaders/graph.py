@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import KMH, Drafts, number_of, shown
-from gp_active_sensing.topology.loaders.files import elements, tag_of
+from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
+from gp_active_sensing.topology.loaders.files import elements, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL, local_system
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of

@@ -22,8 +22,7 @@ import numpy as np
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.drafts import fail
-from gp_active_sensing.topology.loaders.files import check_file
+from gp_active_sensing.topology.loaders.files import check_file, fail
 from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.yaml_files import load_yaml

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts, number_of
+from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts
+from gp_active_sensing.topology.loaders.files import number_of
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import expected, is_number, shown
-from gp_active_sensing.topology.loaders.vector import read_json
+from gp_active_sensing.topology.loaders.files import expected, is_number, read_json, shown
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, number_of
-from gp_active_sensing.topology.loaders.files import elements, tag_of
+from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
+from gp_active_sensing.topology.loaders.files import elements, number_of, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 

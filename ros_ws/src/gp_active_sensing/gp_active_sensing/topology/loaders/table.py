@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts, number_of, shown
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, number_of, shown
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
 from gp_active_sensing.util.tables import Table

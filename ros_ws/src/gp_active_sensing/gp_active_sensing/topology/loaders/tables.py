@@ -19,8 +19,7 @@ from gp_active_sensing.config import from_mapping, param
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.generated import MOST_CELLS
 from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.drafts import fail, number_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
@@ -195,7 +194,8 @@ def of_csv(path: Path) -> PlaceTable:
 
 def of_features(path: Path) -> PlaceTable:
     """Return the points of a file of GIS as a table."""
-    from gp_active_sensing.topology.loaders.vector import read_features, simple
+    from gp_active_sensing.topology.geometry import simple
+    from gp_active_sensing.topology.loaders.vector import read_features
 
     file = read_features(path)
     points = [(f, p) for f in file.features for p in simple(f.geometry) if p.geom_type == "Point"]

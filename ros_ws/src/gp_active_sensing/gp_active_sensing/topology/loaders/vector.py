@@ -7,12 +7,11 @@ takes a coordinate that is no number for 0; the coordinates of KML are checked b
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,21 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.drafts import expected, number_of, shown
+from gp_active_sensing.topology.geometry import simple
 from gp_active_sensing.topology.loaders.files import (
     MOST_TEXT,
     check_file,
     elements,
-    read_text,
+    expected,
+    number_of,
+    read_json,
+    shown,
     tag_of,
     whole_bytes,
 )
 from gp_active_sensing.topology.projection import LOCAL
 
-__all__ = ["MOST_FEATURES", "Feature", "declared_crs", "read_features", "read_json", "simple"]
+__all__ = ["MOST_FEATURES", "Feature", "declared_crs", "read_features"]
 
 MOST_FEATURES = 10_000
 """Of a file; more are no map of a robot."""
@@ -96,19 +98,6 @@ def read_features(path: Path) -> VectorFile:
             msg = f"{path}: {feature.where}: expected finite coordinates"
             raise MapError(msg)
     return found
-
-
-def read_json(path: Path) -> Any:
-    """Return the data of a JSON file. Raises MapError where it is none."""
-    text = read_text(path)
-    if not text.strip():
-        msg = f"{path}: is empty"
-        raise MapError(msg)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
-        msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
-        raise MapError(msg) from error
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
@@ -191,15 +180,6 @@ def _kml(path: Path) -> VectorFile:
             )
             raise MapError(msg)
     return found
-
-
-def simple(geometry: Any) -> Iterator[Any]:
-    """Yield the points, lines and polygons of a geometry of shapely, None of none."""
-    if geometry is None or not hasattr(geometry, "geoms"):
-        yield from () if geometry is None else (geometry,)
-        return
-    for part in geometry.geoms:
-        yield from simple(part)
 
 
 def _check_kml(text: str, where: str) -> None:
