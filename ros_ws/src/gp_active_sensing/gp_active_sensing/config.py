@@ -158,14 +158,16 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         problems.append(f"{path or 'top level'}: expected a mapping, got {_shown(mapping)}")
         return None
     dot = f"{path}." if path else ""
+    chosen = True
     if getattr(cls, "VARIANTS", ()):
         try:
             cls, mapping = cls.variant(mapping)  # type: ignore[attr-defined]
         except ConfigError as error:
             problems.extend(f"{dot}{problem}" for problem in error.problems)
-            return None
-    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
-    hints = typing.get_type_hints(cls)
+            chosen = False
+    known = list(declared(cls))
+    fields = {field.name: field for field, _ in known}
+    hints = {field.name: hint for field, hint in known}
     unknown = [
         f"{key:.60}" if isinstance(key, str) else brief_repr(key)
         for key in mapping
@@ -185,7 +187,7 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
     before = len(problems)
     for name, field in fields.items():
         if name not in mapping:
-            if field.default is MISSING and field.default_factory is MISSING:
+            if chosen and field.default is MISSING and field.default_factory is MISSING:
                 help_ = param_of(field).help
                 problems.append(
                     f"{dot}{name}: is required and missing" + (f" ({help_})" if help_ else "")
@@ -194,7 +196,7 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         values[name] = _convert(
             hints[name], mapping[name], f"{dot}{name}", param_of(field), problems
         )
-    if len(problems) > before:
+    if len(problems) > before or not chosen:
         return None
     try:
         return cls(**values)

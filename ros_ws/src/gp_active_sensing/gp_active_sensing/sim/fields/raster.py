@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,18 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.rasters import MAX_CELLS, read_ascii_grid, read_layers
+from gp_active_sensing.topology.loaders.rasters import (
+    MAX_CELLS,
+    RasterCells,
+    RasterFile,
+    lay,
+    read_ascii_grid,
+    read_layers,
+)
+from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["Raster", "raster_truth", "read_rasters"]
+__all__ = ["raster_truth", "read_rasters"]
 
 _SHOWN = 5
 _ARRAYS = (".npy", ".npz")
@@ -41,70 +49,6 @@ _BROKEN = (
     zlib.error,
 )
 """Errors of NumPy and zipfile for files that are cut, damaged, encrypted or too large."""
-_EDGE = 1e-9
-"""Part of a cell by which a place may lie beyond the edge (rounding)."""
-
-
-@dataclass(frozen=True)
-class Raster:
-    """Values in cells of equal size.
-
-    Args:
-        values: (rows, columns) from south to north and from west to east; NaN = no data.
-        origin: south-west corner of the south-west cell [m].
-        cell: width and height of a cell [m].
-    """
-
-    values: FloatArray
-    origin: tuple[float, float]
-    cell: tuple[float, float]
-
-    @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """West, south, east and north edge [m]."""
-        rows, columns = self.values.shape
-        (x, y), (dx, dy) = self.origin, self.cell
-        return x, y, x + columns * dx, y + rows * dy
-
-    def inside(self, points: FloatArray) -> BoolArray:
-        """(m,) points within the edges; points is (m, 2) [m]."""
-        west, south, east, north = self.extent
-        mx, my = _EDGE * self.cell[0], _EDGE * self.cell[1]
-        x, y = points[:, 0], points[:, 1]
-        return np.asarray(
-            (x >= west - mx) & (x <= east + mx) & (y >= south - my) & (y <= north + my)
-        )
-
-    def sample(self, points: FloatArray) -> FloatArray:
-        """Return the (m,) bilinear values at points (m, 2) [m].
-
-        NaN where a cell without data has a part in the value; meaningless outside the raster.
-        """
-        rows, columns = self.values.shape
-        # In units of cells, counted from the centre of the first.
-        across = (points[:, 0] - self.origin[0]) / self.cell[0] - 0.5
-        up = (points[:, 1] - self.origin[1]) / self.cell[1] - 0.5
-        c0, c1, tx = _between(across, columns)
-        r0, r1, ty = _between(up, rows)
-        total = np.zeros(len(points))
-        for row, column, weight in (
-            (r0, c0, (1.0 - ty) * (1.0 - tx)),
-            (r0, c1, (1.0 - ty) * tx),
-            (r1, c0, ty * (1.0 - tx)),
-            (r1, c1, ty * tx),
-        ):
-            # A cell without data beside a place that it has no part in does no harm.
-            total += np.where(weight > 0.0, weight * self.values[row, column], 0.0)
-        return total
-
-
-def _between(
-    where: FloatArray, count: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
-    """Return the cells before and after, and how far it is from the first to the second (0–1)."""
-    clipped = np.clip(where, 0.0, count - 1.0)
-    first = np.minimum(np.floor(clipped).astype(np.int64), max(count - 2, 0))
-    return first, np.minimum(first + 1, count - 1), clipped - first
 
 
 def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
@@ -131,11 +75,13 @@ def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundT
     return TimeSeriesField(slots, values, linear=linear, start=start)
 
 
-def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology) -> FloatArray:
+def _sampled(
+    raster: RasterCells, path: Path, config: FieldConfig, topology: Topology
+) -> FloatArray:
     positions = np.asarray(topology.positions, dtype=np.float64)
     outside = ~raster.inside(positions)
     if outside.any():
-        west, south, east, north = raster.extent
+        (west, south), (east, north) = raster.corners.min(axis=0), raster.corners.max(axis=0)
         (x0, y0), (x1, y1) = positions.min(axis=0), positions.max(axis=0)
         msg = (
             f"{path}: covers x {west:g} … {east:g}, y {south:g} … {north:g} m, the places of map "
@@ -144,7 +90,7 @@ def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology
             "field.origin and field.cell"
         )
         raise MapError(msg)
-    values = raster.sample(positions)
+    values = raster.values_at(positions, whole=True)
     empty = np.isnan(values)
     if empty.any():
         msg = (
@@ -162,8 +108,8 @@ def _count(which: BoolArray, topology: Topology) -> str:
 
 def read_rasters(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
-) -> list[Raster]:
-    """Read the one raster of a file, or all of its layers.
+) -> list[RasterCells]:
+    """Read the one raster of a file, or all of its layers, rows from south to north.
 
     Args:
         path: ``.asc``, ``.tif``, ``.tiff``, ``.npy`` or ``.npz``.
@@ -192,18 +138,38 @@ def read_rasters(
             msg = f"field.{key}: is for .npy, .npz and .tif, an ESRI ASCII grid is one layer"
             raise MapError(msg)
     values, origin, cell = read_ascii_grid(path)
-    return [Raster(values[::-1], config.origin or origin, config.cell_size or cell)]
+    return [_placed(values[::-1], config.origin or origin, config.cell_size or cell, path)]
+
+
+def _placed(
+    values: FloatArray, origin: tuple[float, float], cell: tuple[float, float], path: Path
+) -> RasterCells:
+    """Return a raster in metres of the map, from its south-west corner."""
+    transform = (cell[0], 0.0, origin[0], 0.0, cell[1], origin[1])
+    return lay(RasterFile(values, transform, LOCAL), path, None)
 
 
 def _from_geotiff(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None
-) -> list[Raster]:
-    bands = (config.layer or 0,) if config.slot_seconds is None else None
-    values, origin, cell = read_layers(path, bands, datum, MAX_CELLS)
-    return [Raster(layer, config.origin or origin, config.cell_size or cell) for layer in values]
+) -> list[RasterCells]:
+    """Return layers in the map's frame where both are placed; else their coordinates are metres."""
+    found = read_layers(path, (config.layer or 0) if config.slot_seconds is None else None)
+    if config.origin or config.cell_size:
+        layers = [layer.flipped() for layer in found]
+        a, _, c, _, e, f = layers[0].transform
+        origin, cell = config.origin or (c, f), config.cell_size or (a, e)
+        return [_placed(layer.values, origin, cell, path) for layer in layers]
+    if datum is None and found[0].crs.startswith("GEOG"):
+        msg = (
+            f"{path}: is in degrees, and the map does not say where its origin lies; take a map in "
+            "longitude and latitude, or give map.datum of a grid"
+        )
+        raise MapError(msg)
+    crs = found[0].crs if datum is not None and found[0].crs else LOCAL
+    return [lay(replace(layer.flipped(), crs=crs), path, datum) for layer in found]
 
 
-def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
+def _from_arrays(path: Path, config: FieldConfig) -> list[RasterCells]:
     array = _load(path, config.value_column)
     missing = [f"field.{key}" for key in ("cell", "origin") if getattr(config, key) is None]
     if missing:
@@ -221,8 +187,8 @@ def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
         _, row, column = np.argwhere(np.isinf(layers))[0]
         msg = f"{path}: row {row}, column {column}: expected a finite number or NaN, got infinity"
         raise MapError(msg)
-    x, y = config.origin or (0.0, 0.0)
-    return [Raster(layer, (x, y), config.cell_size or (1.0, 1.0)) for layer in values]
+    origin, cell = config.origin or (0.0, 0.0), config.cell_size or (1.0, 1.0)
+    return [_placed(layer, origin, cell, path) for layer in values]
 
 
 def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:

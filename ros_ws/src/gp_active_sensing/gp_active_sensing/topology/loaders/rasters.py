@@ -35,7 +35,6 @@ from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
     in_system,
-    local_system,
     locate,
     own_origin,
 )
@@ -48,6 +47,7 @@ __all__ = [
     "MAX_CELLS",
     "RasterCells",
     "RasterFile",
+    "lay",
     "load_raster_cells",
     "of_ascii",
     "of_gdal",
@@ -66,8 +66,8 @@ _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 _NO_DATA = -9999.0
 """Of an ESRI ASCII grid whose header does not say."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
-_STRAIGHT = 1e-9
-"""Largest part of a cell by which the axes of a raster may be turned (rounding)."""
+_EDGE = 1e-9
+"""Part of a raster's cell by which a point may lie beyond the edge (rounding)."""
 _OFF = 0.5
 """Control points that lie farther from where a plane puts them are those of a bent picture [1]."""
 
@@ -84,6 +84,13 @@ class RasterFile:
     # the file nor one beside it says any
     crs: str = ""
     notes: tuple[str, ...] = ()  # what was taken for granted, a sentence each
+
+    def flipped(self) -> RasterFile:
+        """Return it with its rows in the other order."""
+        a, b, c, d, e, f = self.transform
+        rows = len(self.values)
+        turned = (a, -b, c + b * rows, d, -e, f + e * rows)
+        return replace(self, values=self.values[::-1], transform=turned)
 
 
 def read_raster(path: Path, value: str = "") -> RasterFile:
@@ -119,13 +126,33 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
 def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
     """Return a band of a file that GDAL reads, and the unit of its values, "" if none is said."""
     with _opened(path, value) as (found, transform):
-        _check_size(path, found.width, found.height, MAX_CELLS)
         band, notes = _band(path, found, value)
-        values = _bands(found, found, [band], notes)[0]
-        a, b, c, d, e, f = (float(number) for number in transform[:6])
-        crs = found.crs or found.gcps[1]
-        made = RasterFile(values, (a, b, c, d, e, f), crs.to_wkt() if crs else "", tuple(notes))
+        (made,) = _layers(path, found, transform, [band], notes)
         return made, found.units[band - 1] or ""
+
+
+def _layers(
+    path: Path, found: Any, transform: Any, bands: Sequence[int], notes: list[str]
+) -> list[RasterFile]:
+    """Return bands (from 1) with scale and offset; what was done is added to `notes`."""
+    _check_size(path, found.width, found.height, MAX_CELLS // max(1, len(bands)))
+    a, b, c, d, e, f = (float(number) for number in transform[:6])
+    crs = found.crs or found.gcps[1]
+    system = crs.to_wkt() if crs else ""
+    layers = []
+    for number, read in zip(bands, found.read(list(bands), masked=True), strict=True):
+        layer = np.ma.filled(read.astype(np.float64), np.nan)
+        fills = are_fills(layer)
+        if fills.any():
+            shown = ", ".join(f"{v:g}" for v in np.unique(layer[fills])[:3])
+            notes.append(f"{int(fills.sum())} cells are {shown} and count as without data")
+        layer[fills | ~np.isfinite(layer)] = np.nan
+        scale, offset = found.scales[number - 1], found.offsets[number - 1]
+        if (scale, offset) != (1.0, 0.0):
+            np.add(scale * layer, offset, out=layer)
+            notes.append(f"its values are {scale:g} times what is stored, and {offset:g} more")
+        layers.append(RasterFile(layer, (a, b, c, d, e, f), system, tuple(notes)))
+    return layers
 
 
 def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
@@ -258,89 +285,23 @@ def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFil
     return replace(raster, values=values, notes=notes)
 
 
-def read_layers(
-    path: Path, bands: Sequence[int] | None, datum: tuple[float, float] | None, most: int
-) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    """Read bands (from 0; None = all) of a GeoTIFF, in metres of a map where both are placed.
-
-    A file with a coordinate system is brought into the map's frame when the map knows its origin,
-    the `datum` (bilinear, cells of about the file's size). Otherwise its coordinates are taken as
-    metres.
-
-    Returns:
-        (k, rows, columns) values from south to north, NaN = no data; the south-west corner of the
-        south-west cell, and width and height of a cell [m].
+def read_layers(path: Path, layer: int | None) -> list[RasterFile]:
+    """Read a layer (from 0) of a GeoTIFF, None = all of them.
 
     Raises:
-        MapError: a file that cannot be read, is in degrees on a map without an origin, is turned,
-            has more than `most` cells, or no such band.
+        MapError: a file that cannot be read or has too many cells, or no such layer.
         MissingDependencyError: rasterio is not installed.
     """
     with _opened(path) as (found, transform):
-        from rasterio.crs import CRS
-        from rasterio.enums import Resampling
-        from rasterio.vrt import WarpedVRT
-
-        wanted = range(found.count) if bands is None else bands
-        for band in wanted:
-            if band >= found.count:
-                msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {band}"
-                raise MapError(msg)
-        _check_size(path, found.width, found.height, most // max(1, len(wanted)))
-        numbers, frame = [band + 1 for band in wanted], None
-        if datum is not None and found.crs is not None:
-            frame = CRS.from_string(local_system(datum))
-        if frame is None or found.crs == frame:
-            return _laid_straight(path, found, transform, datum, _bands(found, found, numbers, []))
-        how = {"resampling": Resampling.bilinear, "nodata": np.nan, "dtype": "float64"}
-        if transform != found.transform:
-            how["src_transform"] = transform
-        with WarpedVRT(found, crs=frame, src_nodata=found.nodata, **how) as laid:
-            _check_size(path, laid.width, laid.height, most // max(1, len(wanted)))
-            read = _bands(laid, found, numbers, [])
-            return _laid_straight(path, laid, laid.transform, datum, read)
-
-
-def _laid_straight(
-    path: Path, found: Any, transform: Any, datum: Any, values: FloatArray
-) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    if found.crs is not None and found.crs.is_geographic and datum is None:
-        msg = (
-            f"{path}: is in degrees ({found.crs.to_string()}), and the map does not say where its "
-            "origin lies; take a map in longitude and latitude, give map.datum of a grid, or turn "
-            "the raster into metres: gdalwarp -t_srs EPSG:… IN OUT.tif"
-        )
-        raise MapError(msg)
-    if transform.is_identity:
-        logger.warning("%s: does not say where it lies; its cells count as metres from 0, 0", path)
-    if max(abs(transform.b), abs(transform.d)) > _STRAIGHT * abs(transform.a) or transform.a <= 0.0:
-        msg = f"{path}: its rows do not run east; lay it straight: gdalwarp IN OUT.tif"
-        raise MapError(msg)
-    west, south = float(transform.c), float(transform.f)
-    if transform.e < 0.0:  # as nearly all are: rows from north to south
-        values, south = values[:, ::-1], south + float(transform.e) * found.height
-    return values, (west, south), (float(transform.a), abs(float(transform.e)))
-
-
-def _bands(found: Any, source: Any, numbers: Sequence[int], notes: list[str]) -> FloatArray:
-    """Return (k, rows, columns) values of bands (from 1) with scale and offset, NaN = no data.
-
-    `found` is read, perhaps the `source` laid into another frame, which has scales and offsets;
-    what was done is added to `notes`.
-    """
-    read = found.read(list(numbers), masked=True)
-    values = np.ma.filled(read.astype(np.float64), np.nan)
-    for number, layer in zip(numbers, values, strict=True):
-        fills = are_fills(layer)
-        if fills.any():
-            shown = ", ".join(f"{v:g}" for v in np.unique(layer[fills])[:3])
-            notes.append(f"{int(fills.sum())} cells are {shown} and count as without data")
-        layer[fills | ~np.isfinite(layer)] = np.nan
-        scale, offset = source.scales[number - 1], source.offsets[number - 1]
-        if (scale, offset) != (1.0, 0.0):
-            np.add(scale * layer, offset, out=layer)
-            notes.append(f"its values are {scale:g} times what is stored, and {offset:g} more")
-    return np.asarray(values)
+        if layer is not None and layer >= found.count:
+            msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {layer}"
+            raise MapError(msg)
+        if transform.is_identity:
+            logger.warning(
+                "%s: does not say where it lies; its cells count as metres from 0, 0", path
+            )
+        bands = range(1, found.count + 1) if layer is None else [layer + 1]
+        return _layers(path, found, transform, list(bands), [])
 
 
 def _plain(text: str | None) -> str:
@@ -507,30 +468,40 @@ class RasterCells:
         width, height = np.hypot(sides[0], sides[1]).tolist()
         return round(width, 6), round(height, 6)
 
-    def values_at(self, points: FloatArray) -> FloatArray:
-        """(m,) values at points (m, 2) on cells with data: bilinear between four centres.
-
-        Where one of the four has no data, or lies beyond the edge, the value of the cell that the
-        point is in.
-        """
+    def inside(self, points: FloatArray) -> BoolArray:
+        """(m,) points within the edges; points is (m, 2) [m]."""
         rows, columns = self.shape
         cells = self.cells_of(points)
-        own = np.clip(np.floor(cells).astype(np.int64), 0, (columns - 1, rows - 1))
-        nearest = self.raster.values[own[:, 1], own[:, 0]]
-        low = np.floor(cells - 0.5).astype(np.int64)
-        (tx, ty) = (cells - 0.5 - low).T
+        within = (cells >= -_EDGE) & (cells <= np.array((columns, rows)) + _EDGE)
+        return np.asarray(within.all(axis=1))
+
+    def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
+        """(m,) values at points (m, 2): bilinear between four centres, level beyond the outer ones.
+
+        Where one of the four has no data it is the value of the cell that the point is in; with
+        `whole` it is NaN.
+        """
+        size = np.array(self.shape[::-1])
+        cells = self.cells_of(points)
+        at = np.clip(cells - 0.5, 0.0, size - 1.0)
+        low = np.minimum(np.floor(at).astype(np.int64), np.maximum(size - 2, 0))
+        high = np.minimum(low + 1, size - 1)
+        tx, ty = (at - low).T
         total = np.zeros(len(points))
-        for right, down, weight in (
-            (0, 0, (1.0 - tx) * (1.0 - ty)),
-            (1, 0, tx * (1.0 - ty)),
-            (0, 1, (1.0 - tx) * ty),
-            (1, 1, tx * ty),
+        for column, row, weight in (
+            (low[:, 0], low[:, 1], (1.0 - ty) * (1.0 - tx)),
+            (high[:, 0], low[:, 1], (1.0 - ty) * tx),
+            (low[:, 0], high[:, 1], ty * (1.0 - tx)),
+            (high[:, 0], high[:, 1], ty * tx),
         ):
-            column, row = np.clip(low + np.array((right, down)), 0, (columns - 1, rows - 1)).T
             # What has no part in the value, but for rounding, does no harm.
-            part = weight > 1e-6
+            part = weight > (0.0 if whole else 1e-6)
             total += np.where(part, weight * self.raster.values[row, column], 0.0)
+        if whole:
+            return total
         # A point at an edge may be just beyond the data by rounding.
+        own = np.clip(np.floor(cells).astype(np.int64), 0, size - 1)
+        nearest = self.raster.values[own[:, 1], own[:, 0]]
         return np.asarray(np.where(np.isnan(total), nearest, total))
 
 
@@ -548,10 +519,27 @@ def load_raster_cells(
         MissingDependencyError: rasterio or pyproj is needed and missing.
     """
     raster = read_raster(path, value)
-    raster = replace(raster, crs=crs) if crs else raster
+    made = lay(replace(raster, crs=crs) if crs else raster, path, datum, chosen=bool(crs))
+    if raster.crs or crs:
+        return made
+    beside = path.with_suffix(".prj").name
+    note = f"neither it nor a file {beside} beside it says a coordinate system; map.crs does, too"
+    return replace(made, notes=(*made.notes, note))
+
+
+def lay(
+    raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
+) -> RasterCells:
+    """Lay a raster into local metres; `chosen` = the user has named its system.
+
+    Raises:
+        MapError: an unknown coordinate system, or one that its coordinates are not in.
+        MissingDependencyError: pyproj is needed and missing.
+    """
     known = ~np.isnan(raster.values)
     rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
-    box = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+    whole = (0, 0, *raster.values.shape[::-1])
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1) if len(rows) else whole
     edge = [_outer(raster, column, row) for column, row in _around(*map(int, box))]
     first = _outer(raster, 0.5, len(raster.values) - 0.5)
     if datum is None and raster.crs not in ("", LOCAL, LONLAT):
@@ -562,14 +550,9 @@ def load_raster_cells(
         where=str(path),
         datum=datum,
         degrees=False if raster.crs == LOCAL else None,
-        chosen=bool(crs),
+        chosen=chosen,
     )
     notes = (*raster.notes, *made.notes)
-    if not raster.crs:
-        beside = path.with_suffix(".prj").name
-        notes += (
-            f"neither it nor a file {beside} beside it says a coordinate system; map.crs does, too",
-        )
     x, y = made.points[-1].tolist()
     return RasterCells(str(path), raster, made.crs, made.datum, made.points[:-1], (x, y), notes)
 

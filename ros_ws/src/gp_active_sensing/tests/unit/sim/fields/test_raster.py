@@ -303,5 +303,5 @@ def test_a_geotiff_that_says_where_on_earth_it_lies(tmp_path: Path) -> None:
     found = values(file, here)
     east, north = here.positions[:, 0] / 76_030.0, here.positions[:, 1] / 111_180.0  # degrees
     assert found == pytest.approx(1e4 * east + 2e4 * north, abs=0.05)
-    with pytest.raises(MapError, match=r"is in degrees \(EPSG:4326\), and the map does not say"):
+    with pytest.raises(MapError, match="is in degrees, and the map does not say"):
         values(file, make_grid(5, 5, 20.0))

@@ -416,7 +416,7 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
     plain.with_suffix(".tfw").write_text("5\n0\n0\n-5\n102.5\n12.5\n")
     assert read_raster(plain).transform == where[:6]
     (raster,) = read_rasters(plain, field)
-    assert (raster.origin, raster.cell) == ((100.0, 0.0), (5.0, 5.0))
+    assert raster.raster.transform == (5.0, 0.0, 100.0, 0.0, 5.0, 0.0)
     plain.with_suffix(".tfw").write_text("5 0 0 -5 102.5")
     with pytest.raises(MapError):
         read_raster(plain)
