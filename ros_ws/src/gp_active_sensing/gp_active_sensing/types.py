@@ -159,7 +159,7 @@ class Plan:
         path: places driven after the start to reach `waypoints[0]`, which is its last entry; of a
             plan without a waypoint the way to where the mission has to end, () when there is none.
         cost: cost of `path`.
-        horizon: readings looked ahead, N' (clipped to what is left of the budget).
+        horizon: readings looked ahead, N' (clipped to the remaining budget).
         candidates: bounds for each first place that was considered.
         reason: why there is no waypoint; of a plan with one "", or why it is not the policy's own.
         heading: of a probe with a turning radius on arriving at the end of `path` [rad]; None =

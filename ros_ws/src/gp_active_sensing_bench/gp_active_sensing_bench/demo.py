@@ -2,7 +2,7 @@
 
 Starts the nodes ``simulator`` and ``active_sensing`` as separate processes, shows a line a stage as
 the run directory grows, ends at the budget and says where the report is. Where ROS cannot be had
-the same engine runs in this process, without nodes, and that is said.
+the same engine runs in this process, without nodes, and a line reports that.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ WAYS = ("grid", "paper", "point")
 CANDIDATES = 7
 """Length-scales of a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Of what readings differ by from the smooth part, where nobody knows what it is made of: shares of
+"""Shares of the unexplained variance whose parts are unknown: shares of
 the variance that may be noise, and the one that is each place's own."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """The grid reaches two standard errors to either side, and at least and at most so far."""

@@ -81,7 +81,7 @@ def kernel_belief(
     Args:
         bounds: (K,) local ELBOs L_i [nat].
         prior_std: s.
-        samples: S, of which q*(k) is the mean; its standard error goes down as 1/√S.
+        samples: S; q*(k) is their mean, with a standard error proportional to 1/√S.
         seed: of the points and of the samples.
 
     Raises:

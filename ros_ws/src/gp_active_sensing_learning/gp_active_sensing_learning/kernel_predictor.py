@@ -19,7 +19,7 @@ __all__ = ["drawn", "moments", "predict", "prune"]
 _BLOCK = 2_000_000
 """Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
 SAMPLES = 32
-"""Of θ, of which the moments of a prediction are made where q(θ) is no point."""
+"""Samples of θ for the moments of a prediction where q(θ) is no point."""
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:

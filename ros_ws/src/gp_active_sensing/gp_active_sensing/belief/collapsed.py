@@ -193,7 +193,7 @@ class CollapsedReadings:
             noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
             unit: (L,) what a variance of 1 of a reading's own is one of, where the covariance is
                 known up to a factor: it is divided by that. The noise of the belief then comes on
-                top, once for all such readings of a place: it is what no reading says of itself.
+                top, once for all such readings of a place: no reading's own variance contains it.
             stays: what comes on top of the variance of an average over a stay; None = nothing.
 
         Returns:

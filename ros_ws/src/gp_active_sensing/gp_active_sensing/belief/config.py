@@ -1,8 +1,8 @@
 """Configuration of a belief, and what is taken where it is left out; `belief.build` makes it.
 
 A few points stand for all kernels and all parts of field and noise: a smooth field read with a good
-sensor, one with much of each place's own, one with much noise, one with both; and a field of which
-no place tells of another. The readings weigh them. What lies between two of them is predicted
+sensor, one with much of each place's own, one with much noise, one with both; and a field
+without spatial correlation. The readings weigh them. What lies between two of them is predicted
 nearly as well by their mixture.
 """
 

@@ -51,7 +51,7 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
     Args:
         path: the table; columns with other names, such as the time, are left out. An empty cell or
             ``nan`` is a missing value.
-        places: (n,) names of the map's places, each of which needs a column.
+        places: (n,) names of the map's places; each needs a column.
         transform: applied to the values.
 
     Raises:

@@ -48,7 +48,7 @@ class KernelCandidates:
 
     Args:
         composite: the kernel.
-        thetas: (F, P) in normalised units; equal but for lengths of variation.
+        thetas: (F, P) in normalised units; equal except for lengths of variation.
         hyperparameters: (F,) what they are in the units of the map and the readings.
         weights: (F,) prior belief.
     """

@@ -39,7 +39,7 @@ _set = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of a grid or a table of places: a key of section map, such as spacing=0.5, "
+    help="Key of section map, for a grid or a table of places, such as spacing=0.5, "
     "inflation=0.2, distances=ways.csv or columns_of.x=E; may be repeated.",
 )
 

@@ -22,7 +22,7 @@ class BudgetReservations:
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[int, ...]] = {}
-        """Of the last plan with a waypoint, by probe."""
+        """Places on the way of the last plan with a waypoint, by probe."""
         self._due: dict[str, int] = {}
         """Goals that were observed when they were chosen, until they are read again; by probe."""
 

@@ -59,7 +59,7 @@ class AnswersConfig:
 
     timeout: float = param(
         5.0,
-        help="longest time that a decision waits for the answers; 0 = it goes by what has come",
+        help="longest time that a decision waits for the answers; 0 = it never waits",
         unit="s",
         low=0.0,
     )

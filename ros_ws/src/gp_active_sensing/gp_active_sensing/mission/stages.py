@@ -27,14 +27,14 @@ class StageLog:
 
     def __init__(self) -> None:
         self.number = 0
-        """Of the newest decision, among all of the mission."""
+        """Number of the newest decision, among all of the mission."""
         self.plan: Plan | None = None
         """The decision being carried out."""
         self.home: Plan | None = None
         """The last plan, on the way to the end place."""
         self.driven = Cost(0.0, 0.0)
         self.noise_variance: float | None = None
-        """What the newest reading brought along."""
+        """Noise variance of the newest reading; None = not given."""
         self._values: dict[int, list[float]] = {}
         """Of the stage, by place."""
         self._foreseen = False
@@ -223,7 +223,7 @@ class StageRecords:
         self.newest: dict[str, Any] = {}
         """The whole record of the newest stage of this process; {} = none yet."""
         self.figures: list[dict[str, Any]] = []
-        """Of every stage, oldest first: those of `FIGURES` that its record has."""
+        """Figures of every stage, oldest first: those of `FIGURES` that its record has."""
         self.lost = 0
         """Records for which there was no room for so long that they were forgotten."""
         self._run = run

@@ -223,7 +223,7 @@ class Lawnmower(RoutePolicy):
     )
     direction: float | None = param(
         None,
-        help="of the rows, anticlockwise from x; null = along x, y or the long axis of the map, "
+        help="direction of the rows, anticlockwise from x; null = x, y or the map's long axis, "
         "whichever is best",
         unit="degrees",
         low=-360.0,

@@ -94,8 +94,8 @@ def settled(
     """Return the configuration and the scenario behind it (None = none).
 
     Args:
-        given: what was said.
-        base: what the bag says of itself, None = nothing.
+        given: the options.
+        base: the configuration in the bag, None = none.
         held: type of each topic of the bag; a type that nobody names is the topic's own.
         follow: the probe drove where it liked: nothing is planned ahead, and the budget is what was
             said, not what the scenario has for a probe that obeys.
@@ -184,8 +184,8 @@ def topics_of(
     """Return the topics of each probe.
 
     Args:
-        given: what was said; a relative name is in the probe's namespace.
-        base: what the bag says of itself.
+        given: the options; a relative name is in the probe's namespace.
+        base: the configuration in the bag.
         config: of the mission: names of the probes, and of the topics that nobody names.
 
     Raises:

@@ -6,7 +6,7 @@ it claims.
 
 A recorder that was killed leaves an MCAP file without an end; a bad disk leaves wrong bytes
 anywhere. A damaged MCAP file is read from its beginning by mcap's stream reader: a chunk that
-cannot be unpacked is left out, and reading ends where the records can no longer be told apart. Of
+cannot be unpacked is left out, and reading ends where the records can no longer be separated. Of
 an SQLite file every row is read that its pages still hold. The messages are copied to a sound file.
 """
 

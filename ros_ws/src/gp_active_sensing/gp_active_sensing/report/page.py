@@ -185,7 +185,7 @@ def _notes(
 
 
 def _explained(data: RunData, done: Reconstruction) -> float | None:
-    """Return what the readings tell of each other, as the summary says it or found again."""
+    """Return how well the readings predict each other, from the summary or computed again."""
     if "explained" in data.summary:
         share = data.summary["explained"]
         return float(share) if isinstance(share, int | float) else None

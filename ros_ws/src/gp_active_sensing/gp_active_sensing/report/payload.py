@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 LEVELS = 65535
-"""Largest level: values are told apart to 1/65535 of their range."""
+"""Largest level: values are resolved to 1/65535 of their range."""
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
@@ -98,7 +98,7 @@ CANDIDATES = 200
 ALL_CANDIDATES = 12_000
 """… of all decisions together."""
 SCALES = 12
-"""Length-scales told apart."""
+"""Largest number of length-scales shown separately."""
 _TO = " to "
 Scale: TypeAlias = tuple[float, ...]
 
@@ -220,7 +220,7 @@ def kept_of(steps: int, thin: int = 1) -> int:
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return what nobody could promise less than, and with how many places read.
+    """Return the lower bound of the expected error, and its number of readings.
 
     None where that is not known, or nothing.
     """
@@ -535,7 +535,7 @@ def _size(maps: dict[str, Any]) -> int:
 
 
 def _fine(value: float) -> float:
-    """Return a bound with digits enough to tell candidates apart."""
+    """Return a bound with enough digits to distinguish candidates."""
     return float(f"{value:.8g}")
 
 

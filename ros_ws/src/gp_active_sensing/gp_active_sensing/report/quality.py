@@ -1,4 +1,4 @@
-"""How good is a map whose truth nobody knows: what the readings say of each other.
+"""How good is a map without a known truth: how well its readings predict each other.
 
 Each place that was read is predicted from the readings of all other places, see
 `gp_active_sensing.belief.leave_one_out`. With the probability u that the belief gave to less than

@@ -1,6 +1,6 @@
 """Reconstruct a run step by step, or its map alone; steps are added, or filled, as events come.
 
-Each event is told to the belief once. What a stage's record says may come later than the next
+The belief receives each event once. A stage's record may come later than the next
 stages, so steps are put together again whenever they are asked for, of what was kept of the belief.
 """
 

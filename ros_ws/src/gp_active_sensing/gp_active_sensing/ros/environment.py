@@ -168,7 +168,7 @@ def require_ros(found: RosEnvironment | None = None) -> None:
 
 
 def require_ros_in(module: str) -> None:
-    """Check ahead of a node's imports of ROS: one line for who runs it, an error for who imports.
+    """Check before a node's imports of ROS: one line when it is run, an error when it is imported.
 
     Args:
         module: ``__name__`` of the node's module.

@@ -132,7 +132,9 @@ class Arguments:
     namespace: str | None = param(
         None, help="namespace of the nodes, and of the topics without a / in front"
     )
-    log_level: str | None = param(None, help="what the nodes log", choices=LOG_LEVELS)
+    log_level: str | None = param(
+        None, help="least severity that the nodes log", choices=LOG_LEVELS
+    )
 
     def __post_init__(self) -> None:
         if self.namespace is not None:

@@ -71,7 +71,7 @@ class Navigator:
 
     Args:
         node: makes the clients and calls back.
-        mission: is told of places that cannot be reached, and asked whether it goes on.
+        mission: receives the places that cannot be reached.
         action: name of the action; of several probes in the namespace of each.
         through: goals lead through several places; the usual name of the action follows.
         make_client: makes an action client of a name; None = rclpy's.
@@ -180,9 +180,9 @@ class Courier:
         self._sent = 0
         """Number of the order that was sent last."""
         self._attempt = 0
-        """Of all goals sent; what is said about an earlier one counts no more."""
+        """Number of goals sent; results of earlier ones are ignored."""
         self._handle: Any = None
-        """Of the goal that was accepted and is not over."""
+        """Handle of the accepted goal that is not over."""
         self._waiting = False
         """A goal was sent and there is no answer yet."""
         self._sent_at = 0.0

@@ -13,7 +13,7 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
   is a problem, and so is any unknown one that stands under the node's own name.
 
 Nothing raises while parameters are declared: wrong values are kept and reported together, by
-`ParameterTree.config`. The dataclasses of `simulator` and `bag_player` are here, too.
+`ParameterTree.config`. The dataclasses of `simulator` and `bag_player` are also here.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
     Args:
         rate: expected rate [Hz].
         reliable: ask for every message all the same, where the publisher is known (a bag).
-        catch_up: ask for those sent before, too; only of a publisher that keeps them.
+        catch_up: also ask for earlier messages, of a publisher that keeps them.
     """
     least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
     depth = min(MAX_DEPTH, max(least, math.ceil(QUEUE_SECONDS * rate)))

@@ -253,7 +253,7 @@ def weights_message(
     belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``, of a
     belief over kernels ``kernel=PER+SE length_scale=150 …``, and ``… place_std=3`` where places
     have something of their own and ``… attribute_std=2`` where their attributes explain a part.
-    Under ``kernel=none`` no place tells of another, and there is no length-scale.
+    ``kernel=none`` means no spatial correlation, without a length-scale.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:

@@ -121,7 +121,7 @@ class SimulatedRobot:
     Args:
         world: map, truth, sensor and start.
         readings: taken at each visit.
-        on_the_way: read the places that are crossed, too.
+        on_the_way: also read the places that are crossed.
         stop: how long it stands at a waypoint before it reads there [s].
         name: of the probe, where there are several.
         traces: what all probes of the world share; None = this is the only one.

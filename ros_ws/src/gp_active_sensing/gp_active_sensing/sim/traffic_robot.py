@@ -35,7 +35,7 @@ class TrafficRobot:
     Args:
         world: map, traffic, sensor and start.
         readings: taken of each place.
-        on_the_way: of the places that are crossed, too.
+        on_the_way: also read the places that are crossed.
 
     Raises:
         ActiveSensingError: SUMO is not installed or does not start.

@@ -69,7 +69,7 @@ class Topology:
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
     notes: tuple[str, ...] = ()
-    """What was taken as what, for granted, or left out when the map was made, a sentence each."""
+    """Notes on how the map was made: roles, assumptions and omissions, a sentence each."""
 
     def __init__(
         self,
@@ -230,12 +230,12 @@ class Topology:
 
     @property
     def turn_excess(self) -> float:
-        """By how much a move is longer than the straight one at most [m]: it turns on the spot."""
+        """Return the largest excess of a move over the straight one [m]: it turns on the spot."""
         return 0.0
 
     @property
     def attributes(self) -> Attributes:
-        """What the map says of its places besides where they are: its further numbers."""
+        """Return the attributes of the places: the map's further numbers."""
         return Attributes.of_numbers(self.n, self.numbers)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:

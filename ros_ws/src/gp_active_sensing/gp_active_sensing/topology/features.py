@@ -100,7 +100,7 @@ class Attributes:
         )
 
     def weighted(self) -> FloatArray:
-        """Return (n, q) columns, of which the squares of a row sum to 1 on average.
+        """Return (n, q) columns; the squares of a row sum to 1 on average.
 
         Each attribute has the same share of it, however many columns stand for it.
         """
@@ -164,16 +164,16 @@ def _standardised(numbers: FloatArray, known: np.ndarray) -> FloatArray:
 
 
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Of a segment: its middle [m], length [m], lanes, limit [m/s], direction as cosine and sine."""
+"""Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
 RELATIONAL = "relational"
 """Instead of columns: the coordinates of an embedding of the road graph."""
 ROAD_DISTANCE = "road_distance"
 """Weight of a link of the embedded graph: metres between its segments; see `segment_links`."""
 DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
-"""What the links of the embedded graph weigh by, as far as the map has it."""
+"""Features that weigh the links of the embedded graph, if the map has them."""
 
 SHARE = 0.95
-"""Of the squared distances that an embedding must explain, unless told otherwise."""
+"""Default share of the squared distances that an embedding must explain."""
 AXIS = "mds_"
 """Names of an embedding's coordinates begin so."""
 
@@ -211,7 +211,7 @@ class RoadFeatures:
     ) -> None:
         self._map, self._points = road_map, points
         self.embedding: Embedding | None = None
-        """Of the relational features, None where the features are columns."""
+        """Embedding of the relational features, None where the features are columns."""
         if RELATIONAL not in names:
             self._plain = tuple(names)
             self.values, self.names = self.columns(names)

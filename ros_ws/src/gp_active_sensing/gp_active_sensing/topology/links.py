@@ -183,7 +183,7 @@ def _share(anchor: float) -> float:
 
 
 VERSION = 1
-"""Of the computation, for the cache."""
+"""Version of the computation, for the cache."""
 FLOOR = 0.01
 """Least weight of a link, relative to the median of those above zero."""
 EXACT = 3000
@@ -252,7 +252,7 @@ def manhattan_weights(
 
 
 def floored(weights: FloatArray) -> FloatArray:
-    """Return weights none of which is zero; see `manhattan_weights`."""
+    """Return weights above zero; see `manhattan_weights`."""
     positive = weights[weights > 1e-12 * weights.max(initial=0.0)]
     if not positive.size:
         return np.ones_like(weights)

@@ -232,7 +232,7 @@ def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
 def _along_a_curve(points: FloatArray) -> IntArray:
     """Return the order of (n, 2 or 3) points along a space-filling curve [Morton1966].
 
-    Heights are told apart as finely as positions: a metre upwards often changes as much as many
+    Heights are resolved as finely as positions: a metre upwards often changes as much as many
     across.
     """
     low, span = points.min(axis=0), np.ptp(points, axis=0)

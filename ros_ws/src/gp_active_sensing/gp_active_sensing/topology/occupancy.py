@@ -14,7 +14,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 __all__ = ["MOST_GROUND", "OCCUPIED", "UNKNOWN", "OccupancyGrid"]
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
-"""What unknown cells may count as."""
+"""Allowed values for unknown cells."""
 MOST_GROUND = 25_000_000
 """Cells of an occupancy grid: distances from walls take 16 bytes a cell (250 m at 0.05 m)."""
 OCCUPIED = 65
@@ -23,7 +23,7 @@ OCCUPIED = 65
 
 @dataclass(frozen=True, eq=False)
 class OccupancyGrid:
-    """What is known of the ground, cell by cell, as in nav_msgs/OccupancyGrid.
+    """Occupancy of the ground, cell by cell, as in nav_msgs/OccupancyGrid.
 
     Args:
         values: (rows, columns) int8: 0 free … 100 occupied [%], -1 unknown. Row 0 is at the origin.
@@ -43,7 +43,7 @@ class OccupancyGrid:
     _blocked: dict[tuple[float, str, int], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
-    """What `blocked` returned last, by what it was asked: the distances of a large grid take
+    """Last result of `blocked`, by its arguments: the distances of a large grid take
     seconds."""
 
     def __post_init__(self) -> None:

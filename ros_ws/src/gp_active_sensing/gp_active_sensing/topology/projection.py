@@ -45,7 +45,7 @@ LONLAT = "EPSG:4326"
 """Longitude and latitude, in this order, whatever the order of the system's own axes."""
 
 _DEGREE = 111_320.0
-"""Of latitude, about [m]."""
+"""Length of a degree of latitude, about [m]."""
 _TINY = 0.05
 """Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
 _FACTOR = 50.0
@@ -329,7 +329,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether (n, 2) coordinates of which nothing is said are longitudes and latitudes.
+    """Return whether (n, 2) undeclared coordinates are longitudes and latitudes.
 
     They are where they can be and are then no larger than a map; as metres they would be a table.
     """

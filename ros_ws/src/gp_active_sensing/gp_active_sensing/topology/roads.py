@@ -62,7 +62,7 @@ class Roads(GraphTopology):
         u_turns: one of `U_TURNS`.
         speed: on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
-        reach: segments within so many metres of driving may be next, too; 0 = adjacent ones only.
+        reach: distance of driving within which segments may be next [m]; 0 = adjacent ones.
 
     Raises:
         ConfigError: unknown feature.
@@ -193,7 +193,7 @@ class Roads(GraphTopology):
 
     @cached_property
     def attributes(self) -> Attributes:
-        """What the map says of its segments: length, lanes, speed limit, class, other numbers."""
+        """Return the segments' attributes: length, lanes, speed limit, class, other numbers."""
         return attributes_of(self.segments)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
@@ -207,7 +207,7 @@ class Roads(GraphTopology):
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
         """Return the segment nearest to a position, the first of equally near ones; z is unused.
 
-        A segment and its twin often share a line: use `snap_heading` to tell them apart.
+        A segment and its twin often share a line: use `snap_heading` to separate them.
         None when it is farther than `max_distance` [m] or the position is not finite.
         """
         near = self._near(x, y, max_distance, nearest_only=True)

@@ -60,7 +60,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class RoadMap:
-    """What a loader returns: segments in a metric frame."""
+    """Result of a loader: segments in a metric frame."""
 
     name: str  # of the map, for messages
     frame: str  # metric frame of the coordinates

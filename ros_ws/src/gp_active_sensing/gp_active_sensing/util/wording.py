@@ -14,9 +14,9 @@ __all__ = ["Turns", "brief", "distance", "fixed", "moment", "promised", "shown",
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
 _FEW = 10
-"""Places below which nothing is said while a mission goes on: so few seldom tell of each other."""
+"""Smallest number of places for which `explained` is reported during a mission."""
 _AGAIN = 0.1
-"""Share that readings have to explain of each other until they are said to do so again."""
+"""Share from which on readings count as predicting each other again."""
 
 
 def shown(value: object, unit: str = "") -> str:

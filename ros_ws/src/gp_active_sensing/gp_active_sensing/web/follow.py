@@ -143,7 +143,7 @@ class RunFollower:
     `found` stays what it was until as much of the journal is read again, of all places there are.
 
     Args:
-        path: the directory, which need not exist yet; None = it is said later.
+        path: the directory, which need not exist yet; None = it is given later.
         clock: monotonic seconds.
     """
 
@@ -157,7 +157,7 @@ class RunFollower:
         self.number = 0
         """Grows with each `found`."""
         self._reading: Followed | None = None
-        """What is taken in: `found`, or what takes its place."""
+        """Run that is read: `found`, or its replacement."""
         self._goal = 0
         """Lines of the journal that have to be taken in before it does."""
         self._clock = clock

@@ -96,7 +96,7 @@ class WatchServer:
     """Follows a run and serves its page.
 
     Args:
-        run_dir: of the run, which need not have begun; None = it is said later.
+        run_dir: of the run, which need not have begun; None = it is given later.
         options: how it is served.
         command: carries out commands; None = there is nothing to command.
 

@@ -288,7 +288,7 @@ class Board:
         self._name = secrets.token_hex(6)
         self._parts: dict[str, str] = {}
         self._since: dict[str, int] = {}
-        """Of each part, and of those that are gone, the change that made it so."""
+        """Number of the change that made each part, or removed it."""
         self._changed = asyncio.Condition()
         self.closed = False
         """Nothing comes any more."""

@@ -114,7 +114,7 @@ _OPTIONS = (
     click.option(
         "--inputs",
         metavar="COLUMNS",
-        help="Of a CSV file, such as x,y,hours; of a bag: some of x,y,hours. No map is used then, "
+        help="Columns, such as x,y,hours; of a bag some of these. No map is used then, "
         "unless the file has a column for each place.",
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),

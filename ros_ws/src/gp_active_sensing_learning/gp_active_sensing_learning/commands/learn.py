@@ -93,7 +93,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=float,
     callback=_deviation,
     metavar="STD",
-    help="Of the sensor, where it is known: how much two readings of one place differ.",
+    help="Noise of the sensor, if known: how much two readings of one place differ.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every random draw.")
 @kernel_options

@@ -53,7 +53,7 @@ class VbksConfig:
     samples: int = param(2000, help="samples of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
         16,
-        help="of q(θ) for a local ELBO; more where there are few rows, fewer where there are so "
+        help="samples of q(θ) for a local ELBO; more with few rows, fewer where there are so "
         "many that these times the rows exceed a million",
         low=2,
     )

@@ -278,7 +278,7 @@ def learn_model(
         rows: to learn from.
         expressions: kernels.
         config: of VBKS; its inducing points are those of the screening.
-        way: what else was said.
+        way: the other options.
         progress: told which part it is (learning, screening, refit) and where it is.
         earlier: a model that the optimisation goes on from.
 

@@ -14,7 +14,7 @@ probable its readings are with each delay. Its own best delay differs from the t
 readings lie where a bad position makes another delay look better, and a bad position of a GPS lasts
 for many readings, so that no block knows how wrong it is. How much the blocks differ tells. So the
 delay of each is :math:`\tau` and a chance of its own, normal with a deviation :math:`s` that is not
-known, and what it says of :math:`\tau` is the average over both:
+known, and its likelihood of :math:`\tau` is the average over both:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt
 

@@ -66,7 +66,7 @@ class OutlierGate:
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
         """Least noise variance of a reading without one of its own, where more is known of it than
-        the belief has, which is told averages."""
+        the belief has, which receives averages."""
         self.forgotten = 0
         """How many were not kept for longer, for lack of room."""
         self._loop = loop

@@ -67,7 +67,7 @@ class Incumbent:
 
     incumbent: str = param(
         "mean",
-        help="what counts as the best so far: the largest posterior mean, or the best average "
+        help="best so far: the largest posterior mean, or the best average "
         "reading of a place, which noise makes too high",
         choices=("mean", "reading"),
     )
@@ -88,7 +88,7 @@ class Improvement(Incumbent):
 
     margin: float | None = param(
         None,
-        help="by how much it is to be exceeded; null = as the policy says",
+        help="amount by which it must be exceeded; null = as the policy says",
         unit="unit of the readings",
         low=0.0,
     )
@@ -298,7 +298,7 @@ class MaximumEstimate(Incumbent):
 
     estimate: str = param(
         "n",
-        help="of the maximum: n = its expectation by quadrature, a = by half a Gaussian, quicker",
+        help="estimate of the maximum: n = expectation by quadrature, a = half a Gaussian, faster",
         choices=("a", "n"),
     )
 

@@ -74,7 +74,7 @@ def view_of(
 
     The moments are those of the mixture over λ, ``μ = Σ b μ_λ`` and
     ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``: what is not known of the length-scale is uncertainty of the
-    field, too. O(L |D| n), and O(L |D|² n) only for what the readings since the last call add.
+    field as well. O(L |D| n), and O(L |D|² n) only for what the readings since the last call add.
 
     Args:
         belief: over the field; not changed.
@@ -163,7 +163,7 @@ class Bandit(ABC):
 
     objective: str = param(
         "maximise",
-        help="what is looked for: the highest or the lowest value of the field",
+        help="search for the highest or the lowest value of the field",
         choices=("maximise", "minimise"),
     )
     toward: str = param(
@@ -244,7 +244,7 @@ def candidate_values(
     Args:
         locations: (m,) places.
         values: (m,) their scores.
-        chosen: number of the one that was chosen; it is told of whatever its score.
+        chosen: number of the one that was chosen; it is listed whatever its score.
     """
     kept = np.arange(locations.size)
     if locations.size > MOST_CANDIDATES:

@@ -172,7 +172,7 @@ def next_plan(
         route: places in order; those that were visited may be left in it.
         request: what is known and what is left.
         begin: number in the route to begin with; those before it come after the last one.
-        reach: what `reachable_goals` says of the request; None = it is asked.
+        reach: result of `reachable_goals` for the request; None = it is computed.
         **fields: of the plan, such as its bounds; by default 0.
 
     Returns:
@@ -316,7 +316,7 @@ class _Step:
 
 
 class _Steps:
-    """What a probe may do next toward a place of its route; arguments as of `next_plan`."""
+    """Moves of a probe toward a place of its route; arguments as of `next_plan`."""
 
     def __init__(self, request: PlanRequest, reach: ReachableGoals | None) -> None:
         reach = reachable_goals(request) if reach is None else reach

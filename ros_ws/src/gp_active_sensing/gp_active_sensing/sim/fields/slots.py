@@ -79,7 +79,7 @@ class TimeSeriesField(GroundTruth):
     def known(self, seconds: float) -> BoolArray:
         """Return the (n,) places whose value at a time of the mission [s] was given.
 
-        Between two slots: those of which both values were. O(n + k).
+        Between two slots: those with both values. O(n + k).
         """
         k, after, share = self._between(seconds)
         return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
