@@ -57,6 +57,15 @@ _NEEDED = ("map", "reading", "pose", "budget")
     "--waypoint", default="", metavar="TOPIC", help="Topic of the waypoints: goal_pose, …"
 )
 @click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; several with commas.")
+@click.option(
+    "--return-home/--no-return-home", default=None, help="End where it began, within the budget."
+)
+@click.option("--unit", metavar="UNIT", help="Of the readings, such as degC.")
+@click.option(
+    "--settle", type=float, metavar="S", help="Wait at each place, for a slow sensor.  [default: 0]"
+)
+@click.option("--export", metavar="FORMATS", help="Of the map, at the end: csv,geojson.")
+@click.option("--name", default="", help="Of the mission, on its pages.")
 @click.option("--run-dir", metavar="DIR", help="For the records.  [default: auto]")
 @click.option(
     "--out",
@@ -70,10 +79,10 @@ _NEEDED = ("map", "reading", "pose", "budget")
 def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     """Write the parameter file of a mission of your own robot.
 
-    What is not given is asked: the map, the readings, their field, the pose, the budget, and where
-    the records go. A running ROS system is looked at for what fits: topics that come slowly are
-    listened to for up to 12 s. The exit code is 1 when something does not; the file is written all
-    the same.
+    What is not given is asked: map, readings, their field and unit, pose, budget, return,
+    settling time, formats, and where the records go. A running ROS system is looked at for what
+    fits: topics that come slowly are listened to for up to 12 s. The exit code is 1 when something
+    does not; the file is written all the same.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

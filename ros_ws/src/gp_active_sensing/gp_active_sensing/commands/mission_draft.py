@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,29 @@ _MAP_QUESTION = "Map: a file, a rectangle such as 60x40 [m], or a topic such as 
 _TEMPERATURE = "sensor_msgs/msg/Temperature"
 _FIX = "sensor_msgs/msg/NavSatFix"
 _ODOMETRY = "nav_msgs/msg/Odometry"
+_BY_NAME = {
+    "pose": (
+        (r"fix|gps|gnss|nav_?sat|global_position", _FIX),
+        (r"amcl|with_?cov", "geometry_msgs/msg/PoseWithCovarianceStamped"),
+        (r"odom", _ODOMETRY),
+        (r"pose", "geometry_msgs/msg/PoseStamped"),
+    ),
+    "reading": (
+        (r"temp", _TEMPERATURE),
+        (r"humid", "sensor_msgs/msg/RelativeHumidity"),
+        (r"press", "sensor_msgs/msg/FluidPressure"),
+        (r"illum|light", "sensor_msgs/msg/Illuminance"),
+        (r"range|sonar|echo|depth|altimeter", "sensor_msgs/msg/Range"),
+    ),
+}
+"""Message types by the names of topics that nobody publishes yet; the first that fits."""
+_FIELDS = {
+    "sensor_msgs/msg/RelativeHumidity": "relative_humidity",
+    "sensor_msgs/msg/FluidPressure": "fluid_pressure",
+    "sensor_msgs/msg/Illuminance": "illuminance",
+    "sensor_msgs/msg/Range": "range",
+}
+"""Fields with the value, where the type can only be assumed."""
 
 
 @dataclass
@@ -81,17 +105,27 @@ class MissionDraft:
         self._ask_streams()
         self.budget = self._ask("budget", "Budget: 2 km, 30 min, or 40 (places)", read_budget)
         self.speed = self._find_speed()
+        self._ask_habits()
         self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
         self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
         self._look()
         self._tell()
+
+    def _ask_habits(self) -> None:
+        """Ask how it ends, and what is written."""
+        returns = {True: "yes", False: "no", None: ""}[self.given["return_home"]]
+        self.given = {**self.given, "return_home": returns}
+        self.home = self._ask("return_home", "Return to the start (yes, no)", _yes, "no")
+        self.unit = self._ask("unit", "Unit of the readings, such as degC, or nothing", str, "")
+        self.settle = self._ask("settle", "Time to settle at each place [s]", _seconds, "0")
+        self.formats = self._ask("export", "Formats of the map at the end", _formats, "csv")
 
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
         """Return what an answer means; ask again where it means nothing."""
         if self.given[key] or not self.asking:
-            return read(self.given[key] or default or "")
+            return read(str(self.given[key] or default or ""))
 
         def value_of(text: str) -> T:
             try:
@@ -202,12 +236,12 @@ class MissionDraft:
         numbers, likely = self._numbers(type)
         if self.asking and not self.given["field"] and numbers:
             echo(f"  numbers in {type}: {', '.join(numbers[:20])}")
-        usual = ReadingConfig().field if type == _TEMPERATURE else likely
+        usual = ReadingConfig().field if type == _TEMPERATURE else likely or _FIELDS.get(type, "")
         path = self._ask("field", "Field of the value", str, usual or None)
-        self.reading = _checked(ReadingConfig, topic=topic, type=type, field=path or "")
+        self.reading = _checked(ReadingConfig, "reading", topic=topic, type=type, field=path or "")
         topic, type = self._stream("pose", "Topic of the pose, or tf", sorted(of_poses), _ODOMETRY)
         tf = {"type": TF} if topic == TF else {"topic": topic, "type": type}
-        self.pose = _checked(PoseConfig, **tf)
+        self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
         """Return topic and type of a stream; a type that is not given is the running system's."""
@@ -220,8 +254,18 @@ class MissionDraft:
             msg = f"--{what}: expected a topic, and its type if nobody publishes it, got {words}"
             raise click.UsageError(msg)
         topic, type = words[0], self.given[f"{what}_type"] or "".join(words[1:])
-        found = self.topics.get(self._names(topic)[0], (usual,))
-        return topic, type or found[0]
+        found = self.topics.get(self._names(topic)[0], ())
+        if type or topic == "tf" or found:
+            return topic, type or (found[0] if found else usual)
+        named = next((t for name, t in _BY_NAME[what] if re.search(name, topic.lower())), "")
+        if not (named or self.topics):
+            self.told.append(
+                f"note: nobody publishes {topic}, and its name does not tell its message type: "
+                f"{usual} is assumed; give --{what}-type"
+            )
+        key = f"{what}.type"
+        self.notes[key] = "by the name of the topic" if named else "assumed; check it"
+        return topic, named or usual
 
     def _names(self, topic: str) -> list[str]:
         """Return the names of a topic from the root, one for each probe."""
@@ -398,7 +442,7 @@ class MissionDraft:
             "reading.topic": self.reading.topic,
             "reading.type": self.reading.type,
             "reading.field": self.reading.field,
-            "reading.unit": "",
+            "reading.unit": self.unit,
         }
         if self.given["delay"] is not None:
             parameters["reading.delay"] = self.given["delay"]
@@ -413,6 +457,14 @@ class MissionDraft:
         if self.probes:
             parameters["probes"] = list(self.probes)
         parameters |= {f"budget.{key}": amount for key, amount in self.budget.items()}
+        if self.home:
+            parameters["probe.end"] = "start"
+        if self.settle > 0.0:
+            parameters["mission.settle"] = self.settle
+        if self.given["export"] or self.asking:
+            parameters["mission.export"] = list(self.formats)
+        if self.given["name"]:
+            parameters["name"] = self.given["name"]
         parameters["run_dir"] = self.run_dir
         if "/clock" in self.topics:
             parameters["use_sim_time"] = True
@@ -432,9 +484,38 @@ _NOTES = {
     "budget.readings": "places to observe",
     "budget.metres": "m to drive",
     "budget.seconds": "s",
+    "probe.end": "back to where it began, within the budget",
+    "mission.settle": "s at each place before a reading counts",
+    "mission.export": "formats of the map at the end",
+    "name": "of the mission, on its pages",
     "run_dir": "journal, records and report; auto: below ~/.ros",
     "use_sim_time": "/clock is published",
 }
+
+
+def _yes(text: str) -> bool:
+    from gp_active_sensing.errors import ConfigError
+
+    if text.strip().lower() in ("y", "yes", "n", "no", ""):
+        return text.strip().lower().startswith("y")
+    msg = f"expected yes or no, got {text!r}"
+    raise ConfigError(msg)
+
+
+def _seconds(text: str) -> float:
+    from gp_active_sensing.mission.mission_file import read_budget
+
+    if text.strip() in ("", "0", "0.0"):
+        return 0.0
+    found = read_budget(text if re.search("[a-z]", text) else f"{text} s", "settle")
+    return float(found.get("seconds", 0.0))
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    from gp_active_sensing.mission.config import MissionConfig
+
+    formats = tuple(word.strip() for word in text.split(",") if word.strip())
+    return _checked(MissionConfig, "mission", export=formats).export
 
 
 def _from_root(topic: str) -> str:
@@ -450,10 +531,10 @@ def _choices(kind: Any) -> set[str]:
     return set(found or ())
 
 
-def _checked(kind: type[T], **values: Any) -> T:
+def _checked(kind: type[T], path: str, **values: Any) -> T:
     from gp_active_sensing.config import from_mapping
 
-    return from_mapping(kind, values, path="reading" if "field" in values else "pose")
+    return from_mapping(kind, values, path=path)
 
 
 def _with(pose: PoseConfig, **values: Any) -> PoseConfig:

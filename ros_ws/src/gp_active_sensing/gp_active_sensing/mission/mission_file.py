@@ -13,7 +13,8 @@ import numpy as np
 from gp_active_sensing.config import declared, default_of, from_mapping, plain, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.topology import MapConfig, Roads, Topology, build_topology
+from gp_active_sensing.topology import MapConfig, Roads, Topology
+from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
@@ -94,11 +95,21 @@ def read_map(
     if corners is not None:
         x0, y0, x1, y1 = corners
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
-        return MissionMap(section, build_topology(from_mapping(MapConfig, section)), False)
+        return _tried(section, from_file=False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
     find_resource("maps", file)  # said clearly where it is not there
     section = {"file": file, **more}
-    return MissionMap(section, build_topology(from_mapping(MapConfig, section, path="map")), True)
+    return _tried(section, from_file=True)
+
+
+def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
+    """Return a map with the spacing that was worked out, so that its places stay."""
+    config = from_mapping(MapConfig, section, path="map")
+    places, settled = build_settled(config)
+    spacing = to_mapping(settled).get("spacing")
+    if spacing and spacing != to_mapping(config).get("spacing"):
+        section = {**section, "spacing": spacing}
+    return MissionMap(section, places, from_file)
 
 
 def _more(spacing: float | None, radius: float | None, frame: str) -> dict[str, Any]:
@@ -184,8 +195,12 @@ def read_speed(text: str) -> float:
     return float(match[1])
 
 
-def read_budget(text: str) -> dict[str, int | float]:
+def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
     """Return the budget that an answer stands for: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
+
+    Args:
+        text: the answer.
+        what: the word for it in messages.
 
     Raises:
         ConfigError: no number, another unit, a unit twice, or nothing.
@@ -195,16 +210,16 @@ def read_budget(text: str) -> dict[str, int | float]:
         match = _AMOUNT.match(part)
         unit = _UNITS.get(match[2].lower()) if match else None
         if match is None or unit is None:
-            msg = f"budget: expected such as 40 (places), 2 km or 30 min, got {part.strip()!r}"
+            msg = f"{what}: expected such as 40 (places), 2 km or 30 min, got {part.strip()!r}"
             raise ConfigError(msg)
         key, factor = unit
         amount = float(match[1]) * factor
         if key in found:
-            msg = f"budget: {key} are given twice, in {text!r}"
+            msg = f"{what}: {key} are given twice, in {text!r}"
             raise ConfigError(msg)
         if amount <= 0.0 or (key == "readings" and amount != int(amount)):
             kind = "a whole number" if key == "readings" else "a number"
-            msg = f"budget: expected {kind} above 0, got {part.strip()!r}"
+            msg = f"{what}: expected {kind} above 0, got {part.strip()!r}"
             raise ConfigError(msg)
         found[key] = int(amount) if key == "readings" else amount
     return found
@@ -224,6 +239,13 @@ def read_position(text: str) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
+def _value(tree: Any, key: str) -> Any:
+    """Return the value of a dotted key; None where there is none."""
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return tree
+
+
 def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, start: str) -> str:
     """Return the parameter file of a mission.
 
@@ -239,8 +261,10 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
     for key, value in parameters.items():
         if key == "use_sim_time":
             continue
-        section, _, last = key.rpartition(".")
-        target = nested.setdefault(section, {}) if section else nested
+        *sections, last = key.split(".")
+        target = nested
+        for section in sections:
+            target = target.setdefault(section, {})
         target[last] = value
     config = to_mapping(from_mapping(ActiveSensingConfig, nested))
     usual = to_mapping(ActiveSensingConfig(map=MapConfig("line", count=1)))
@@ -248,9 +272,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
     rows = []
     meant = {}
     for key, value in parameters.items():
-        section, _, last = key.rpartition(".")
-        ours, other = (tree.get(section, {}) if section else tree for tree in (config, usual))
-        default = key != "use_sim_time" and ours.get(last) == other.get(last)
+        default = key != "use_sim_time" and _value(config, key) == _value(usual, key)
         row = f"{key}: {scalar(value)}"
         if default:
             row = comment(row)

@@ -211,6 +211,11 @@ class MissionState:
             total = Counter({str(word): int(count) for word, count in told.items()})
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
+    def _names(self) -> list[str]:
+        """Return the names of the probes; without "" where some have names."""
+        names = {*self.where, *self.plans, *self.gone, *self.seconds_left}
+        return sorted(names - {""} or names)
+
     def alarms_in_words(self) -> list[str]:
         """Return the problems that need an operator, in words."""
         found = list(self.alarms)
@@ -231,7 +236,7 @@ class MissionState:
     ) -> list[dict[str, Any]]:
         """Return of each probe where it goes, how far that is, and how old its data are."""
         found = []
-        for name in sorted({*self.where, *self.plans, *self.gone}):
+        for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
             row: dict[str, Any] = {"probe": name, "gone": self.gone.get(name, "")}
             for key, stamp_ns in (
@@ -263,7 +268,7 @@ class MissionState:
             visits = [s.record["visits"] for s in done.steps if "visits" in s.record]
             spent = int(max(visits)) if visits else last.observed
             add("places", spent, total, f"{max(0, total - spent)} of {total} left")
-        for name in sorted({*self.where, *self.seconds_left}) or [""]:
+        for name in self._names() or [""]:
             whose = f" of {name}" if name else ""
             if (metres := self.budget.metres) is not None:
                 place = self.where.get(name)

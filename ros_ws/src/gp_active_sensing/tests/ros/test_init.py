@@ -162,7 +162,8 @@ def drafted(
     words = dict.fromkeys(("datum", "probes", "map_topic", "frame", "waypoint", "field"), "")
     words |= {"reading_type": "", "pose_type": "", "run_dir": "auto", "map": "60x40"}
     words |= {"reading": "temperature", "pose": "odom", "budget": "20", **more}
-    given = {**dict.fromkeys(("spacing", "radius", "speed", "delay")), **words}
+    words |= dict.fromkeys(("unit", "settle", "export", "name"), "")
+    given = {**dict.fromkeys(("spacing", "radius", "speed", "delay", "return_home")), **words}
     draft = MissionDraft(given, system, asking=asking)  # type: ignore[arg-type]
     draft.answer()
     (found,) = yaml.safe_load(draft.text("it")).values()
@@ -181,10 +182,11 @@ def test_without_a_running_system_it_says_so(
     assert "Numbers in sensor_msgs/msg/Temperature: temperature, variance" in again.stdout
 
 
-def test_six_questions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    answers = iter(
-        ["60 by 40", "60x40", "/temperature", "temperature", "/odom", "a lot", "20, 500 m", "runs"]
-    )
+def test_a_few_questions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = ["60 by 40", "60x40", "/temperature", "temperature", "/odom", "a lot", "20, 500 m"]
+    answers = iter([*first, "yes", "degC", "0", "csv", "runs"])
     asked = []
 
     def prompt(question: str, *, value_proc: Any, **_: Any) -> Any:
@@ -197,9 +199,9 @@ def test_six_questions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     blank = dict.fromkeys(("map", "reading", "pose", "budget", "run_dir"), "")
     often = [0.1 * i for i in range(20)]
     _, found = drafted(Still(odom=often, temperature=often), asking=True, **blank)
-    assert len(asked) == 6, asked
+    assert len(asked) == 10, asked
     assert (found["budget.readings"], found["budget.metres"]) == (20, 500.0)
-    assert found["run_dir"] == "runs"
+    assert (found["run_dir"], found["probe.end"]) == ("runs", "start")
     shown = capsys.readouterr().out
     for text in ("425 places, 60 × 40 m", "/temperature (sensor_msgs/msg/Temperature)"):
         assert text in shown

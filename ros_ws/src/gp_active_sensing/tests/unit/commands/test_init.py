@@ -131,7 +131,7 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
     command = importlib.import_module("gp_active_sensing.commands.init")
     monkeypatch.setattr(command, "has_terminal", lambda: True)
     words = ["init", "--offline", "--map", lane(folder, None), "--reading", "temperature"]
-    answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", ""]) + "\n"
+    answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", *[""] * 5]) + "\n"
     done = CliRunner().invoke(cli, words, input=answers)
     assert done.exit_code == 0, done.output
     assert "Speed of the robot [m/s], since 2 of 2 roads have no speed limit [1]:" in done.output
@@ -139,3 +139,45 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.map.speed == 4.0
     assert config.budget.seconds == 1200.0
+
+
+@pytest.mark.parametrize(
+    ("pose", "type", "told"),
+    [
+        ("fix", "sensor_msgs/msg/NavSatFix", False),
+        ("/boat/gps", "sensor_msgs/msg/NavSatFix", False),
+        ("amcl_pose", "geometry_msgs/msg/PoseWithCovarianceStamped", False),
+        ("odometry/filtered", "nav_msgs/msg/Odometry", False),
+        ("where", "nav_msgs/msg/Odometry", True),
+    ],
+)
+def test_types_go_by_the_names_of_topics(folder: Path, pose: str, type: str, told: bool) -> None:
+    done = init("--datum", "52.5,13.4", **{**ALL, "pose": pose})
+    assert done.exit_code == 0, done.output
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert config.pose.type == type
+    assert ("--pose-type" in done.output) == told
+    assert config.map.spacing == 2.5, "the places stay where they are"
+
+
+def test_position_on_earth_needs_an_origin(folder: Path) -> None:
+    assert init(**{**ALL, "pose": "fix"}).exit_code == 1
+
+
+def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--return-home", "--unit", "degC", "--settle", "3", "--export", "csv,geojson"]
+    assert init(*words, "--name", "North bay", **ALL).exit_code == 0
+    taken = parameters_of(folder / "mission.yaml")
+    config = from_mapping(ActiveSensingConfig, taken)
+    assert (config.probe.end, config.reading.unit, config.mission.settle) == ("start", "degC", 3.0)
+    assert (config.mission.export, config.name) == (("csv", "geojson"), "North bay")
+    command = importlib.import_module("gp_active_sensing.commands.init")
+    monkeypatch.setattr(command, "has_terminal", lambda: True)
+    answers = "\n".join(["300 m", "perhaps", "yes", "degC", "3 s", "png", "csv,geojson", ""])
+    given = {key: ALL[key] for key in ("map", "reading", "pose")}
+    asked = [word for key, value in given.items() for word in (f"--{key}", value)]
+    more = ["--field", "temperature", "--name", "North bay", "--force"]
+    done = CliRunner().invoke(cli, ["init", "--offline", *asked, *more], input=answers + "\n")
+    assert done.exit_code == 0, done.output
+    assert parameters_of(folder / "mission.yaml") == taken
+    assert init("--force", "--export", "png", **ALL).exit_code == 1

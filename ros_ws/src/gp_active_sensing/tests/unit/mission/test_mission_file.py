@@ -38,7 +38,7 @@ from tests.unit.util.hostile import HOSTILE
 def test_a_rectangle(text: str, low: tuple[int, int], high: tuple[int, int]) -> None:
     found = read_map(text)
     assert not found.from_file
-    assert found.section == {"kind": "grid", "outline": [[*low], [*high]]}
+    assert found.section == {"kind": "grid", "outline": [[*low], [*high]], "spacing": 2.5}
     assert tuple(found.places.positions.min(axis=0)) == low
     assert tuple(found.places.positions.max(axis=0)) == high
     assert in_words(found.places) == f"{25 * 17} places, 60 × 40 m, frame map"
