@@ -274,14 +274,14 @@ class MissionRestorer:
             probe.forget_decision()
             probe.home, probe.resting = False, ""
         elif plan is not None:
-            probe.finished = probe.stages.complete_again(
+            probe.finished, _ = probe.stages.complete(
                 plan,
-                cost,
                 stamp_ns,
                 metres,
                 probe=probe.name,
                 went=event.went,
                 visits=self._mission.loop.visits,
+                cost=cost,
             )
             probe.at = probe.standing_after(probe.finished)
             self._record(probe.finished)

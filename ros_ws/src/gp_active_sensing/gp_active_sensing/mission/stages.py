@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -85,26 +86,30 @@ class StageLog:
         probe: str = "",
         went: int | None = None,
         visits: int | None = None,
+        cost: Cost | None = None,
     ) -> tuple[Stage, Cost]:
-        """End the stage; return it, and what was driven since the one before it ended."""
-        cost = self.charge(now_ns, metres)
-        return self._ended(plan, now_ns, probe, went, visits), cost
-
-    def pass_by(
-        self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
-    ) -> tuple[Stage, Cost]:
-        """End the stage before its reading has come; `settle` it once that has.
+        """End the stage; return it, and its cost.
 
         Args:
             plan: the decision that was carried out.
             now_ns: time of the node's clock.
             metres: driven since the node began.
             probe: its name.
-            cost: what was charged before a restart; None = what was driven since the last stage.
-
-        Returns:
-            The stage without a value, and its cost.
+            went: place that was observed instead of the waypoint.
+            visits: see `Stage`.
+            cost: charged before a restart; None = what was driven since the stage before ended.
         """
+        values = self._values.get(plan.path[-1] if went is None else went, [])
+        value = sum(values) / len(values) if values else None
+        stage, cost = self.pass_by(plan, now_ns, metres, probe=probe, cost=cost)
+        stage = replace(stage, value=value, went=went, visits=visits)
+        self.settle(stage)
+        return stage, cost
+
+    def pass_by(
+        self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
+    ) -> tuple[Stage, Cost]:
+        """End the stage before its reading has come; `settle` it then. See `complete`."""
         if cost is None:
             cost = self.charge(now_ns, metres)
         else:
@@ -114,43 +119,8 @@ class StageLog:
         return stage, cost
 
     def settle(self, stage: Stage) -> None:
-        """Have a stage recorded that `pass_by` ended."""
+        """Have a stage recorded."""
         self._unrecorded.append(stage)
-
-    def complete_again(
-        self,
-        plan: Plan,
-        cost: Cost,
-        now_ns: int,
-        metres: float,
-        *,
-        probe: str = "",
-        went: int | None = None,
-        visits: int | None = None,
-    ) -> Stage:
-        """End a stage that ended before a restart, at a known cost."""
-        self.charge_again(cost, now_ns, metres)
-        return self._ended(plan, now_ns, probe, went, visits)
-
-    def _ended(
-        self, plan: Plan, now_ns: int, probe: str, went: int | None, visits: int | None
-    ) -> Stage:
-        values = self._values.get(plan.path[-1] if went is None else went, [])
-        value = sum(values) / len(values) if values else None
-        stage = Stage(
-            self.number,
-            plan,
-            value,
-            self.driven,
-            now_ns,
-            self._foreseen,
-            probe=probe,
-            went=went,
-            visits=visits,
-        )
-        self._unrecorded.append(stage)
-        self.plan = None
-        return stage
 
     def drop(self) -> None:
         """Carry out nothing any more."""

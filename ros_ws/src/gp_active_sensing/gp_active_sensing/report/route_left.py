@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,13 +29,11 @@ from gp_active_sensing.types import BoolArray
 __all__ = ["route_left"]
 
 
-@dataclass
-class _ProbeAtEnd:
-    """A probe at the end of a journal."""
+class _ProbeAtEnd(NamedTuple):
+    """A probe at the end of a journal: its last decision, the first place, and where it is."""
 
     decision: DecisionTaken | ReturnBegun
     first: int | None
-    """Place where it took its first decision; None = not known."""
     where: Whereabouts | None
 
 
@@ -87,7 +86,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
             probes[event.probe] = _ProbeAtEnd(event, first, event.where)
         where = getattr(event, "where", None)
         if event.probe in probes and isinstance(where, Whereabouts):
-            probes[event.probe].where = where
+            probes[event.probe] = probes[event.probe]._replace(where=where)
     if not probes:
         msg = f"{data.path}: no decision was taken yet; no route is left"
         raise RunError(msg)

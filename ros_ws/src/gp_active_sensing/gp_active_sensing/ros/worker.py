@@ -145,12 +145,10 @@ class Worker:
                 self._outputs.send_waypoint(step.probe, step.plan)
         if step.job is not None:
             self._jobs.put(step.job)
-        if step.again is not None:
+        place = step.leg if step.again is None else step.again
+        if place is not None:
             with self._noting("results"):
-                self._outputs.send_again(step.probe, step.again)
-        if step.leg is not None:
-            with self._noting("results"):
-                self._outputs.send_again(step.probe, step.leg)
+                self._outputs.send_again(step.probe, place)
         if step.hold:
             with self._noting("results"):
                 self._outputs.hold(step.probe)

@@ -20,6 +20,10 @@ from tests.replay.bags import message
 from tests.replay.missions import CONFIG, Recorder
 
 AHEAD = {"plan_ahead": True}
+FLOW = {
+    "waypoint": {"ahead": 3},
+    "mission": {**CONFIG["mission"], "arrival_radius": 2.0, "silent_places": 0},
+}
 
 
 def compared(bag: Path, out: Path, **options: Any) -> dict[str, Any]:
@@ -42,7 +46,7 @@ SEEDS = [(0, 1), pytest.param(range(2, 6), marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-@pytest.mark.parametrize("config", [{}, AHEAD], ids=["on_arrival", "ahead"])
+@pytest.mark.parametrize("config", [{}, AHEAD, FLOW], ids=["on_arrival", "ahead", "flow"])
 def test_whatever_happened_the_decisions_come_out_again(
     tmp_path: Path, seeds: Sequence[int], config: dict[str, Any]
 ) -> None:
@@ -50,8 +54,10 @@ def test_whatever_happened_the_decisions_come_out_again(
         played = Recorder(seed, config=config, dropout=0.2).run()
         run = tmp_path / f"run{seed}"
         check_equal(compared(played.bag(tmp_path / f"bag{seed}"), run), least=15)
-        if config:
-            events = RunDirectory.open(run).events()
+        events = RunDirectory.open(run).events()
+        passed = [e for e in events if e["event"] == "moved" and e.get("passed")]
+        assert (len(passed) > 10) == (config == FLOW)
+        if config == AHEAD:
             taken = [e["foreseen"] for e in events if e["event"] == "decision"]
             assert sum(taken) > 3, seed
             assert not all(taken), seed
@@ -68,7 +74,7 @@ def test_a_busy_machine_and_several_probes(tmp_path: Path, seeds: Sequence[int])
     for seed in seeds:
         slow = Recorder(seed, slowness=0.01).run()
         check_equal(compared(slow.bag(tmp_path / f"a{seed}"), tmp_path / f"ra{seed}"), least=10)
-        two = Recorder(seed, probes=names, commands=commands).run()
+        two = Recorder(seed, config=FLOW, probes=names, commands=commands).run()
         run = tmp_path / f"rb{seed}"
         check_equal(compared(two.bag(tmp_path / f"b{seed}"), run), least=15)
         assert {e.get("probe") for e in RunDirectory.open(run).events()} >= set(names)
