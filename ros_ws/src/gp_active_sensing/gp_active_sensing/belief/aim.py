@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 import numpy as np
+from scipy.special import gammainc
 
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
@@ -16,17 +18,25 @@ from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 __all__ = ["FEWEST", "SURE", "AimForecast", "assurance", "met", "not_seen"]
 
 SURE = 0.9
-"""Probability with which the error to be expected has to be at most the one that is asked for."""
+"""Probability with which the error of the map has to be at most the one that is asked for."""
 FEWEST = 10
 """Places to be read before a promise counts where the scale is not known; also parts of a map."""
 _TINY = 1e-300
+_EXACT = 1e-9
+"""Least relative variance of a squared error: below it is a number."""
+_MOST = 200
+"""Places at most, evenly spread over the map, that say how errors of two places depend."""
+_LITTLE = 1e-4
+"""Weight of a candidate of which nothing is computed: all its errors count as one."""
+_FACTORS = 32
+"""Equally probable factors of an unknown scale that are summed over."""
 
 
 def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = frozenset()) -> str:
     """Return why a map is good enough, "" while it is not.
 
-    Its promised error has to be at most the error asked for, and besides the error to be expected
-    with a probability of `SURE`, see `assurance`. Where the scale is not known `FEWEST` places have
+    Its promised error has to be at most the error asked for, and besides its actual error with a
+    probability of `SURE`, see `assurance`. Where the scale is not known `FEWEST` places have
     to be read: a few readings that happen to be alike look like a flat field, on one map of many,
     whatever the probabilities say that they are of. And they may not all lie in one part of the
     map, see `not_seen`.
@@ -77,17 +87,24 @@ def not_seen(
 
 
 def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN) -> float:
-    r"""Return how probable it is, by a belief, that the error to be expected is at most so large.
+    r"""Return how probable it is, by a belief, that the error of its map is at most so large.
 
-    Under one λ, and one factor c of all variances where the scale is not known, the error to be
-    expected of the belief's mean :math:`\mu` is a number,
+    Under one λ, and one factor c of all variances where the scale is not known, the mean squared
+    error of the belief's mean :math:`\mu`, :math:`X = \sum_p w_p (f_p - \mu_p)^2`, is a quadratic
+    form of a normal vector. With C the posterior covariance, :math:`\delta = \mu_\lambda - \mu`
+    and W the diagonal matrix of the weights, which sum to one,
 
-    .. math:: E(\lambda, c)^2 = \sum_p w_p ( c\, v_{\lambda p} + (\mu_{\lambda p} - \mu_p)^2 ) ,
+    .. math::
+        E[X] = c \operatorname{tr}(W C) + \delta^T W \delta, \qquad
+        Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
-    or the largest of these terms. λ has the belief's weights and :math:`Q_\lambda / c \sim
-    \chi^2_\nu` (see `scale`), so E has a distribution: the promised error is the root of the mean
-    of its square, and this is how much of it lies at or below `error`. A short length-scale that
-    is not ruled out yet has a large E, and so has a large c while there are few readings.
+    X is taken to have a gamma distribution of this mean and variance [Satterthwaite1946]. λ has the
+    belief's weights and :math:`Q_\lambda / c \sim \chi^2_\nu` (see `scale`); X is at most
+    `error`² with the sum over both. A short length-scale that is not ruled out yet has a large X,
+    and so has a large c while there are few readings; where errors are alike all over the map, one
+    draw of them decides.
+
+    Of the worst place it is the probability that its expected squared error is at most so large.
 
     Args:
         belief: what is known.
@@ -104,9 +121,9 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 class AimForecast:
     """Predicts whether a map is good enough once a share of its variance is gone.
 
-    What is expected of the error under each λ and factor c, see `assurance`, is taken to fall as
-    the mean variance of the map does under that λ: its square in the same proportion, what the
-    means under different λ are apart included. What readings will tell about λ and c is left out.
+    The squared error under each λ and factor c, see `assurance`, is taken to fall as the mean
+    variance of the map does under that λ, what the means under different λ are apart included.
+    What readings will tell about λ and c is left out.
 
     Args:
         aim: what is asked for.
@@ -135,8 +152,10 @@ class AimForecast:
         middle = found.moments()[0][counted]
         mean, variance = found.transform.moments(found.mean[:, counted], found.variance[:, counted])
         self._variance = variance[which]
-        self._apart = np.square(mean[which] - middle)
         self._scaled = found.transform is IDENTITY
+        self._which, self._counted = which, np.flatnonzero(counted)
+        self._signed = mean[which] - middle
+        self._apart = np.square(self._signed)
         self.total: FloatArray = found.variance[which][:, counted] @ self._places
         """(L',) mean variance of the map now, of what the Gaussian process sees."""
 
@@ -151,16 +170,52 @@ class AimForecast:
         return promised <= self._aim.error**2 and self.assurance(left) >= SURE
 
     def assurance(self, left: FloatArray) -> float:
-        """Return the probability that the error to be expected is at most the one asked for."""
+        """Return the probability that the error is at most the one asked for, see `assurance`."""
         allowed = self._aim.error**2 / np.maximum(left, _TINY)
         variance, apart = self._variance, self._apart
-        if not self._scaled:  # the factor is inside the transform: as it is expected
-            return float(self._shares @ (self._of(variance + apart) <= allowed))
         if self._aim.of == WORST:
+            if not self._scaled:  # the factor is inside the transform: as it is expected
+                return float(self._shares @ (self._of(variance + apart) <= allowed))
             most = ((allowed[:, None] - apart) / np.maximum(variance, _TINY)).min(axis=1)
-        else:
-            most = (allowed - self._of(apart)) / np.maximum(self._of(variance), _TINY)
-        return float(self._shares @ self._belief.scale_below(most))
+            return float(self._shares @ self._belief.scale_below(most))
+        factors = self._belief.scale_factors(_FACTORS) if self._scaled else np.ones(1)
+        if not factors.size:
+            return 0.0
+        own, cross = (each[:, None] for each in self._alike)
+        mean = self._of(variance)[:, None] * factors
+        expected = np.maximum(mean + self._of(apart)[:, None], _TINY)
+        share = mean / expected  # what is left of it is what the means are apart
+        spread = 2.0 * own * share**2 + 4.0 * cross * share * (1.0 - share)
+        shape = 1.0 / np.maximum(spread, _EXACT)
+        below = gammainc(shape, shape * (allowed[:, None] / expected))
+        return float(self._shares @ below.mean(axis=1))
+
+    @cached_property
+    def _alike(self) -> tuple[FloatArray, FloatArray]:
+        """How errors of places depend: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
+
+        (L',) each, between 0, where they do not, and 1, where all are the same number.
+        """
+        count = len(self._counted)
+        some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))
+        places, roots = self._counted[some], np.sqrt(self._places[some])
+        own, cross = np.ones((2, len(self._which)))
+        for row in np.flatnonzero(self._shares >= _LITTLE):  # one after the other: memory
+            C = self._belief.between(places, places, self._which[row : row + 1])[0]
+            deviation = np.sqrt(np.maximum(C.diagonal(), _TINY))
+            # Through a transform a place's variance is another one; how they depend is the same.
+            size = roots * np.sqrt(self._variance[row, some])
+            size /= max(float(np.linalg.norm(size)), _TINY)
+            apart = roots * self._signed[row, some]
+            apart /= max(float(np.linalg.norm(apart)), _TINY)
+            C = C / deviation[:, None] / deviation * (size[:, None] * size)
+            cross[row] = max(0.0, float(apart @ C @ apart))
+            # Pairs are a sample, each place with itself is known of all of them.
+            alone, every = float(np.sum(size**4)), self._places * self._variance[row]
+            pairs = (float(np.square(C).sum()) - alone) / max(1.0 - alone, _TINY)
+            each = float(np.square(every / max(float(every.sum()), _TINY)).sum())
+            own[row] = each + (1.0 - each) * min(max(pairs, 0.0), 1.0)
+        return own, cross
 
     def _of(self, square: FloatArray) -> FloatArray:
         """(L',) of numbers at places (L', s) their mean, or the largest of them."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import chdtrc, logsumexp, ndtr, stdtr
+from scipy.special import chdtrc, chdtri, logsumexp, ndtr, stdtr
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.dated_readings import VisitTimes
@@ -879,6 +879,22 @@ class Belief:
                 chdtrc(freedom, max(freedom - _FREEDOM, 1.0) / np.maximum(most, 0.0)),
                 0.0,
             )
+
+    def scale_factors(self, count: int) -> FloatArray:
+        """Return equally probable values of that factor; (1,) where it is known.
+
+        None of them, (0,), where nothing is known of it.
+
+        Args:
+            count: of them.
+        """
+        freedom = self._updated.freedom
+        if math.isinf(freedom):
+            return np.ones(1)
+        if freedom < 1.0:
+            return np.ones(0)
+        middles = (np.arange(count) + 0.5) / count
+        return np.asarray(max(freedom - _FREEDOM, 1.0) / chdtri(freedom, middles))
 
     def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
         """Return what it promises of the error of its map; None while it is not `settled`.
