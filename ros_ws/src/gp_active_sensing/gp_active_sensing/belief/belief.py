@@ -719,8 +719,15 @@ class Belief:
     def _marginals(
         self, where: IntArray, *, everywhere: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        mean, W, R = self._project(where, everywhere=everywhere)
-        variance: FloatArray = self.covariance.variance(where) - (W * W).sum(axis=1)
+        if everywhere:
+            data = self._updated
+            squares, mean, slopes = data.sums()
+            R = data.basis - slopes
+            mean = mean + data.mean.offset + (R @ data.coefficients[:, :, None])[:, :, 0]
+        else:
+            mean, W, R = self._project(where)
+            squares = np.einsum("lrm,lrm->lm", W, W)
+        variance: FloatArray = self.covariance.variance(where) - squares
         if R.shape[2]:
             variance += ((R @ self._data.coefficient_covariance) * R).sum(axis=2)
         # Rounding may leave a variance a hair below zero where the noise is tiny.

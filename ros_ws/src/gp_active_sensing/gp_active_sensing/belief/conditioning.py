@@ -421,6 +421,12 @@ class Conditioning:
             self._everywhere.fade(self.now, self._slots.time_scale)
         return self._everywhere.of(self.factor, self._cross)
 
+    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return `PredictionCache.sums` for every place now; call `update` first."""
+        if self._slots is not None:
+            self._everywhere.fade(self.now, self._slots.time_scale)
+        return self._everywhere.sums(self.factor, self._cross)
+
     def collapsed(self) -> _Present:
         """Return the readings as they count now; call `update` first."""
         if self._present is not None:
