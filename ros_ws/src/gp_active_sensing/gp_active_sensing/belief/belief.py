@@ -127,6 +127,8 @@ class Belief:
         self.prior_weights: FloatArray = prior / prior.sum()
         self.scale_known = scale_known
         self.grid = grid
+        self._every = (covariance, self.prior_weights)
+        """All candidates before any followed the readings: they are the same for any transform."""
         self.drift = drift
         self._variance_said = False
         self._ageing: Ageing | None = None
@@ -253,6 +255,7 @@ class Belief:
             ValueError: it has fewer places, or other candidates.
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
+        self._every = fresh._every
         if self.grid is not None and grid is not None:
             grid = self.grid.on(grid)
             covariance, masses = grid.build()
@@ -346,7 +349,14 @@ class Belief:
         if not self.scale_known:
             noise_variance = self._without_scale(value, noise_variance)
         self._allow(value)
+        said = self._data.republished
         self._data.add(location, value, noise_variance, seconds, expert=expert, off=off)
+        if not said and self._data.republished:
+            logger.info(
+                "a reading of place %d equals the one before it to the last digit: such readings "
+                "count once (said once)",
+                location,
+            )
         self._presence.see(location, seconds, expert=expert)
 
     def amend(
@@ -530,14 +540,18 @@ class Belief:
         return f"{what}: {found[best] - found[now]:.1f} nat more probable"
 
     def _evidence_of(self, transform: Transform) -> float:
-        """Return the log-evidence of all candidates together, under a transform."""
-        data = self._data
-        if transform != self.transform:
-            data = data.copy()
-            data.see_through(transform)
+        """Return the log-evidence of all candidates together, under a transform.
+
+        Of the candidates as they were before the first reading: those of today have followed the
+        readings as they are seen through the transform of today.
+        """
+        covariance, prior = self._every
+        data = self._data.copy()
+        data.begin(covariance)
+        data.see_through(transform)
         data.update()
         with np.errstate(divide="ignore"):
-            logs = np.log(self.prior_weights) + data.log_evidence
+            logs = np.log(prior) + data.log_evidence
         return float(logsumexp(logs)) + data.log_jacobian
 
     def _adapt_grid(self) -> str:

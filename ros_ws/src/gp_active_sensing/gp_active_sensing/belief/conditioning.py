@@ -146,6 +146,10 @@ class Conditioning:
         """(L,) see `CollapsedReadings.collapse`; None with a known scale, or no reading."""
         self._least: FloatArray | None = None
         """(L,) what the resolution adds to the variance of a place's average, at c = 1."""
+        self.republished = 0
+        """Readings that were the one before them once more, see `add`."""
+        self._newest: dict[int, tuple[float, float | None, int]] = {}
+        """By place: the latest reading's value and variance, and how often it came again."""
         self._counting = b""
         """Slots that counted at the last update, where readings age."""
         self._made = -math.inf
@@ -214,6 +218,7 @@ class Conditioning:
         other = copy(self)
         other._places = self._places.copy()
         other.resolution = self.resolution.copy()
+        other._newest = dict(self._newest)
         other._history = None if self._history is None else self._history.copy()
         other._all = self._all.copy()
         other.order = list(self.order)
@@ -307,8 +312,15 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
+        """Add one reading, as the Gaussian process sees it; O(1), amortised.
+
+        A place's reading that equals the one before it to the last digit is that one once more,
+        published by a driver that is faster than its sensor: it counts once. Unless readings come
+        in steps; then equal ones are to be expected.
+        """
         slot = location
+        if self._is_republished(location, value, noise_variance, off):
+            return
         self._seen = None
         self.resolution.add(value)
         if self._history is None:
@@ -331,6 +343,19 @@ class Conditioning:
         self._own = self._own or noise_variance is not None
         self._stale[slot] = None
 
+    def _is_republished(
+        self, location: int, value: float, noise_variance: float | None, off: Off | None
+    ) -> bool:
+        """Return whether a reading is the latest one of its place once more, and note it."""
+        if self._history is not None or off is not None:
+            return False
+        *latest, times = self._newest.get(location, (math.nan, None, 0))
+        again = latest == [value, noise_variance]
+        again = again and self.resolution.used and not self.resolution.step
+        self._newest[location] = value, noise_variance, times + 1 if again else 0
+        self.republished += again
+        return again
+
     def amend(
         self,
         location: int,
@@ -352,10 +377,14 @@ class Conditioning:
         """
         slot: int | None = location
         self._seen = None
-        self.resolution.remove(before[0])
+        newest = self._newest.pop(location, (0.0, None, 0))
+        once_more = newest[2] > 0 and newest[:2] == before[:2]
+        if not once_more:
+            self.resolution.remove(before[0])
         self.resolution.add(value)
         if self._history is None:
-            self._places.remove(location, before[0], before[1], before[3])
+            if not once_more:
+                self._places.remove(location, before[0], before[1], before[3])
             self._places.add(location, value, noise_variance, off)
         else:
             slot = self._history.amend(location, before, value, noise_variance, seconds, off)

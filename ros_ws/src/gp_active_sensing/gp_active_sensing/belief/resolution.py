@@ -39,7 +39,8 @@ class Resolution:
     """
 
     def __init__(self, *, used: bool = True) -> None:
-        self._used = used
+        self.used = used
+        """Values are readings as they came."""
         self._counts: dict[float, int] = {}
         self._step: float | None = 0.0
 
@@ -51,7 +52,7 @@ class Resolution:
 
     def add(self, value: float) -> None:
         """Take a reading into account; O(1)."""
-        if not self._used:
+        if not self.used:
             return
         if value in self._counts or len(self._counts) < _MANY:
             self._counts[value] = self._counts.get(value, 0) + 1
@@ -59,7 +60,7 @@ class Resolution:
 
     def remove(self, value: float) -> None:
         """Forget a reading that was added."""
-        if not self._used:
+        if not self.used:
             return
         count = self._counts.pop(value, 1)
         if count > 1:

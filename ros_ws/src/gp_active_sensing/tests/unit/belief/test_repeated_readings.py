@@ -76,3 +76,27 @@ def test_a_noise_that_is_given_is_kept() -> None:
         for _ in range(4):
             belief.observe(place, float(rng.normal(15.0, 0.05)))
     assert belief.noise_variance == pytest.approx(np.full(len(belief.weights), 0.25))
+
+
+@for_each("stated", [None, 0.01])
+def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> None:
+    """A driver at ten times the sensor's rate says nothing more; rounded values may be equal."""
+    rng = np.random.default_rng(2)
+    exact = [(place, float(rng.normal(15.0, 1.0))) for place in range(0, 100, 7) for _ in range(3)]
+    for step, once in ((None, True), (0.5, False)):
+        values = [(p, v if step is None else step * round(v / step)) for p, v in exact]
+        slow, fast = (gas.belief_on(gas.BeliefConfig(), GRID) for _ in range(2))
+        for place, value in values:
+            slow.observe(place, value, stated)
+            for _ in range(10):
+                fast.observe(place, value, stated)
+        assert np.array_equal(slow.noise_variance, fast.noise_variance) == once
+        assert np.array_equal(slow.predict(), fast.predict()) == once
+    # The one that came again is put right: the first stays.
+    place, value = exact[0]
+    before = (value, stated, 0.0, None)
+    other = gas.belief_on(gas.BeliefConfig(), GRID)
+    for _ in range(2):
+        other.observe(place, value, stated)
+    other.amend(place, before, value + 1.0, stated)
+    assert other.averages(np.array([place]))[0, 0] == pytest.approx(value + 0.5)

@@ -137,3 +137,14 @@ def test_steps_hide_as_much_in_any_unit(unit: float) -> None:
     mean, variance = belief.predict(read)
     off = np.abs(mean / unit - field[read])
     assert np.mean(off < 1.645 * np.sqrt(variance) / unit) > 0.8
+
+
+def test_the_choice_does_not_depend_on_what_the_candidates_followed() -> None:
+    """Candidates that followed the readings are no better evidence for their own transform."""
+    field = np.exp(normal(3))
+    followed, late = told(field), gas.belief_on(gas.BeliefConfig(transform=None), GRID)
+    for place in np.random.default_rng(4).permutation(GRID.n)[:60].tolist():
+        late.observe(place, float(field[place]))
+    for transform in (IDENTITY, Log(0.0)):
+        first, second = followed._evidence_of(transform), late._evidence_of(transform)
+        assert first == pytest.approx(second, abs=1e-6)
