@@ -13,34 +13,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from belief_data import Field, rng_of
+from belief_data import rng_of
 from belief_scores import Mixture, score
 from common import Report, Section
+from interval_choice import COMMAND, KINDS, TOO_LARGE, choice, drawn, driven
+from interval_ends import ends
 from mapping_fields import MOVES, arenas, step_of
 from mapping_runs import EXPANSIONS, Task, _drive, begin
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
-from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.topology.generated import make_grid
 
 POLICIES = ("lawnmower", "tour")
 BUDGETS, STARTS = (40, 60, 120), 6
-TOO_LARGE = 1.2
-"""Ratio of actual and promised error from which a promise is not kept."""
-KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}
-"""Kernel and length-scale [cells] of draws; `two scales` is made of two."""
 COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
-COMMAND = "GPAS_DATA=… python benchmarks/run.py intervals"
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
-    """Both tables; `quick` = a draw of each, 40 moves."""
+    """Four tables; `quick` = a draw of each, 40 moves, and only the first two."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (1 if quick else STARTS)
     given = [int(word) for word in budgets.split(",") if word]
     moves = given or list(BUDGETS[:1] if quick else BUDGETS)
-    return Report([routes(draws, moves), repeats(draws)])
+    found = [routes(draws, moves), repeats(draws)]
+    return Report(found if quick else [*found, *choice(draws), ends(max(1, draws // 4))])
 
 
 def routes(draws: int, budgets: Sequence[int]) -> Section:
@@ -54,10 +50,11 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
         "places in the 90 % intervals.",
         ("policy", "moves", "missions", "not kept", "ratio", "by 10", "in 90 %"),
     )
-    names = [one.name for one in arenas(1, 1).values() if one.mode == MOVES and not one.roads]
     for policy in POLICIES:
         for k in budgets:
-            rows = [mission(name, number, policy, k) for name in names for number in range(draws)]
+            rows = [
+                mission(name, number, policy, k) for name in driven() for number in range(draws)
+            ]
             ratio, early, held = (np.array(column) for column in zip(*rows, strict=True))
             section.rows.append(
                 (policy, k, len(rows), f"{np.mean(ratio > TOO_LARGE):.2f}",
@@ -125,18 +122,3 @@ def repeated(kind: str, draws: int, count: int, noise: float) -> tuple[float, fl
         held.append(found.covered)
         squares.append(found.rmse**2)
     return float(np.mean(held)), math.sqrt(float(np.mean(squares)))
-
-
-def drawn(kind: str, number: int) -> Field:
-    """A draw about 10 with a standard deviation of 1."""
-    topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
-    parts = (
-        [(1.0, *KINDS[kind])]
-        if kind in KINDS
-        else [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]
-    )
-    at = topology.positions
-    K = sum(s * build_kernel(name).correlation(at, at, np.array([ell])) for s, name, ell in parts)
-    root = np.linalg.cholesky(K + 1e-8 * np.eye(topology.n))
-    values = 10.0 + root @ rng_of(kind, number).standard_normal(topology.n)
-    return Field(topology, values, 0.1)

@@ -1,0 +1,137 @@
+"""Is the error that ends a mission kept: by the rule as it is, as it was, and twice in a row?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from belief_data import rng_of
+from common import Kept, Row, Section
+from interval_choice import COMMAND, DRAWN, driven, field_of
+from mapping_fields import step_of
+from mapping_runs import _drive, _prior
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.aim import FEWEST, SURE, AimForecast, not_seen
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.types import Aim, Budget, PlanLimit, Reading
+
+POLICIES, SHARES, MOVES, EXPANSIONS = ("lawnmower", "tour"), (0.5, 0.3), 300, 100
+"""Errors that are asked for, in standard deviations of the field; moves at most."""
+RULES = {"expected error": ("before", 1), "error": ("now", 1), "error, twice in a row": ("now", 2)}
+"""What has to be at most the error asked for with 90 %: column of a stage, stages in a row."""
+
+
+class Stage(NamedTuple):
+    """What a mission had at one stage; probabilities are 0 while more than the error is promised.
+
+    Args:
+        moves: driven so far.
+        ratio: of the actual error and the one asked for.
+        before: probability that the expected error is at most that.
+        now: probability that the error is.
+    """
+
+    moves: float
+    ratio: float
+    before: float
+    now: float
+
+
+def mission(name: str, number: int, policy: str, share: float) -> Row:
+    """Play a mission until the rule holds twice in a row."""
+    field = field_of(name, number)
+    topology, step, known = field.topology, step_of(field.topology), field.known
+    rng = rng_of(name, number)
+    noisy = field.values + field.noise * rng.standard_normal(topology.n)
+    at = int(rng.choice(known))
+    asked = share * float(field.values[known].std())
+    loop = SensingLoop(
+        topology, _prior(topology).copy(), build_policy({"name": policy}),
+        budget=Budget(metres=MOVES * step), seed=number, limit=PlanLimit(expansions=EXPANSIONS),
+        aim=Aim(asked),
+    )  # fmt: skip
+    loop.set_aside.update(np.flatnonzero(~np.isfinite(field.values)).tolist())
+    loop.tell([Reading(0, at, float(noisy[at]))])
+    went, moves, stages = [at], 0.0, list[Stage]()
+    while True:
+        read = int(np.count_nonzero(loop.belief.visited))
+        if read >= FEWEST and not not_seen(loop.belief, topology, loop.unavailable):
+            mean = loop.belief.predict()[0]
+            error = math.sqrt(float(np.mean((mean[known] - field.values[known]) ** 2)))
+            chances = _chances(loop.belief, topology.weights, asked)
+            stages.append(Stage(moves, error / asked, *chances))
+            if len(stages) > 1 and min(one.now for one in stages[-2:]) >= SURE:
+                break
+            loop.aim = None if chances[1] >= SURE else Aim(asked)  # one stage more
+        plan = loop.ask(at)
+        if plan.waypoint is None:
+            break
+        at = _drive(loop, plan.path, noisy, went)
+        loop.moved(plan.cost)
+        moves += plan.cost.metres / step
+    return {"key": f"{name}|{number}|{policy}|{share}", "policy": policy, "stages": stages}
+
+
+def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, float]:
+    """Probabilities that the expected error is at most the one asked for, and that the error is."""
+    found = belief.mixture()
+    every = np.arange(len(found.weights))
+    forecast = AimForecast(Aim(asked), belief, weights, every, found.weights, found)
+    mean, variance = found.transform.moments(found.mean, found.variance)
+    shares = weights / weights.sum()
+    own, apart = variance @ shares, np.square(mean - found.moments()[0]) @ shares
+    if found.weights @ (own + apart) > asked**2:
+        return 0.0, 0.0
+    most = (asked**2 - apart) / np.maximum(own, 1e-300)
+    below = float(found.weights @ belief.scale_below(most))
+    return below, forecast.assurance(np.ones(len(every)))
+
+
+def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
+    """Return the first stage at which a rule holds."""
+    column, times = RULES[rule]
+    row = 0
+    for one in (Stage(*stage) for stage in stages):
+        row = row + 1 if getattr(one, column) >= SURE else 0
+        if row >= times:
+            return one
+    return None
+
+
+def ends(draws: int) -> Section:
+    """Missions that end by an error."""
+    kept, section = Kept("ends"), Section(
+        "Missions that end by an error",
+        COMMAND,
+        f"{draws} draws of each of {len(driven()) + len(DRAWN)} fields, {SHARES} of its deviation "
+        f"asked for, {MOVES} moves at most. *Rule*: what has to be at most that with a probability "
+        "of 90 %. All rules on the same route, which is planned for the second. *Kept*: share of "
+        "the missions that ended whose error is at most the one asked for. *Moves*: mean over the "
+        "missions that end by all rules.",
+        ("policy", "rule", "ended", "kept", "error over asked, median", "largest", "moves"),
+    )  # fmt: skip
+    rows: list[Row] = []
+    for number in range(draws):
+        for policy in POLICIES:
+            for name in (*driven(), *DRAWN):
+                for share in SHARES:
+                    key = f"{name}|{number}|{policy}|{share}"
+                    if key not in kept.rows:
+                        kept.add(mission(name, number, policy, share))
+                    rows.append(kept.rows[key])
+    for policy in POLICIES:
+        mine = [row["stages"] for row in rows if row["policy"] == policy]
+        found: list[dict[str, Any]] = [{rule: ended(one, rule) for rule in RULES} for one in mine]
+        whole = [one for one in found if all(one.values())]
+        for rule in RULES:
+            ratio = np.array([one[rule].ratio for one in found if one[rule]])
+            moves = float(np.mean([one[rule].moves for one in whole]))
+            section.rows.append(
+                (policy, rule, f"{len(ratio)} of {len(mine)}", f"{np.mean(ratio <= 1.0):.2f}",
+                 f"{np.median(ratio):.2f}", f"{ratio.max():.2f}", f"{moves:.0f}")
+            )  # fmt: skip
+    return section
