@@ -27,7 +27,7 @@ _EXACT = 1e-9
 _MOST = 200
 """Places at most, evenly spread over the map, that say how errors of two places depend."""
 _LITTLE = 1e-4
-"""Weight of a candidate of which nothing is computed: all its errors count as one."""
+"""Weight of a candidate below which its errors count as fully dependent."""
 _FACTORS = 32
 """Equally probable factors of an unknown scale that are summed over."""
 
@@ -192,9 +192,9 @@ class AimForecast:
 
     @cached_property
     def _alike(self) -> tuple[FloatArray, FloatArray]:
-        """How errors of places depend: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
+        """Return the dependence of errors: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
 
-        (L',) each, between 0, where they do not, and 1, where all are the same number.
+        Each is (L',), from 0 for independent errors to 1 for one error that all places share.
         """
         count = len(self._counted)
         some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))

@@ -349,14 +349,7 @@ class Belief:
         if not self.scale_known:
             noise_variance = self._without_scale(value, noise_variance)
         self._allow(value)
-        said = self._data.republished
         self._data.add(location, value, noise_variance, seconds, expert=expert, off=off)
-        if not said and self._data.republished:
-            logger.info(
-                "a reading of place %d equals the one before it to the last digit: such readings "
-                "count once (said once)",
-                location,
-            )
         self._presence.see(location, seconds, expert=expert)
 
     def amend(
@@ -590,12 +583,12 @@ class Belief:
     def with_mean_within(self, most: float) -> Belief:
         r"""Return this belief with an unknown mean that is not quite as vague.
 
-        For who sums products of covariances: before the mean is known its variance, 10¹² times the
-        field's, would leave nothing of them but rounding. Where it is more than `most` times that
-        of a reading, r, averaged over the places, the coefficients get the prior precision
-        :math:`I + G / (m r)` with :math:`G = H^T H / n`, so that every part of the mean has about
-        that variance. As soon as the readings tell the mean it is this belief itself. The other one
-        shares what this one has: it is to be asked, not to be told.
+        Use this before summing products of covariances: while the mean is unknown its variance,
+        10¹² times the field's, leaves nothing of them but rounding. Where it is more than `most`
+        times that of a reading, r, averaged over the places, the coefficients get the prior
+        precision :math:`I + G / (m r)` with :math:`G = H^T H / n`, so that every part of the mean
+        has about that variance. Once the readings determine the mean this belief itself is
+        returned. The other one shares the data of this one: do not add readings to it.
 
         Args:
             most: m, variance of the mean in those of a reading.
@@ -701,8 +694,8 @@ class Belief:
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return what the posterior covariance is made of: ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
 
-        For who needs a few entries or columns of it at many places, again and again: they cost
-        O(L |D|) each, and the matrix is never formed.
+        Use this for a few entries or columns at many places, repeatedly: they cost O(L |D|) each,
+        and the matrix is never formed.
 
         Args:
             locations: (m,) places.
@@ -751,8 +744,8 @@ class Belief:
         """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
 
         Weighted by precision; it depends on λ only where readings with and without a variance of
-        their own come together. Where the field changes: by what they are worth now, under the
-        forgetting kernel of the latest ones.
+        their own come together. Where the field changes: with their present weights; under
+        the forgetting kernel, of the latest ones.
 
         Raises:
             ValueError: a place has no reading.
@@ -942,10 +935,10 @@ class Belief:
         return floor_of(self._updated, self.weights, weights) if self.settled else None
 
     def leave_one_out(self) -> LeaveOneOut | None:
-        """Return what the readings of all other places say of each place that has some.
+        """Return the predictions of each place with a reading from all other places' readings.
 
-        Of the belief as it is, without conditioning anything again: O(L |D|³), once. None before
-        the first reading, and where readings age.
+        They use the present candidates, without conditioning anything again: O(L |D|³), once. None
+        before the first reading, and where readings age.
         """
         if self._ageing is not None or not self._data.begun:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from copy import copy
 from dataclasses import replace
@@ -29,15 +30,21 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
 __all__ = ["Conditioning"]
 
+logger = logging.getLogger(__name__)
+
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
+_REPUBLISHED = (
+    "a reading of place %d equals the previous one to the last digit: such readings count once "
+    "(logged once)"
+)
 _NO_UNIT = 1e100
 """Unit of variances while nothing is known of the scale: they hardly count."""
 _LEAST_TOLD = 1e-8
 """Noise variance in those of the field that readings of one place tell at least."""
 _NEGLIGIBLE = 1e-13
-"""Share of a place's precision below which new readings cannot be told from rounding."""
+"""Share of a place's precision below which new readings are no more than rounding."""
 _EXACT = 1e-6
 """Share of a place's precision from which a second row replaces an amended one exactly."""
 
@@ -314,9 +321,8 @@ class Conditioning:
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised.
 
-        A place's reading that equals the one before it to the last digit is that one once more,
-        published by a driver that is faster than its sensor: it counts once. Unless readings come
-        in steps; then equal ones are to be expected.
+        A reading of a place that equals the previous one to the last digit was published again by
+        a driver that is faster than its sensor: both count once, unless readings come in steps.
         """
         slot = location
         if self._is_republished(location, value, noise_variance, off):
@@ -353,6 +359,8 @@ class Conditioning:
         again = latest == [value, noise_variance]
         again = again and self.resolution.used and not self.resolution.step
         self._newest[location] = value, noise_variance, times + 1 if again else 0
+        if again and not self.republished:
+            logger.info(_REPUBLISHED, location)
         self.republished += again
         return again
 

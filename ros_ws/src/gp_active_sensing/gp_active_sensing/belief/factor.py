@@ -330,5 +330,4 @@ def _add_rows(sums: FloatArray, W: FloatArray, factor: Factor, first: int, last:
         one = W[:, row]
         sums[0] += one * one
         sums[1] += one * factor.v[:, row, None]
-        for number, total in enumerate(sums[2:]):
-            total += one * factor.U[:, row, number, None]
+        sums[2:] += one * factor.U[:, row].T[:, :, None]
