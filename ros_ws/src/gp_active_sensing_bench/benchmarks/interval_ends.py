@@ -87,7 +87,7 @@ def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, 
     if found.weights @ (own + apart) > asked**2:
         return 0.0, 0.0
     most = (asked**2 - apart) / np.maximum(own, 1e-300)
-    below = float(found.weights @ belief.scale_below(most))
+    below = float(found.weights @ (most[:, None] >= belief.scale_factors(128)).mean(axis=1))
     return below, forecast.assurance(np.ones(len(every)))
 
 

@@ -28,7 +28,7 @@ _MOST = 200
 """Places at most, evenly spread over the map, that say how errors of two places depend."""
 _LITTLE = 1e-4
 """Weight of a candidate below which its errors count as fully dependent."""
-_FACTORS = 32
+_FACTORS = 128
 """Equally probable factors of an unknown scale that are summed over."""
 
 
@@ -173,14 +173,13 @@ class AimForecast:
         """Return the probability that the error is at most the one asked for, see `assurance`."""
         allowed = self._aim.error**2 / np.maximum(left, _TINY)
         variance, apart = self._variance, self._apart
-        if self._aim.of == WORST:
-            if not self._scaled:  # the factor is inside the transform: as it is expected
-                return float(self._shares @ (self._of(variance + apart) <= allowed))
-            most = ((allowed[:, None] - apart) / np.maximum(variance, _TINY)).min(axis=1)
-            return float(self._shares @ self._belief.scale_below(most))
+        # Through a transform the factor is inside: it is taken as expected.
         factors = self._belief.scale_factors(_FACTORS) if self._scaled else np.ones(1)
         if not factors.size:
             return 0.0
+        if self._aim.of == WORST:
+            most = ((allowed[:, None] - apart) / np.maximum(variance, _TINY)).min(axis=1)
+            return float(self._shares @ (most[:, None] >= factors).mean(axis=1))
         own, cross = (each[:, None] for each in self._alike)
         mean = self._of(variance)[:, None] * factors
         expected = np.maximum(mean + self._of(apart)[:, None], _TINY)
@@ -204,16 +203,14 @@ class AimForecast:
             C = self._belief.between(places, places, self._which[row : row + 1])[0]
             deviation = np.sqrt(np.maximum(C.diagonal(), _TINY))
             # Through a transform a place's variance is another one; how they depend is the same.
-            size = roots * np.sqrt(self._variance[row, some])
-            size /= max(float(np.linalg.norm(size)), _TINY)
-            apart = roots * self._signed[row, some]
-            apart /= max(float(np.linalg.norm(apart)), _TINY)
+            size = _unit(roots * np.sqrt(self._variance[row, some]))
+            apart = _unit(roots * self._signed[row, some])
             C = C / deviation[:, None] / deviation * (size[:, None] * size)
             cross[row] = max(0.0, float(apart @ C @ apart))
             # Pairs are a sample, each place with itself is known of all of them.
             alone, every = float(np.sum(size**4)), self._places * self._variance[row]
             pairs = (float(np.square(C).sum()) - alone) / max(1.0 - alone, _TINY)
-            each = float(np.square(every / max(float(every.sum()), _TINY)).sum())
+            each = float(np.square(_unit(np.sqrt(every)) ** 2).sum())
             own[row] = each + (1.0 - each) * min(max(pairs, 0.0), 1.0)
         return own, cross
 
@@ -222,3 +219,8 @@ class AimForecast:
         if self._aim.of == WORST:
             return np.asarray(square.max(axis=1))
         return np.asarray(square @ self._places)
+
+
+def _unit(vector: FloatArray) -> FloatArray:
+    """Return a vector of length one, or zero."""
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), _TINY))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import chdtrc, chdtri, logsumexp, ndtr, stdtr
+from scipy.special import chdtri, logsumexp, ndtr, stdtr
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.dated_readings import VisitTimes
@@ -535,8 +535,8 @@ class Belief:
     def _evidence_of(self, transform: Transform) -> float:
         """Return the log-evidence of all candidates together, under a transform.
 
-        Of the candidates as they were before the first reading: those of today have followed the
-        readings as they are seen through the transform of today.
+        The candidates are those before the first reading: others have followed the readings as
+        seen through the present transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -874,41 +874,18 @@ class Belief:
         """
         return self._updated.freedom > _FREEDOM
 
-    def scale_below(self, most: FloatArray) -> FloatArray:
-        """Return the (L,) probability that the factor of all variances is at most so large.
-
-        Where the scale is known it is 1; otherwise ``Q / c ~ χ²`` with ν degrees of freedom.
-
-        Args:
-            most: (L,) in multiples of the factor that the variances here are with.
-        """
-        freedom = self._updated.freedom
-        if math.isinf(freedom):
-            return (most >= 1.0).astype(np.float64)
-        if freedom < 1.0:
-            return np.zeros(most.shape)
-        with np.errstate(divide="ignore"):
-            return np.where(
-                most > 0.0,
-                chdtrc(freedom, max(freedom - _FREEDOM, 1.0) / np.maximum(most, 0.0)),
-                0.0,
-            )
-
     def scale_factors(self, count: int) -> FloatArray:
-        """Return equally probable values of that factor; (1,) where it is known.
+        """Return `count` equally probable factors of all variances here, which `Q / c ~ χ²` gives.
 
-        None of them, (0,), where nothing is known of it.
-
-        Args:
-            count: of them.
+        One where it is known, none where nothing is known of it.
         """
         freedom = self._updated.freedom
         if math.isinf(freedom):
             return np.ones(1)
         if freedom < 1.0:
             return np.ones(0)
-        middles = (np.arange(count) + 0.5) / count
-        return np.asarray(max(freedom - _FREEDOM, 1.0) / chdtri(freedom, middles))
+        below = chdtri(freedom, (np.arange(count) + 0.5) / count)
+        return np.asarray(max(freedom - _FREEDOM, 1.0) / below)
 
     def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
         """Return what it promises of the error of its map; None while it is not `settled`.

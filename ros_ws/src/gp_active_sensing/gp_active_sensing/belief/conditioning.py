@@ -319,11 +319,7 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, as the Gaussian process sees it; O(1), amortised.
-
-        A reading of a place that equals the previous one to the last digit was published again by
-        a driver that is faster than its sensor: both count once, unless readings come in steps.
-        """
+        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         slot = location
         if self._is_republished(location, value, noise_variance, off):
             return
@@ -352,7 +348,11 @@ class Conditioning:
     def _is_republished(
         self, location: int, value: float, noise_variance: float | None, off: Off | None
     ) -> bool:
-        """Return whether a reading is the latest one of its place once more, and note it."""
+        """Return whether a reading is the latest one of its place once more, and note it.
+
+        A driver that is faster than its sensor publishes values again, equal to the last digit.
+        Where readings come in steps equal ones are to be expected.
+        """
         if self._history is not None or off is not None:
             return False
         *latest, times = self._newest.get(location, (math.nan, None, 0))
@@ -460,8 +460,7 @@ class Conditioning:
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return `PredictionCache.sums` for every place now; call `update` first."""
-        if self._slots is not None:
-            self._everywhere.fade(self.now, self._slots.time_scale)
+        self.everywhere()
         return self._everywhere.sums(self.factor, self._cross)
 
     def collapsed(self) -> _Present:
