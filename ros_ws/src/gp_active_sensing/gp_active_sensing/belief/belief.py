@@ -844,7 +844,7 @@ class Belief:
         if (least := data.floor(mean)) is not None:
             variance = np.maximum(variance, least)
         freedom = data.freedom
-        if math.isfinite(freedom):  # variances are those of the expected scale, see `scale_below`
+        if math.isfinite(freedom):  # variances are those of the expected scale, see `scale_factors`
             variance = variance * (max(freedom - _FREEDOM, 1.0) / freedom)
         deviation = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
 

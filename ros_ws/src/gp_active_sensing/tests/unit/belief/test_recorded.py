@@ -93,7 +93,7 @@ def said(belief: Belief, topology: Topology) -> list[Any]:
     found = [
         [belief.weights, *belief.predict(), *belief.predict(some, noisy=True), belief.settled],
         [belief.log_evidence, belief.information, belief.noise_variance, seen],
-        [joint.mean, joint.covariance, belief.cross(some[:2]), belief.scale_below(belief.weights)],
+        [joint.mean, joint.covariance, belief.cross(some[:2]), belief.scale_factors(5)],
         [belief.between(some, some[1:], which), belief.marginals_under(some, which)],
         [belief.averages(seen), belief.average_noise(seen), belief.varies_by(1, 0.2, 0.1)],
         [promise, floor, near.predict(some), belief.mixture(some).quantiles(np.array([0.1, 0.8]))],
