@@ -198,6 +198,8 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
     """Return the path and the picture of a map of any kind."""
     from gp_active_sensing.report.map_picture import place_picture, road_picture
     from gp_active_sensing.topology.inspection import survey, survey_places
+    from gp_active_sensing.topology.map_config import OccupancyConfig
+    from gp_active_sensing.topology.occupancy import OCCUPIED
 
     kind = _kind(file, overrides)
     if kind == "roads":
@@ -207,7 +209,8 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
     places = _build(config, path)
     apart = f", {_apart(survey_places(places))} m apart" if kind == "grid" else ""
     title = f"{places.name}: {places.n} places{apart}"
-    return path, place_picture(places, title, getattr(config, "occupied", 65))
+    occupied = config.occupied if isinstance(config, OccupancyConfig) else OCCUPIED
+    return path, place_picture(places, title, occupied)
 
 
 def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:

@@ -141,79 +141,75 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
             for key, known in _LIST.items()
         }
         reader = _WaysReader(path, names)
-        if found["from"] is not None and found["to"] is not None:
-            if found["metres"] is None:
-                msg = (
-                    f"{path}, line 1: expected a column metres beside from and to, got "
-                    f"{listed(table.header)}.{suggest('metres', table.header)}"
-                )
-                raise MapError(msg)
-            for line, row in table:
-                reader.pair(line, {k: row[at].strip() for k, at in found.items() if at is not None})
-            return reader.ways()
-        to = [reader.place(title, "line 1") for title in table.header[1:]]
-        reader.check_header(table.header[1:])
-        for line, row in table:
-            reader.row(line, row, to)
-        return reader.matrix()
+        if found["from"] is None or found["to"] is None:
+            return reader.matrix(table)
+        if found["metres"] is None:
+            msg = (
+                f"{path}, line 1: expected a column metres beside from and to, got "
+                f"{listed(table.header)}.{suggest('metres', table.header)}"
+            )
+            raise MapError(msg)
+        return reader.pairs(table, {key: at for key, at in found.items() if at is not None})
 
 
 class _WaysReader:
     """Collects the ways of a table, and what is wrong with it."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self._path = path
-        self._names = names
+        self._path, self._names = path, names
         self._places = {name: place for place, name in enumerate(names)}
         self._found: Ways = {}
         self._lines: dict[tuple[int, ...], int] = {}
-        self._one_way = set[tuple[int, int]]()
         self._problems: list[str] = []
 
-    def place(self, name: str, where: str) -> int | None:
-        """Return the place of a name, None where there is none."""
-        name = name.strip()
-        place = self._places.get(name)
+    def pairs(self, table: Table, columns: Mapping[str, int]) -> Ways:
+        """Return the ways of a list."""
+        one_way = set[tuple[int, int]]()
+        for line, row in table:
+            where, cells = f"line {line}", {key: row[at].strip() for key, at in columns.items()}
+            a, b = self._place(cells["from"], where), self._place(cells["to"], where)
+            metres, seconds = self._number(cells["metres"], f"{where}, metres"), None
+            if cells.get("seconds", "").lower() not in MISSING:
+                seconds = self._number(cells["seconds"], f"{where}, seconds")
+            word = cells.get("oneway", "").lower()
+            if word not in _YES | _NO:
+                self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
+            if a is None or b is None or metres is None or a == b:
+                continue
+            self._once((a, b), line, f"from {self._names[a]!r} to {self._names[b]!r}")
+            self._found[a, b] = DirectWay(metres, seconds)
+            if word in _YES:
+                one_way.add((a, b))
+        return both_ways(self._whole(), one_way)
+
+    def matrix(self, table: Table) -> Ways:
+        """Return the ways of a matrix."""
+        titles = table.header[1:]
+        to = [self._place(title, "line 1") for title in titles]
+        twice = sorted({title for title in titles if titles.count(title) > 1})
+        self._problems += [f"line 1: {name!r} heads more than one column" for name in twice]
+        for line, row in table:
+            a = self._place(row[0], f"line {line}")
+            if a is None:
+                continue
+            self._once((a,), line, f"of {self._names[a]!r}")
+            for b, cell in zip(to, row[1:], strict=True):
+                if b is None or b == a or cell.strip().lower() in MISSING:
+                    continue
+                metres = self._number(cell.strip(), f"line {line}, to {self._names[b]!r}")
+                if metres is not None:
+                    self._found[a, b] = DirectWay(metres)
+        found = self._whole()
+        order = {place: k for k, (place,) in enumerate(self._lines)}
+        sides = {order[a] < order.get(b, -1) for a, b in found}
+        return both_ways(found) if len(sides) == 1 else found
+
+    def _place(self, name: str, where: str) -> int | None:
+        place = self._places.get(name := name.strip())
         if place is None:
             hint = suggest(name, self._names)
             self._problems.append(f"{where}: no place {name!r} on the map.{hint}")
         return place
-
-    def check_header(self, titles: Sequence[str]) -> None:
-        """Refuse a name that heads two columns."""
-        twice = sorted({title for title in titles if titles.count(title) > 1})
-        self._problems += [f"line 1: {name!r} heads more than one column" for name in twice]
-
-    def pair(self, line: int, cells: Mapping[str, str]) -> None:
-        """Take a row of a list."""
-        where = f"line {line}"
-        a, b = self.place(cells["from"], where), self.place(cells["to"], where)
-        metres = self._number(cells["metres"], f"{where}, metres")
-        seconds = None
-        if cells.get("seconds", "").lower() not in MISSING:
-            seconds = self._number(cells["seconds"], f"{where}, seconds")
-        word = cells.get("oneway", "").lower()
-        if word not in _YES | _NO:
-            self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
-        if a is None or b is None or metres is None or a == b:
-            return
-        self._once((a, b), line, f"from {self._names[a]!r} to {self._names[b]!r}")
-        self._found[a, b] = DirectWay(metres, seconds)
-        if word in _YES:
-            self._one_way.add((a, b))
-
-    def row(self, line: int, row: Sequence[str], to: Sequence[int | None]) -> None:
-        """Take a row of a matrix."""
-        a = self.place(row[0], f"line {line}")
-        if a is None:
-            return
-        self._once((a,), line, f"of {self._names[a]!r}")
-        for b, cell in zip(to, row[1:], strict=True):
-            if b is None or b == a or cell.strip().lower() in MISSING:
-                continue
-            metres = self._number(cell.strip(), f"line {line}, to {self._names[b]!r}")
-            if metres is not None:
-                self._found[a, b] = DirectWay(metres)
 
     def _once(self, places: tuple[int, ...], line: int, what: str) -> None:
         if self._lines.setdefault(places, line) != line:
@@ -221,31 +217,19 @@ class _WaysReader:
                 f"lines {self._lines[places]} and {line}: both are {what}; keep one"
             )
 
-    def ways(self) -> Ways:
-        """Return the ways of a list."""
-        self._refuse()
-        return both_ways(self._found, self._one_way)
-
-    def matrix(self) -> Ways:
-        """Return the ways of a matrix."""
-        self._refuse()
-        order = {place: k for k, (place,) in enumerate(self._lines)}
-        sides = {order[a] < order.get(b, -1) for a, b in self._found}
-        return both_ways(self._found) if len(sides) == 1 else self._found
-
-    def _refuse(self) -> None:
-        if self._problems:
-            fail(self._path, self._problems)
-        if not self._found:
-            msg = f"{self._path}: expected ways between places, found none"
-            raise MapError(msg)
-
     def _number(self, cell: str, where: str) -> float | None:
         value = number_of(cell)
         if value is None or not (math.isfinite(value) and value > 0.0):
             self._problems.append(f"{where}: expected a number above 0, got {cell!r}")
             return None
         return value
+
+    def _whole(self) -> Ways:
+        fail(self._path, self._problems)
+        if not self._found:
+            msg = f"{self._path}: expected ways between places, found none"
+            raise MapError(msg)
+        return self._found
 
 
 def both_ways(ways: Ways, one_way: set[tuple[int, int]] | None = None) -> Ways:
