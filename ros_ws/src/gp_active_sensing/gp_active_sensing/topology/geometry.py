@@ -54,7 +54,7 @@ class Cells(Protocol):
 
 
 class FreeGround:
-    """What lies inside an outline, off the obstacles, and on no blocked cell.
+    """Ground inside an outline, outside the obstacles and blocked cells.
 
     shapely is loaded only when there are shapes.
 
@@ -62,7 +62,7 @@ class FreeGround:
         outline: of the area with places [m]; None = everywhere.
         obstacles: their outlines [m].
         inflation: how far to keep from the outline and from the obstacles [m].
-        cells: of which some are blocked; None = none. Beyond them everything is.
+        cells: grid with blocked cells; None = none. Beyond them everything is blocked.
         blocked: (rows, columns) the blocked cells.
 
     Raises:
@@ -110,7 +110,7 @@ class FreeGround:
 
     @property
     def bounded(self) -> bool:
-        """Whether some points are not free."""
+        """Return whether some points are not free."""
         return any(part is not None for part in (self._area, self._obstacles, self._cells))
 
     def inside(self, points: FloatArray) -> BoolArray:
@@ -192,7 +192,7 @@ _AT_ONCE = 1 << 21
 
 
 class _BlockedCells(NamedTuple):
-    """Cells of which some are blocked; beyond them everything is."""
+    """Grid with blocked cells; beyond them everything is blocked."""
 
     cells: Cells
     blocked: BoolArray

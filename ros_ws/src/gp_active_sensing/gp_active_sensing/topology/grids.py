@@ -266,7 +266,7 @@ def _in_parts(config: GridConfig, places: Places, ground: _AreaLayout) -> Places
     if not config.largest_component:
         if ground.of_file or config.inflation:
             logger.warning(
-                "map %r: no move joins its %d parts, the largest of which has %d of %d places; a "
+                "map %r: no move joins its %d parts; the largest one has %d of %d places; a "
                 "smaller spacing may join them, map.largest_component: true keeps the largest only",
                 *(places.name, parts, len(kept), places.n),
             )
@@ -429,7 +429,7 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, held: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Return the rooms of some ground of which nothing is held."""
+        """Return a note on the rooms of some ground without a place."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(held(rooms))]] = 0

@@ -103,7 +103,7 @@ class MapConfig:
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
-    """What such a map is made of, for messages."""
+    """Kind of the places of such a map, for messages."""
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
@@ -174,7 +174,7 @@ class MapConfig:
 
     @property
     def features(self) -> tuple[str, ...] | None:
-        """What the covariance is a function of; None = where places are."""
+        """Return the features of the covariance; None = the positions."""
         return None
 
     def with_file(self, path: Path) -> MapConfig:
@@ -278,7 +278,7 @@ def _no_reach(config: MapConfig) -> list[str]:
 
 @dataclass(frozen=True)
 class FileConfig(_WithFeatures, _WithLargest, _OfFile):
-    """A file of which only its content says what it is."""
+    """A file whose kind only its content shows."""
 
     def of_content(self, path: Path) -> MapConfig:
         """Return the configuration of what the file, found at this path, is.
@@ -306,7 +306,7 @@ class LineConfig(_Regular, _WithCount):
 
 @dataclass(frozen=True)
 class PointsConfig(_WithCount):
-    """Drawn points, any of which may be next."""
+    """Drawn points with free moves."""
 
     KIND: ClassVar = "points"
 
@@ -535,7 +535,7 @@ class OccupancyConfig(GridConfig):
 
     @property
     def counting(self) -> dict[str, Any]:
-        """What counts as free ground: the arguments of `OccupancyGrid.blocked`."""
+        """Return the arguments of `OccupancyGrid.blocked`, which define free ground."""
         return {key: getattr(self, key) for key in ("inflation", "unknown", "occupied")}
 
     def _problems(self) -> list[str]:

@@ -83,7 +83,7 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
 
 
 def areas_on(places: Topology, path: Path) -> Areas:
-    """Return the areas of a file in the metres of a map, refused where these cannot be told."""
+    """Return the areas of a file in the metres of a map, or raise an error."""
     areas = read_areas(path, datum=places.datum)
     if areas.datum is not None and places.datum is None:
         msg = (

@@ -42,7 +42,7 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("points", (".csv",), "tables:of_csv"),
     ("points", _GIS, "tables:of_features"),
 )
-"""What a file holds, how its name ends, and what reads it; add a format here.
+"""Kind of content and ending of a file -> its reader; add a format here.
 
 roads: a function of a path that returns a `RoadMap`; areas: a `Drawing`; cells: an `OccupancyGrid`
 and notes; raster: of a path and a value, a `RasterFile` and its unit; points: a `PlaceTable`.
@@ -51,7 +51,7 @@ Every reader raises MapError for a file that cannot be used, with every problem 
 in words) and where it is, and MissingDependencyError where a library is missing.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""What is held and the end of the name, such as "areas .kml" -> reader. A plug-in whose name is an
+"""Kind of content and ending, such as "areas .kml" -> reader. A plug-in whose name is an
 end alone reads roads."""
 for _kind, _ends, _where in _FORMATS:
     for _end in _ends:

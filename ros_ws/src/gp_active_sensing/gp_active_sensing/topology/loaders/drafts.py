@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MOST_NUMBER = 1e9
-"""Of a length, a limit, a number of lanes or a coordinate [m, m/s, 1, m]."""
+"""Largest length, limit, number of lanes or coordinate [m, m/s, 1, m]."""
 MOST_TURNS = 10_000
 """Segments that end at a junction, times those that begin there."""
 SHORTEST = 1e-3

@@ -142,7 +142,7 @@ def _features(data: Any, path: Path) -> list[Any]:
 
 
 def _check_named(features: Sequence[Any], path: Path) -> None:
-    """Refuse plain lines, of which none says what a segment needs, in one sentence."""
+    """Refuse plain lines without the properties of a segment, in one sentence."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
     said = [_properties(line) for line in lines]
     missing = [key for key in ("from", "to") if not any(key in names for names in said)]

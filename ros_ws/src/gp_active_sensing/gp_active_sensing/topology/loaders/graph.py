@@ -32,7 +32,7 @@ _KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Of an edge without a direction; one that is merged of several is one-way where any of them is."""
+"""Values of `oneway`; a merged edge is one-way where any of its parts is."""
 
 
 class GraphReader:
@@ -129,7 +129,7 @@ def crs_of(graph: nx.Graph[Any]) -> str:
 
 
 def has_positions(graph: nx.Graph[Any]) -> bool:
-    """Whether nodes of a graph say where they are."""
+    """Return whether nodes of a graph have positions."""
     keys = {"x", "lon", "pos"}
     return any(keys & data.keys() for _, data in graph.nodes(data=True))
 

@@ -30,7 +30,7 @@ from gp_active_sensing.util.yaml_files import load_yaml
 __all__ = ["load", "read_image"]
 
 MOST_PIXELS = MOST_GROUND
-"""Of the largest image that is read."""
+"""Number of pixels of the largest image that is read."""
 _FORMATS = ("PNG", "JPEG", "BMP")
 """Formats that Pillow may open; others start programs (EPS: Ghostscript) or are no picture."""
 _MOST_BYTES = 4 * MOST_PIXELS
@@ -150,7 +150,7 @@ def _with_pillow(path: Path) -> GreyImage:
 
 _MODES = ("trinary", "scale", "raw")
 _UNKNOWN_SHADE = 205.0
-"""What map_saver paints unknown cells in."""
+"""Shade of unknown cells in images of map_saver."""
 
 
 @dataclass(frozen=True)

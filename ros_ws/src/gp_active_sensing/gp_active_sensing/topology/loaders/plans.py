@@ -46,7 +46,7 @@ class Shape:
 
 @dataclass
 class Drawing:
-    """What a file of areas holds."""
+    """Contents of a file of areas."""
 
     crs: str = LONLAT  # of its coordinates, "" where it does not say
     shapes: list[Shape] = field(default_factory=list)  # in the order of the file

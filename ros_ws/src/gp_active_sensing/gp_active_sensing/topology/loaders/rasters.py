@@ -64,7 +64,7 @@ MAX_CELLS = 25_000_000
 _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 _NO_DATA = -9999.0
-"""Of an ESRI ASCII grid whose header does not say."""
+"""No-data value of an ESRI ASCII grid without one in its header."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
 """Part of a raster's cell by which a point may lie beyond the edge (rounding)."""
@@ -100,7 +100,7 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
 
     Raises:
         MapError: a file that cannot be read, that is damaged, too large, or without any data;
-            several bands with names of which none is `value`; depths of both signs.
+            several bands, none with the name `value`; depths of both signs.
         MissingDependencyError: a GeoTIFF or netCDF file, without rasterio.
     """
     check_file(path)
@@ -124,7 +124,7 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
 
 
 def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
-    """Return a band of a file that GDAL reads, and the unit of its values, "" if none is said."""
+    """Return a band of a file that GDAL reads, and the unit of its values, "" = none."""
     with _opened(path, value) as (found, transform):
         band, notes = _band(path, found, value)
         (made,) = _layers(path, found, transform, [band], notes)

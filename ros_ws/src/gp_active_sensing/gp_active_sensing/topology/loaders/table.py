@@ -38,7 +38,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "to_x": ("to_x",),
     "to_y": ("to_y",),
 }
-"""What a column means -> its names; the first that is there counts. A name may hold a
+"""Meaning of a column -> its names; the first one found counts. A name may hold a
 word besides that says it is guessed, as `lanes_guess` does."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {

@@ -52,7 +52,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lon": ("lon", "longitude", "lng"),
     "lat": ("lat", "latitude"),
 }
-"""What a column means -> its names, in any case; the first that is there counts."""
+"""Meaning of a column -> its names, in any case; the first one found counts."""
 _MEANING: Mapping[str, str] = {
     "name": "name",
     "x": "x",
@@ -67,7 +67,7 @@ _MEANING: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ColumnsConfig:
-    """What the columns of a table of places are called; "" = one of the usual names."""
+    """Names of the columns of a table of places; "" = one of the usual names."""
 
     name: str = param("", help="points of a file: column with the name of each place")
     x: str = param("", help="points of a file: column with x of each place, in metres")
@@ -479,13 +479,13 @@ _ZONE = {
     "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
     "hemisphere": ("hemisphere", "hemi"),
 }
-"""What a column of text means -> its names, in lower case."""
+"""Meaning of a column of text -> its names, in lower case."""
 
 
 def _columns_of(
     path: str, header: Sequence[str], own: ColumnsConfig
 ) -> tuple[dict[str, tuple[int, str]], float]:
-    """Return where the columns are and what they are called, and by what heights are multiplied.
+    """Return the positions and names of the columns, and the factor on heights.
 
     They are name, x and y or lon and lat, z.
     """
@@ -529,7 +529,7 @@ def _columns_of(
 def _own_columns(
     path: str, header: Sequence[str], own: ColumnsConfig
 ) -> dict[str, tuple[int, str]]:
-    """Return where the columns are that are named, by what they mean.
+    """Return the positions of the named columns, by their meaning.
 
     Raises:
         MapError: one is not there.

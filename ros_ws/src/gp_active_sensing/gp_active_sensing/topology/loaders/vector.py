@@ -36,12 +36,12 @@ from gp_active_sensing.topology.projection import LOCAL
 __all__ = ["MOST_FEATURES", "Feature", "declared_crs", "read_features"]
 
 MOST_FEATURES = 10_000
-"""Of a file; more are no map of a robot."""
+"""Largest number of shapes of a file."""
 _MOST_LAYERS = 200
 """Folders of a KML file; each is read by itself."""
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
-"""What begins descriptions of data that lie elsewhere."""
+"""Prefixes of descriptions of data that lie elsewhere."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns that GDAL makes of how KML is drawn; they say nothing of a place."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
@@ -49,7 +49,7 @@ _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 @dataclass(frozen=True)
 class Feature:
-    """What a file says of a shape."""
+    """Shape of a file, with its properties."""
 
     where: str  # in the file, for messages
     name: str  # of its author, "" if none
@@ -60,7 +60,7 @@ class Feature:
 
 @dataclass
 class VectorFile:
-    """What a file holds, in its order; crs "" where it does not say."""
+    """Contents of a file, in its order; crs "" = not given."""
 
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
