@@ -43,6 +43,7 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
+from gp_active_sensing.planning.request import Sorties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.lookup import place_of
@@ -122,6 +123,8 @@ class SensingLoop:
         limits."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that nobody gets through at present; see `shut_moves`."""
+        self.sorties: Sorties | None = None
+        """Batteries after the one in the probe of a copy; None = it lasts."""
         self.belief = belief
         self.retries = retries
         self.snap_distance = snap_distance
@@ -591,6 +594,7 @@ class SensingLoop:
                 remaining=remaining,
                 unavailable=unavailable,
                 aim=self.aim,
+                sorties=self._sorties_in_metres(left),
                 clock=self.clock,
             )
             if isinstance(seen, Turning):
@@ -620,6 +624,12 @@ class SensingLoop:
                     joint.keep(name, place, theirs)
         self.policy_state = joint.state()
         return plan
+
+    def _sorties_in_metres(self, readings: int | None) -> Sorties | None:
+        if self.sorties is None:
+            return None
+        whole = replace(in_metres(self.sorties.whole, self.speed), readings=readings)
+        return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def good_enough(self) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`."""

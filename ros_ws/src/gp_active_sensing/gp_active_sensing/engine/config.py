@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gp_active_sensing.config import param
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
-__all__ = ["START", "BudgetConfig", "DriveConfig", "LimitConfig", "TripConfig"]
+__all__ = ["START", "BudgetConfig", "DriveConfig", "LimitConfig", "SortieConfig", "TripConfig"]
 
 START = "start"
 """The word for an end where the probe began, unless the map has a place of that name."""
+
+
+@dataclass(frozen=True)
+class SortieConfig:
+    """Metres and seconds of one battery, within the budget; null = no such limit."""
+
+    metres: float | None = param(
+        None,
+        help="distance that one battery lasts for; the probe then comes to probe.end (start, if "
+        "that is null), and the mission waits there for ~/resume",
+        unit="m",
+        above=0.0,
+    )
+    seconds: float | None = param(
+        None, help="time that one battery lasts for, pauses included", unit="s", above=0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,7 @@ class TripConfig:
         high=1000.0,
         choices=("limit",),
     )
+    sortie: SortieConfig = field(default_factory=SortieConfig)
 
     @property
     def own_speed(self) -> float | None:

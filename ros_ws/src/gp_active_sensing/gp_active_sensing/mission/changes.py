@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.mission.batteries import end_change
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import budget_words
@@ -178,6 +179,9 @@ def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
 def join(mission: Mission, name: str) -> str:
     """Let a probe that has left take part again; return why it cannot, "" when it does."""
     with mission.lock:
+        probe = mission.probes.get(name)
+        if probe is not None and probe.sortie.waiting:
+            end_change(probe, mission.journal, mission.now_ns)
         problem = mission.fleet.join(name, mission.now_ns)
         mission.inbox.wake()
         return problem
@@ -237,3 +241,4 @@ def skip(mission: Mission, step_ns: int) -> None:
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)
         probe.passed.skip(step_ns)
+        probe.sortie.skip(step_ns)

@@ -13,6 +13,7 @@ from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names, shared_topics
 from gp_active_sensing.mission.stream_config import (
+    BatteryConfig,
     ExpertTopicsConfig,
     PoseConfig,
     ReadingConfig,
@@ -307,6 +308,7 @@ class ActiveSensingConfig:
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
+    battery: BatteryConfig = dataclasses.field(default_factory=BatteryConfig)
     expert: ExpertTopicsConfig = dataclasses.field(default_factory=ExpertTopicsConfig)
     mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
     waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
@@ -315,7 +317,8 @@ class ActiveSensingConfig:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that each probe has one of."""
-        return (self.reading.topic, self.pose.topic, self.waypoint.topic)
+        battery = (self.battery.topic,) if self.battery.topic else ()
+        return (self.reading.topic, self.pose.topic, self.waypoint.topic, *battery)
 
     def __post_init__(self) -> None:
         probe_names(self.probes)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.batteries import is_worth_it
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.mission.expert_queries import ExpertQueries
@@ -15,7 +16,7 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event, LimitsMoved
-from gp_active_sensing.types import Clock, Plan
+from gp_active_sensing.types import Clock, Cost, Plan
 
 __all__ = ["Decisions", "first_leg_refusal"]
 
@@ -216,7 +217,10 @@ class Decisions:
         if probe.flows:
             return None  # it is sent on before its reading is known
         noise = probe.stages.noise_variance
-        return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
+        job = probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
+        if job is not None:
+            job.loop.sorties = probe.sorties_left(Cost(0.0, 0.0))
+        return job
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
         """Take the answer to a job; say whether it is used."""
@@ -244,11 +248,14 @@ class Decisions:
             return True
         probe.finished = None
         self.loop.release(probe.name)
+        owed = probe.stages.owed(now_ns, probe.ingestion.metres)
+        changes = is_worth_it(probe, job.at, self.fleet.pending(probe), owed)
         if plan.path:
             self.loop.adopt(job.loop, probe.name)
             self._note_limits(probe, now_ns)
-            probe.homeward.begin(plan, job.at, now_ns)
+            probe.homeward.begin(plan, job.at, now_ns, sortie=changes)
         else:
+            probe.home = probe.sortie.due = changes and job.at == probe.purse.end
             probe.resting = plan.reason or "nothing is left to observe"
         return True
 
@@ -297,7 +304,7 @@ class Decisions:
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
                 again=self.loop.reservations.is_due(plan.path[-1]),
-                left=probe.left,
+                left=probe.left_in_all,
                 stamp_ns=now_ns,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import Ways
 from gp_active_sensing.topology.shut import is_doorway, with_shut
-from gp_active_sensing.types import Plan
+from gp_active_sensing.types import Budget, Cost, Plan
 
 __all__ = ["DriveRecord", "move_before", "move_left_out", "too_far"]
 
@@ -24,7 +25,7 @@ _MOST_TRIED = 32
 _DIFFERS = 0.35
 """Part by which what was driven may differ from a way on the map, whose legs turn at places."""
 _LONGER = 1.25
-"""A shut move makes the way so many times longer, or nothing can be told."""
+"""A shut move makes the way so many times longer."""
 _WASTED = 0.1
 """Part of a planned way that may be driven in vain, or one spacing."""
 _AHEAD = 3
@@ -47,12 +48,18 @@ class DriveRecord:
     passed: int = -1
     """Number in the path of the last place that was passed on it; -1 = none yet."""
     spacing: float = 1.0
+    left: Budget = Budget()
+    """Remaining budget when it set out."""
+    begun_ns: int = 0
     _next: float = field(default=0.0, init=False)
 
-    def begin(self, plan: Plan, start: int | None, metres: float, spacing: float) -> None:
-        """Set out."""
-        self.plan, self.start, self.metres, self.passed = plan, start, metres, -1
-        self.spacing = spacing
+    def begin(self, plan: Plan, probe: Any, now_ns: int) -> None:
+        """Let a `mission.probe.ProbeState` set out."""
+        self.plan, self.passed, self.begun_ns = plan, -1, now_ns
+        self.start = probe.standing() if probe.at is None else probe.at
+        self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
+        self.left = probe.left.minus(cost=probe.stages.owed(now_ns, self.metres))
+        spacing = self.spacing
         self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
 
     def note(self, place: int | None) -> None:
@@ -100,8 +107,8 @@ def move_left_out(
 ) -> tuple[int, int] | None:
     """Return the move of a planned way whose absence explains a long drive; None = none does.
 
-    Of the moves after the last place that was passed on the way each is left out in turn: what was
-    driven so far and the way on from here then have to be about as long as the way from the start.
+    Each move after the last place that was passed is left out in turn. Without the shut one, the
+    metres so far and the way on from here are about as long as the way from the start.
 
     Args:
         topology: the map as ways are planned on it now.
@@ -136,29 +143,43 @@ def move_left_out(
 def too_far(probe: Any, now_ns: int) -> str:
     """Return why a probe must not drive on to its waypoint, "" when it may.
 
-    More was driven than planned, and what is left does not last for the rest and the way home.
+    More was driven, or used of a battery, than planned, and what is left does not last for the rest
+    and the way home. Seconds count where a battery lasts for so many.
 
     Args:
         probe: a `mission.probe.ProbeState`.
         now_ns: time of the node's clock.
     """
     plan, drive, left = probe.plan, probe.drive, probe.left
-    if plan is None or left.metres is None or left.end is None or drive.plan is not plan:
+    if plan is None or left.end is None or drive.plan is not plan:
         return ""
-    metres = probe.ingestion.metres
-    driven, planned = metres - drive.metres, plan.cost.metres
-    slack = max(drive.spacing, _WASTED * planned)
-    if driven <= slack:
+    metres, planned = probe.ingestion.metres, plan.cost
+    owed = probe.stages.owed(now_ns, metres)
+    by_time = probe.sortie.whole.seconds is not None
+    have = left.minus(cost=owed)
+    driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
+    if have.metres is None and not by_time:
         return ""
     rest = probe.rest_of(plan)
-    home = _metres(probe.loop.topology.ways_to(left.end, "metres"), plan.path[-1])
-    have = left.metres - probe.stages.owed(now_ns, metres).metres
-    if driven + rest - planned <= slack or rest + home <= have:
-        return ""
-    return (
-        f"{probe.name or 'the probe'} has driven {driven:.0f} m where {planned:.0f} m were "
-        f"planned, and the {have:.0f} m that are left are needed for the way home"
-    )
+    ways = probe.loop.topology.ways_to(left.end, "metres")
+    home = ways.costs[plan.path[-1]] or Cost(math.inf, math.inf)
+    if probe.loop.speed is not None:
+        home = Cost(home.metres, home.metres / probe.loop.speed)
+    pace = planned.seconds / planned.metres if planned.metres > 0.0 else 0.0
+    rows = [("m", have.metres, drive.left.metres, driven.metres, planned.metres, rest, home.metres)]
+    if by_time:
+        times = (driven.seconds, planned.seconds, pace * rest, home.seconds)
+        rows.append(("s", have.seconds, drive.left.seconds, *times))
+    for unit, now, then, done, whole, to_go, way in rows:
+        if now is None or to_go + way <= now:
+            continue
+        used = done if then is None else max(done, then - now)
+        if used + to_go - whole > max(drive.spacing if unit == "m" else 1.0, _WASTED * whole):
+            return (
+                f"{probe.name or 'the probe'} has used {used:.0f} {unit} where {whole:.0f} {unit} "
+                f"were planned, and the {now:.0f} {unit} that are left are needed for the way home"
+            )
+    return ""
 
 
 def _metres(ways: Ways, place: int) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.engine.config import START
+from gp_active_sensing.engine.config import START, SortieConfig
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
@@ -35,6 +35,7 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder, check_exports
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
+from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
@@ -348,6 +349,7 @@ class _Builder:
                 back_to_start=self.back_to_start,
                 off_map=config.pose.off_map,
                 flows=flows(config, loop),
+                sortie=Sortie(config.probe.sortie, config.battery),
             )
 
         capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
@@ -422,6 +424,8 @@ def _radius(
 def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:
     """Return the budget with the end place, and whether that is where the probe begins."""
     budget, end = config.budget.budget(), config.probe.end
+    if end is None and (config.probe.sortie != SortieConfig() or config.battery.topic):
+        end = START  # where batteries are changed
     if end is None or (end == START and START not in topology.names):
         return budget, end is not None
     return replace(budget, end=place_index(topology, end, "probe.end")), False

@@ -9,6 +9,7 @@ from gp_active_sensing.errors import suggest
 from gp_active_sensing.mission.checkers import MUTE
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.probe import NO_POSE, ProbeState
+from gp_active_sensing.mission.sorties import CHANGING
 from gp_active_sensing.records.events import Event, RosterChanged
 
 __all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "why_resting"]
@@ -87,9 +88,9 @@ class Fleet:
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
-            if not probe.gone.startswith((SILENT, MUTE)):
+            if not probe.gone.startswith((SILENT, MUTE, CHANGING)):
                 continue
-            loop, left = probe.loop, probe.left
+            loop, left = probe.loop, probe.left_in_all
             unread = ~loop.belief.observed
             unread[list(loop.unavailable)] = False
             readings = loop.readings_for(name, self.pending(probe))
@@ -135,7 +136,7 @@ class Fleet:
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used
         self._heard_ns[probe.name] = now_ns
-        if probe.gone and not probe.gone.startswith((LEFT, MUTE)):
+        if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
             self._come(probe, now_ns)
 
     def put_in(self, probe: ProbeState, now_ns: int) -> None:
@@ -151,8 +152,8 @@ class Fleet:
         if probe.gone.startswith(MUTE):
             self._come(probe, now_ns)
 
-    def mute(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Let a probe whose sensor is silent take no part until it speaks."""
+    def set_out_of_action(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        """Let a probe take no part until its sensor gives readings, or its battery is changed."""
         self._go(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
@@ -222,7 +223,7 @@ class Fleet:
         """Forget where it was; what it did while it had left is free, silence is not."""
         probe.at = None
         probe.sensor.forget()
-        if probe.gone.startswith(LEFT):
+        if probe.gone.startswith((LEFT, CHANGING)):
             probe.home = False
             probe.stages.go_on(now_ns, probe.ingestion.metres)
         if not probe.home:

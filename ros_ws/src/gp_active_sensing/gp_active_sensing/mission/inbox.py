@@ -15,7 +15,7 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
-__all__ = ["BATCH", "Envelope", "Inbox", "RawAnswer", "RawReading", "raw_answer"]
+__all__ = ["BATCH", "Envelope", "Inbox", "RawAnswer", "RawBattery", "RawReading", "raw_answer"]
 
 BATCH = 200
 """Most entries used before a command (pause, finish) may come in between."""
@@ -67,10 +67,22 @@ def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
     return RawAnswer(reading.stamp_ns, topology.frame, x, y, reading.value, variance, *up)
 
 
-class Envelope(NamedTuple):
-    """What came, when it did (monotonic seconds), and of which probe it is; answers are of none."""
+@dataclass(frozen=True)
+class RawBattery:
+    """The charge of a probe's battery as it came, 0 to 1."""
 
-    what: Pose | RawReading | RawAnswer
+    stamp_ns: int
+    level: float
+
+
+Message = Pose | RawReading | RawAnswer | RawBattery
+"""Message of a topic that the mission uses."""
+
+
+class Envelope(NamedTuple):
+    """Message, time of arrival (monotonic seconds), and name of its probe; "" for answers."""
+
+    what: Message
     received: float
     probe: str = ""
 
@@ -104,11 +116,11 @@ class Inbox:
         """Those for which there was no room any more, by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
-    def put(self, what: Pose | RawReading | RawAnswer, received: float, probe: str = "") -> None:
+    def put(self, what: Message, received: float, probe: str = "") -> None:
         """Leave something of a probe, or of an expert; never waits for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
-        if isinstance(what, RawAnswer):
-            kind = "answers"
+        if isinstance(what, RawAnswer | RawBattery):
+            kind = "answers" if isinstance(what, RawAnswer) else "batteries"
         with self._condition:
             self.received[kind] += 1
             stream = self._streams.setdefault((kind, probe), deque())

@@ -10,9 +10,10 @@ the times at which a mission looked are not in it. A trace has both, as frames:
 n        number of the frame; one that is missing was lost on the way
 now      the node's clock at a step [ns]; none for what happened between steps (commands, answers)
 clock    monotonic clock then [s]
-took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
-         [ns], how long before `clock` it had come [µs], then the other fields of its class (`Pose`,
-         `RawReading`, `RawAnswer`) in their order; defaults at the end are left out
+took     messages used: ``p`` (pose), ``r`` (reading), ``a`` (answer of an expert) or ``b``
+         (battery), probe, stamp [ns], how long before `clock` it had come [µs], then the other
+         fields of its class (`Pose`, `RawReading`, …) in their order; defaults at the end are left
+         out
 quiet    first and last of the steps since the frame before that used and brought about nothing
 events   those of the journal
 config   the configuration from there on, when it was changed
@@ -28,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gp_active_sensing.mission.inbox import Envelope, RawAnswer, RawReading
+from gp_active_sensing.mission.inbox import Envelope, Message, RawAnswer, RawBattery, RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event
@@ -37,9 +38,13 @@ from gp_active_sensing.types import Clock
 __all__ = ["InputLog", "taken_of"]
 
 Frame = dict[str, Any]
-Message = Pose | RawReading | RawAnswer
 
-_CLASSES: Mapping[str, type[Message]] = {"p": Pose, "r": RawReading, "a": RawAnswer}
+_CLASSES: Mapping[str, type[Message]] = {
+    "p": Pose,
+    "r": RawReading,
+    "a": RawAnswer,
+    "b": RawBattery,
+}
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "str": str,
     "float": float,

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.batteries import begin_change, end_change, hear_battery
 from gp_active_sensing.mission.blocked import BlockedPlaces
 from gp_active_sensing.mission.checkers import speaks
 from gp_active_sensing.mission.clocks import Latency, StepClock
@@ -31,7 +32,14 @@ from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.drives import too_far
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, why_resting
-from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
+from gp_active_sensing.mission.inbox import (
+    BATCH,
+    Envelope,
+    Inbox,
+    RawAnswer,
+    RawBattery,
+    RawReading,
+)
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.log_messages import FINISHING, budget_words, loudness, say_delay
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
@@ -44,6 +52,7 @@ from gp_active_sensing.mission.requests import (
     PlanAheadRequest,
     Stage,
 )
+from gp_active_sensing.mission.sorties import CHANGING
 from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (
     AnswerUnused,
@@ -253,9 +262,14 @@ class Mission:
             who: asked for it, in words for the log.
         """
         with self.lock:
+            changing = [probe for probe in self.probes.values() if probe.sortie.waiting]
+            if self.state == "running" and changing:
+                self._take_in(changing)
+                return ""
             if self.state != "paused":
                 return f"the mission is {self.state}, not paused" + self._because()
             logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
+            self._take_in(changing)
             for probe in self.probes.values():
                 probe.at = None  # it may have been driven elsewhere
                 probe.send_again = True
@@ -263,6 +277,14 @@ class Mission:
             self.rest_no_more()
             self._go_on()
             return ""
+
+    def _take_in(self, changing: Sequence[ProbeState]) -> None:
+        """Go on with probes whose batteries are changed."""
+        for probe in changing:
+            end_change(probe, self.journal, self.now_ns)
+            if probe.gone:
+                self.fleet.join(probe.name, self.now_ns)
+        self.inbox.wake()
 
     def unreachable(
         self, name: str = "", why: str = "reported as unreachable", *, place: int | None = None
@@ -312,6 +334,7 @@ class Mission:
             probe.passed.wait_again(self.now_ns)
             probe.since = self._clock()
             probe.stages.go_on(self.now_ns, probe.ingestion.metres)
+            probe.sortie.count(self.now_ns, probe.ingestion.metres)
         self.inbox.wake()
 
     def _set_state(self, state: str, reason: str) -> None:
@@ -390,6 +413,10 @@ class Mission:
         if probe is None:
             self.strangers[message.probe] += 1
             return
+        if isinstance(message.what, RawBattery):
+            if self.state != "ended":
+                hear_battery(probe, message.what.level, self.journal, self.now_ns)
+            return
         probe.take([message])
         if isinstance(message.what, Pose):
             self.fleet.heard(probe, message.what.stamp_ns, self.now_ns)
@@ -458,6 +485,9 @@ class Mission:
             elif why := too_far(probe, self.now_ns):
                 logger.warning("%s: another place is chosen", why)
                 probe.give_up(self.now_ns)
+            elif probe.home and probe.sortie.due:
+                self._change_battery(probe)
+                continue
             if probe.send_again and probe.target is not None:
                 if probe.ground.astray is None:  # otherwise it has been sent back
                     probe.lay_course()
@@ -545,7 +575,7 @@ class Mission:
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
         present = self.fleet.present
-        if any(self._has_more(probe) for probe in present):
+        if any(self._has_more(probe) or probe.sortie.due for probe in present):
             return False
         if self.state != "running" or self.decisions.running or not present:
             return False
@@ -656,13 +686,29 @@ class Mission:
             found += [f"{name} is silent for {seconds:.0f} s" for name, seconds in silent]
         return tuple(found)
 
+    def _change_battery(self, probe: ProbeState) -> None:
+        """Wait for another battery: the mission pauses, of several probes only this one leaves."""
+        what = begin_change(probe, self.journal, self.now_ns)
+        if len(self.probes) == 1:
+            self.pause(what)
+            return
+        logger.warning("%s", what)
+        self.fleet.set_out_of_action(probe, CHANGING, self.now_ns)
+        self.decisions.forget(probe)
+        self.rest_no_more()
+
+    @property
+    def _waits_for_batteries(self) -> Iterator[str]:
+        waiting = (probe for probe in self.probes.values() if probe.name and probe.sortie.waiting)
+        return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
+
     def _send_no_further(self, probe: ProbeState) -> None:
         """Stop sending a probe around whose sensor says nothing."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
             return
-        self.fleet.mute(probe, f"{why}; its next reading brings it back", self.now_ns)
+        self.fleet.set_out_of_action(probe, f"{why}; its next reading brings it back", self.now_ns)
         self.decisions.forget(probe)
         self.rest_no_more()
 
@@ -675,7 +721,7 @@ class Mission:
         status = StatusNoted(
             probes={name: probe.status() for name, probe in self.probes.items()},
             expert=None if self.consulting is None else self.consulting.rejected,
-            alarms=(*self.alarms, *self.blocked.moves.words),
+            alarms=(*self.alarms, *self.blocked.moves.words, *self._waits_for_batteries),
         )
         if status != self._noted:
             self._noted = status
@@ -773,7 +819,7 @@ class Mission:
                     if isinstance(message.what, RawAnswer):
                         if self.consulting is not None:
                             self.consulting.take(message.what, self.now_ns)
-                    elif message.probe in self.probes:
+                    elif message.probe in self.probes and not isinstance(message.what, RawBattery):
                         self.probes[message.probe].take([message])
                     else:
                         self.strangers[message.probe] += 1

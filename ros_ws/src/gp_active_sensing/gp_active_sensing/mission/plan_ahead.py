@@ -258,6 +258,8 @@ def _plan_for(
         trial.belief.adapt()
         trial.set_aside.discard(goal)
         trial.remaining = trial.remaining.minus(readings=1, cost=cost)
+        if trial.sorties is not None:
+            trial.sorties = trial.sorties.minus(readings=1, cost=cost)
         plan = trial.ask(goal, limit=limit, heading=heading)
     except ReadingError:
         return None

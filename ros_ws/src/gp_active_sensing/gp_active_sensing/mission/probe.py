@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.checkers import (
     GoalChecker,
@@ -29,7 +30,10 @@ from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.plan_ahead import PlannedAhead
 from gp_active_sensing.mission.requests import Stage
+from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.mission.stages import StageLog
+from gp_active_sensing.mission.stream_config import BatteryConfig
+from gp_active_sensing.planning.request import Sorties
 from gp_active_sensing.records.events import (
     Event,
     Moved,
@@ -65,6 +69,7 @@ class ProbeState:
         back_to_start: its end place is where it stands at its first decision.
         off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
         flows: it is sent on when it arrives, before the reading has come.
+        sortie: what its battery lasts for; None = for the mission.
     """
 
     def __init__(
@@ -82,6 +87,7 @@ class ProbeState:
         back_to_start: bool = False,
         off_map: float | None = None,
         flows: bool = False,
+        sortie: Sortie | None = None,
     ) -> None:
         self.name = name
         self.loop = loop
@@ -99,8 +105,10 @@ class ProbeState:
         self.progress = ProgressChecker(loop, ingestion)
         self.ground = GroundMonitor(loop, ingestion, off_map)
         self.stages = StageLog()
+        self.sortie = sortie or Sortie(SortieConfig(), BatteryConfig())
+        """Metres and seconds of its battery."""
         self.drive = DriveRecord()
-        """What it drives now, beside what was planned."""
+        """Record of the drive under way."""
         self.flows = flows
         self.passed = PassedPlaces(loop, name)
         self.sensor = SensorMonitor()
@@ -161,8 +169,41 @@ class ProbeState:
 
     @property
     def left(self) -> Budget:
-        """What is left for it: readings of the mission, metres and seconds of its own."""
+        """Remaining budget before its battery is changed; readings are those of the mission."""
+        return self.sortie.limit(self.left_in_all)
+
+    @property
+    def left_in_all(self) -> Budget:
+        """Remaining budget: readings of the mission, metres and seconds of its own."""
         return replace(self.purse, readings=self.loop.remaining.readings)
+
+    def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
+        """Take a drive off its budget and its battery, with the plan of one that was finished."""
+        self.purse = self.purse.minus(cost=cost)
+        self.sortie.count(now_ns, self.ingestion.metres)
+        if plan is None:
+            return
+        rest = Cost(0.0, 0.0)
+        if plan.waypoints and self.loop.topology.roads:  # the second half is still to be driven
+            goal, observed = plan.path[-1], self.loop.belief.observed
+            rest = self.loop.topology.route(None, goal, observed).cost
+        self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
+
+    def sorties_left(self, owed: Cost) -> Sorties | None:
+        """Return the batteries after this one; None = it lasts for the mission.
+
+        Args:
+            owed: cost since its budget was charged last.
+        """
+        if not self.sortie.limited or self.purse.end is None:
+            return None
+        return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
+
+    def renew(self, number: int) -> None:
+        """Begin a sortie with another battery, where it stands."""
+        self.sortie.change(number)
+        self.home, self.resting = False, ""
+        self.since = self._clock()
 
     @property
     def needs_reading(self) -> bool:
@@ -245,19 +286,19 @@ class ProbeState:
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)
+        self.sortie.begin(now_ns, self.ingestion.metres)
+        self.sortie.due = False
         self.last_plan = plan
         self.sent_ns = now_ns
         self.home, self.resting = False, ""
         self.finished = None
         self.arrival.forget()
         self.progress.forget()
-        self._begin_drive(plan)
+        self._begin_drive(plan, now_ns)
 
-    def _begin_drive(self, plan: Plan) -> None:
+    def _begin_drive(self, plan: Plan, now_ns: int) -> None:
         """Expect a drive along a plan's way."""
-        start = self.standing() if self.at is None else self.at
-        spacing = self.ingestion.matcher.spacing
-        self.drive.begin(plan, start, self.ingestion.metres, spacing)
+        self.drive.begin(plan, self, now_ns)
         self.ingestion.set_out([*plan.path, *self.passed.ways])
         self.lay_course()
 
@@ -384,7 +425,7 @@ class ProbeState:
         self.finished, cost = self.stages.complete(
             plan, now_ns, self.ingestion.metres, probe=self.name, went=went, visits=self.loop.visits
         )
-        self.purse = self.purse.minus(cost=cost)
+        self.pay(cost, now_ns, plan)
         self.journal(Moved(cost=cost, where=self.whereabouts(), went=went, stamp_ns=now_ns))
         self.at = self.standing_after(self.finished)
         self.since = self._clock() if received is None else received
@@ -406,7 +447,7 @@ class ProbeState:
     def leave_behind(self, stage: Stage, cost: Cost, now_ns: int) -> None:
         """Wait for the reading of a stage, and go on from its place."""
         self.waypoints = ()
-        self.purse = self.purse.minus(cost=cost)
+        self.pay(cost, now_ns, stage.plan)
         self.passed.add(stage, now_ns)
         self.at = stage.plan.waypoint
 
@@ -455,7 +496,7 @@ class ProbeState:
 
     def _charge(self, now_ns: int) -> None:
         cost = self.stages.charge(now_ns, self.ingestion.metres)
-        self.purse = self.purse.minus(cost=cost)
+        self.pay(cost, now_ns)
         self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=True, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
@@ -477,7 +518,7 @@ class ProbeState:
         self.arrival.forget()
         self.progress.forget()
         self.ahead.drop()
-        self._begin_drive(plan)
+        self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:
         """Return what is left of a plan's way from where it is [m]; off its way by the map."""
@@ -542,12 +583,15 @@ class ReturnHome:
         """
         copy = self._probe.snapshot()
         owed = self._probe.stages.owed(now_ns, self._probe.ingestion.metres)
-        copy.remaining = copy.remaining.minus(cost=owed.plus(self.rest(at)))
+        owed = owed.plus(self.rest(at))
+        copy.remaining = copy.remaining.minus(cost=owed)
+        copy.sorties = self._probe.sorties_left(owed)
         return copy
 
-    def begin(self, plan: Plan, at: int | None, now_ns: int) -> None:
-        """Drive to the end place, since nothing more is chosen."""
+    def begin(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool = False) -> None:
+        """Drive to the end place, since nothing more is chosen (before the battery is changed)."""
         probe = self._probe
+        probe.sortie.due = sortie
         self._journal(
             ReturnBegun(
                 reason=plan.reason,
@@ -555,6 +599,7 @@ class ReturnHome:
                 cost=plan.cost,
                 at=at,
                 where=probe.whereabouts(),
+                sortie=sortie,
                 stamp_ns=now_ns,
             )
         )
@@ -570,8 +615,8 @@ class ReturnHome:
     def arrive(self, now_ns: int) -> None:
         """Charge the way to the end place."""
         probe = self._probe
-        probe.stages.home, probe.waypoints = None, ()
+        plan, probe.stages.home, probe.waypoints = probe.stages.home, None, ()
         probe.home = True
         cost = probe.stages.charge(now_ns, probe.ingestion.metres)
-        probe.purse = probe.purse.minus(cost=cost)
+        probe.pay(cost, now_ns, plan)
         self._journal(Moved(cost=cost, where=probe.whereabouts(), stamp_ns=now_ns))

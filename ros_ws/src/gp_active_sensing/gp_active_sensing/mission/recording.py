@@ -255,6 +255,7 @@ class Recorder:
             until_ns = mission.until_ns
             probes = mission.probes.values()
             delays = delays_of((p.name, p.ingestion.lag, p.ingestion.delay) for p in probes)
+            sorties = sum(p.sortie.number for p in probes if p.sortie.limited)
             driven = [(p.name, p.stages.driven) for p in probes if len(probes) > 1]
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
@@ -265,6 +266,7 @@ class Recorder:
             metres=mission.driven.metres,
             seconds=mission.driven.seconds,
             probes=tuple({"name": n, "metres": c.metres, "seconds": c.seconds} for n, c in driven),
+            sorties=sorties,
             unit=self.unit,
             rejected_by_reason=dict(rejected),
             dropped=dropped,

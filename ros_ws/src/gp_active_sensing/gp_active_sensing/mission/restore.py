@@ -22,6 +22,7 @@ from gp_active_sensing.mission.requests import DecisionRequest, Stage
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import (
     AnswerUnused,
+    BatteryNoted,
     BudgetChanged,
     ClockStepped,
     DecisionAsked,
@@ -42,6 +43,7 @@ from gp_active_sensing.records.events import (
     ReadingUsed,
     ReturnBegun,
     RosterChanged,
+    SortieChanged,
     StateChanged,
     StatusNoted,
     VisitMissed,
@@ -184,6 +186,14 @@ class MissionRestorer:
                 self._mission.blocked.replay(
                     event.location, event.until_ns, set_aside=event.set_aside
                 )
+            case SortieChanged():
+                probe = self._probe(event)
+                if event.over:
+                    probe.sortie.due = probe.sortie.waiting = True
+                else:
+                    probe.renew(event.number)
+            case BatteryNoted():
+                self._probe(event).sortie.note_level(event.level, event.where.odometer)
             case MoveShut():
                 self._asked = None
                 self._mission.blocked.moves.replay(event)
@@ -227,6 +237,7 @@ class MissionRestorer:
                 probe.sensor.forget()
                 probe.passed.wait_again(stamp_ns)
                 probe.stages.go_on(stamp_ns, probe.ingestion.metres)
+                probe.sortie.count(stamp_ns, probe.ingestion.metres)
 
     def _ask(self, event: DecisionAsked) -> None:
         probe = self._probe(event)
@@ -268,7 +279,7 @@ class MissionRestorer:
             stage, cost = probe.stages.pass_by(plan, stamp_ns, metres, probe=probe.name, cost=cost)
             probe.leave_behind(stage, cost, stamp_ns)
             return
-        probe.purse = probe.purse.minus(cost=cost)
+        probe.pay(cost, stamp_ns, None if event.given_up else plan or probe.stages.home)
         if event.given_up:
             probe.stages.charge_again(cost, stamp_ns, metres)
             probe.forget_decision()
@@ -369,6 +380,7 @@ class MissionRestorer:
         self._mission.loop.replay_way_home(probe.name)
         self._whereabouts(probe, event.where)
         probe.set_out_home(event.plan, event.time_ns)
+        probe.sortie.due = event.sortie
         self._mission.reason = f"{event.reason}; on the way to the end place"
 
     def _settle(self) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "MOST_BYTES",
     "TF",
     "WAITING_SECONDS",
+    "BatteryConfig",
     "ExpertTopicsConfig",
     "PoseConfig",
     "ReadingConfig",
@@ -274,6 +275,23 @@ class PoseConfig:
                 longitude,
             )
         return self.datum
+
+
+@dataclass(frozen=True)
+class BatteryConfig:
+    """Charge of the battery, of sensor_msgs/msg/BatteryState."""
+
+    topic: str = param(
+        "",
+        help="name of its topic; of several probes in the namespace of each, so without a / in "
+        "front; the probe comes home while the charge lasts; empty = none",
+    )
+    reserve: float = param(
+        0.2,
+        help="share of a full charge that is kept, and is left when the probe is home",
+        low=0.0,
+        high=0.9,
+    )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ __all__ = [
     "ReachableGoals",
     "check_end",
     "in_metres",
+    "least_of",
     "reachable_goals",
     "with_way_home",
 ]
@@ -192,6 +193,21 @@ class BudgetConstraint:
             "no reachable place is within the budget of metres or seconds, with the way from "
             f"there to the end place {name!r}"
         )
+
+
+def least_of(one: Budget, other: Budget) -> Budget:
+    """Return the budget that lasts for no more than either of two that end at the same place."""
+
+    def least(a: float | None, b: float | None) -> float | None:
+        return a if b is None else b if a is None else min(a, b)
+
+    readings = least(one.readings, other.readings)
+    return Budget(
+        None if readings is None else int(readings),
+        least(one.metres, other.metres),
+        least(one.seconds, other.seconds),
+        other.end,
+    )
 
 
 def in_metres(budget: Budget, speed: float | None) -> Budget:

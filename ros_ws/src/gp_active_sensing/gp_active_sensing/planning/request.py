@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Aim, Budget, Clock, PlanLimit
+from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
-__all__ = ["BatchRequest", "PlanRequest"]
+__all__ = ["BatchRequest", "PlanRequest", "Sorties"]
+
+
+@dataclass(frozen=True)
+class Sorties:
+    """Batteries after the one in a probe; they are changed at the end place.
+
+    Args:
+        whole: what is left of the mission's budget in all, with the end place.
+        fresh: metres and seconds that another battery lasts for.
+    """
+
+    whole: Budget
+    fresh: Budget
+
+    def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Sorties:
+        """Return the same after so many readings and a move."""
+        return replace(self, whole=self.whole.minus(readings=readings, cost=cost))
 
 
 @dataclass(frozen=True)
@@ -31,10 +48,12 @@ class PlanRequest:
         waiting: where other probes stand that are asked for next; None = nowhere yet.
         limit: limit on the computing of this decision.
         remaining: what is left of the mission's budget, and where it has to end; the horizon is
-            clipped to it. `candidates` and `BudgetConstraint` keep it.
+            clipped to it. `candidates` and `BudgetConstraint` keep it. With sorties it is what is
+            left of this one.
         unavailable: places not to be chosen but not observed either (set aside).
         aim: error of the map with which the mission is over, whatever is left of its budget; None =
             the budget alone ends it.
+        sorties: what follows with other batteries; None = nothing.
         clock: monotonic seconds, for `limit.seconds`.
     """
 
@@ -50,6 +69,7 @@ class PlanRequest:
     remaining: Budget = Budget()
     unavailable: Collection[int] = ()
     aim: Aim | None = None
+    sorties: Sorties | None = None
     clock: Clock = time.monotonic
 
     @property

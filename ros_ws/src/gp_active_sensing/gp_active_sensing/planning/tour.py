@@ -11,10 +11,10 @@ import numpy as np
 
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState
-from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.budget import ReachableGoals, least_of, reachable_goals
 from gp_active_sensing.planning.explain import called, on_route
 from gp_active_sensing.planning.map_error import map_error_of, targets_of, thinned
-from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, parts_only
+from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
 from gp_active_sensing.planning.routes.tours import (
@@ -26,7 +26,15 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit, RouteValue
+from gp_active_sensing.types import (
+    BoolArray,
+    Budget,
+    Clock,
+    IntArray,
+    Plan,
+    PlanLimit,
+    RouteValue,
+)
 from gp_active_sensing.util.ties import by_size
 
 __all__ = ["Tour"]
@@ -109,7 +117,7 @@ class Tour:
         reach, unread = reachable_goals(request), unread_of(request)
         standing = [place for place in request.waiting if place is not None]
         routes = _Routes.of(state, [*others, *standing])
-        goals = reach.locations[unread[reach.locations]]
+        goals = self._goals(request, reach, unread)
         goals = goals[~np.isin(goals, [*routes.of_others(at), *standing])]
         if not goals.size:
             return nearest_plan(request, reach), routes.state()
@@ -130,15 +138,21 @@ class Tour:
             candidates=few,
             targets=targets_of(topology, most) if most < self.places else None,
         )
+        share = self._share(remaining, len(others) + len(request.waiting))
+        sorties = None if request.aim is not None else request.sorties
+        if sorties is not None:
+            whole = replace(sorties.whole, readings=share.readings)
+            sorties = replace(sorties, whole=whole)
         driver = RouteDriver(
             topology,
             distances_of(topology, unit_of(remaining)),
             reach.ways,
             at,
             unread,
-            self._share(remaining, len(others) + len(request.waiting)),
+            share,
             error,
             stands,
+            sorties,
         )
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
@@ -178,6 +192,16 @@ class Tour:
             left = None if request.aim is None else _after(driver.budget, plan, unread)
             routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed, left)
         return replace(plan, seconds=clock() - started), routes.state()
+
+    def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
+        """Return the unread places that a probe can afford now; if any, those of other sorties."""
+        goals = reach.locations[unread[reach.locations]]
+        sorties, end = request.sorties, request.remaining.end
+        if sorties is None or end is None or not goals.size:
+            return goals
+        then = replace(request, at=end, remaining=least_of(sorties.fresh, sorties.whole))
+        later = reachable_goals(then).locations
+        return np.union1d(goals, later[unread[later]])
 
     def _size(self, limit: PlanLimit) -> tuple[int, int]:
         """Return how many λ and places a route is planned with: fewer where time is short.

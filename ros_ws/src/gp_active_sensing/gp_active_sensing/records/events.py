@@ -15,6 +15,7 @@ from gp_active_sensing.types import Aim, Budget, Cost, Off, Plan, Reading
 __all__ = [
     "EVENT_TYPES",
     "AnswerUnused",
+    "BatteryNoted",
     "BudgetChanged",
     "ClockStepped",
     "DecisionAsked",
@@ -38,6 +39,7 @@ __all__ = [
     "ReadingUsed",
     "ReturnBegun",
     "RosterChanged",
+    "SortieChanged",
     "StateChanged",
     "StatusNoted",
     "StayRecord",
@@ -256,6 +258,7 @@ class ReturnBegun(Event):
         cost: of the path.
         at: where the probe stood; None = not known.
         where: the probe is; None = not known.
+        sortie: its battery is changed there, and the mission goes on.
     """
 
     KIND = "home"
@@ -265,6 +268,7 @@ class ReturnBegun(Event):
     cost: Cost
     at: int | None = None
     where: Whereabouts | None = None
+    sortie: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -276,6 +280,34 @@ class ReturnBegun(Event):
             cost=self.cost,
             reason=self.reason,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortieChanged(Event):
+    """A sortie is over at the end place, or another one begins with another battery.
+
+    Args:
+        number: of the sortie, 1 for the first.
+        over: it is over; otherwise it begins.
+    """
+
+    KIND = "sortie"
+    number: int
+    over: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatteryNoted(Event):
+    """The charge of a battery has changed.
+
+    Args:
+        level: the charge, 0 to 1.
+        where: the probe is.
+    """
+
+    KIND = "battery"
+    level: float
+    where: Whereabouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -533,6 +565,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     for kind in (
         *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
         *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
+        *(SortieChanged, BatteryNoted),
         *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered),
         *(PlaceBlocked, MoveShut, LimitsMoved, BudgetChanged, MapChanged, RosterChanged),
         StatusNoted,

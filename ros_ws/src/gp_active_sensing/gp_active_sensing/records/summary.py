@@ -35,6 +35,7 @@ class RunCourse:
         metres: distance driven.
         seconds: time driven, by all probes together.
         probes: of several probes the `name`, `metres` and `seconds` driven of each; () for one.
+        sorties: of all probes together; 0 where no battery is changed.
         unit: unit of the field and of the errors.
         rejected_by_reason: messages not used, by the word of the reason.
         dropped: messages of each kind lost because they came faster than they were taken in.
@@ -54,6 +55,7 @@ class RunCourse:
     metres: float
     seconds: float
     probes: tuple[Mapping[str, Any], ...] = ()
+    sorties: int = 0
     unit: str = ""
     rejected_by_reason: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)

@@ -95,6 +95,7 @@ def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
     rejected = data.summary.get("rejected_by_reason")
     if isinstance(rejected, Mapping):
         yield "messages not used", ", ".join(f"{word} {n}" for word, n in rejected.items())
+    yield "sorties", str(data.summary.get("sorties") or "")
     if aside := data.summary.get("set_aside"):
         yield "places set aside", ", ".join(map(str, aside))
     yield "software", ", ".join(f"{name} {version}" for name, version in data.versions.items())

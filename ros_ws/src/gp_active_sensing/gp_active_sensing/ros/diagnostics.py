@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -68,7 +69,7 @@ def probe_status(
         refused: its messages that could not be used at all, by reason.
     """
     pose, reading = (streams[probe_topic(probe.name, topic)] for topic in ("pose", "reading"))
-    state, target, left = probe_state(probe), probe.target, probe.left
+    state, target, left = probe_state(probe), probe.target, probe.left_in_all
     why = (probe.gone or probe.resting).removeprefix(LEFT)
     waypoint = "" if target is None else probe.loop.topology.names[target]
     missing = ", ".join(stream.name for stream in (pose, reading) if not stream.count)
@@ -79,6 +80,7 @@ def probe_status(
         "missing_topics": missing,
         "metres_left": "unlimited" if left.metres is None else left.metres,
         "seconds_left": "unlimited" if left.seconds is None else left.seconds,
+        **sortie_values(probe),
         "metres_driven": probe.stages.driven.metres,
         "seconds_driven": probe.stages.driven.seconds,
         "poses_received": pose.count,
@@ -102,6 +104,19 @@ def probe_status(
     if probe.alarm:
         level, problems = ERROR, [probe.alarm, *problems]
     return level, "; ".join([summary, *problems]), values
+
+
+def sortie_values(probe: ProbeState) -> dict[str, object]:
+    """Return number and remaining metres, seconds and charge of a sortie; {} without any."""
+    sortie, left = probe.sortie, probe.left
+    if not sortie.limited:
+        return {}
+    values: dict[str, object] = {"sortie": sortie.number}
+    if left.metres is not None:
+        values["sortie_metres_left"] = left.metres
+    if left.seconds is not None:
+        values["sortie_seconds_left"] = left.seconds
+    return values | ({"charge": sortie.level} if math.isfinite(sortie.level) else {})
 
 
 def stands(probe: ProbeState) -> bool:
@@ -326,6 +341,8 @@ class Diagnostics:
             if (run := self._parts.recorder.run) is None
             else str(run.path.absolute()),
         }
+        if len(probes) == 1:
+            values |= sortie_values(mission.probe)
         if mission.map is not None:
             values |= {
                 "map_number": mission.map.places.number,
@@ -368,7 +385,7 @@ class Diagnostics:
 
     def _least_left(self) -> Budget:
         """Return what is left: of several probes, of those that have least."""
-        budgets = [probe.left for probe in self._parts.mission.probes.values()]
+        budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]
         return Budget(budgets[0].readings, min(metres, default=None), min(seconds, default=None))

@@ -4,6 +4,8 @@ The field is a known one, or the traffic of a running SUMO in which the probe is
 
 Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. Of
 several probes each has these three in its namespace, such as ``probe_1/pose``. Where the scenario
+has sorties it publishes ``battery_state`` as well; a probe that stands for a minute at its end
+place has another battery. Where the scenario
 has an expert it answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2). The
 clock does not wait for anybody: it advances by equal steps, each published after what happened in
 it, so anyone who sees a time has been sent everything before it. Under load it runs slower than
@@ -32,8 +34,9 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import Temperature
+from sensor_msgs.msg import BatteryState, Temperature
 
+from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.messages.conversions import heading_of
 from gp_active_sensing.mission.names import probe_topic
@@ -43,6 +46,7 @@ from gp_active_sensing.ros.expert import ExpertServer
 from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
+from gp_active_sensing.sim.battery import SimulatedBattery, home_of
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot
 from gp_active_sensing.sim.runner import build_players
 from gp_active_sensing.sim.traffic_robot import TrafficRobot
@@ -69,6 +73,8 @@ class _Simulated:
     pose_out: Any
     reading_out: Any
     last_waypoint: PoseStamped | None = None
+    battery: SimulatedBattery | None = None
+    battery_out: Any = None
 
     @property
     def body(self) -> str:
@@ -126,8 +132,14 @@ class SimulatorNode(GuardedNode):
         self._clock_out = self.own(
             self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=100))
         )
+        sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
         for name, player in players.items():
             self._connect(name, player)
+            if sortie != SortieConfig():
+                self._probes[name].battery = SimulatedBattery(sortie, home)
+                topic = probe_topic(name, "battery_state")
+                charge = self.own(self.create_publisher(BatteryState, topic, qos.reliable()))
+                self._probes[name].battery_out = charge
         expert = expert_of(scenario, world)
         self._expert = None if expert is None else ExpertServer(self, expert, world.topology)
         self._on_parameters([])
@@ -249,9 +261,15 @@ class SimulatorNode(GuardedNode):
         for probe in self._probes.values():
             moment = probe.player.step(self._seconds)
             stamp_ns = moment.stamp_ns
+            if probe.battery is not None:
+                probe.battery.step(moment)
             if probe.name and probe.name in self._silent:
                 continue
             probe.pose_out.publish(pose_message(moment, self._frame, probe.body))
+            if probe.battery is not None:
+                charge = BatteryState(percentage=probe.battery.level)
+                charge.header.stamp = outputs.time_of(stamp_ns)
+                probe.battery_out.publish(charge)
             for reading in moment.readings:
                 probe.reading_out.publish(reading_message(reading, probe.body))
         if self._expert is not None:

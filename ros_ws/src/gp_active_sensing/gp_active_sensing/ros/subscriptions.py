@@ -17,10 +17,15 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError, Readin
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader
 from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.inbox import RawBattery, RawReading
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.stream_config import MOST_BYTES, TF, most_per_second
+from gp_active_sensing.mission.stream_config import (
+    LEAST_MAX_RATE,
+    MOST_BYTES,
+    TF,
+    most_per_second,
+)
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.node_base import GuardedNode
@@ -57,6 +62,7 @@ class Subscriptions:
         self._inbox = parts.mission.inbox
         self._health = health
         self._reading, self._pose = config.reading, config.pose
+        self._battery = config.battery.topic
         reading, pose = config.reading, config.pose
         self._read_value = ValueReader.of(RosTypes(), reading)
         topology = parts.mission.loop.topology
@@ -95,6 +101,8 @@ class Subscriptions:
     def listen(self, probe: str) -> None:
         """Subscribe to the topics of a probe."""
         self._subscribe("reading", probe, self._reading, self._on_reading)
+        if self._battery:
+            self._listen_to_battery(probe)
         if self._transforms is None:
             self._subscribe("pose", probe, self._pose, self._on_pose)
             return
@@ -104,7 +112,7 @@ class Subscriptions:
 
     def drop(self, probe: str) -> None:
         """Listen to the topics of a probe no more."""
-        for topic in ("reading", "pose"):
+        for topic in ("reading", "pose", *(["battery"] if self._battery else [])):
             stream = self._health.streams.pop(probe_topic(probe, topic))
             if stream.subscription is not None:
                 self._node.give_back(stream.subscription)
@@ -131,6 +139,31 @@ class Subscriptions:
         self._health.listen(probe_topic(probe, topic), name, kind, on_bytes, profile)
         if topic == "pose" and self._pose.latched and not stream.catch_up:
             self._hear_latched(probe, name, kind)
+
+    def _listen_to_battery(self, probe: str) -> None:
+        """Subscribe to the charge of a probe's battery."""
+        name = probe_topic(probe, self._battery)
+
+        def refuse(reason: str, why: str) -> None:
+            count = self._inbox.refuse("batteries", f"battery_{reason}", probe)
+            if qos.is_reported(count):
+                text = "a message of topic %s %s: it is not used (%d so far)"
+                logger.warning(text, name, why, count)
+
+        def take(message: Any, received: float) -> None:
+            level = float(message.percentage)
+            if not math.isfinite(level) and message.capacity > 0.0:
+                level = float(message.charge / message.capacity)
+            if not 0.0 <= level <= 1.0:
+                refuse("no_charge", f"has percentage {level:g}, expected a number from 0 to 1")
+                return
+            stamp_ns = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+            self._inbox.put(RawBattery(self._stamped("battery", stamp_ns), level), received, probe)
+
+        kind = find_message_type(_BATTERY)
+        gate = qos.MessageGate(kind, refuse, size=MOST_BYTES["pose"], rate=LEAST_MAX_RATE)
+        on_bytes = partial(_open, gate, take)
+        self._health.listen(probe_topic(probe, "battery"), name, kind, on_bytes, qos.sensor(1.0))
 
     def _hear_latched(self, probe: str, name: str, kind: Any) -> None:
         """Ask for the last pose of before, which a robot that stands does not send again."""
@@ -264,5 +297,12 @@ class Subscriptions:
         return int(self._node.get_clock().now().nanoseconds)
 
 
+def _open(
+    gate: qos.MessageGate, take: Callable[[Any, float], None], data: bytes, received: float
+) -> None:
+    gate.take(data, lambda message: take(message, received))
+
+
+_BATTERY = "sensor_msgs/msg/BatteryState"
 _FRAMES_SAID = 20
 """Frames of poses that are spoken of, at most."""

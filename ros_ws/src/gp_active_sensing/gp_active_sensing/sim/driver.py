@@ -158,7 +158,9 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
     decided, since = 0, runner.seconds
     while runner.mission.state != "ended":
         runner.step()
-        driving = any(player.seconds_to_event is not None for player in runner.players.values())
+        driving = bool(runner.changing) or any(
+            player.seconds_to_event is not None for player in runner.players.values()
+        )
         if driving or len(runner.sent) != decided:
             decided, since = len(runner.sent), runner.seconds
         elif runner.seconds - since > patience:

@@ -18,12 +18,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experts import AnswersConfig
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, OpenRun, build_parts
-from gp_active_sensing.mission.inbox import BATCH, RawReading, raw_answer
+from gp_active_sensing.mission.inbox import BATCH, RawBattery, RawReading, raw_answer
 from gp_active_sensing.mission.names import probe_names
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import (
@@ -35,6 +37,7 @@ from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import DecisionTaken, LimitsMoved, ReturnBegun
 from gp_active_sensing.records.ground_truth import FieldKnowledge
+from gp_active_sensing.sim.battery import CHANGE_SECONDS, SimulatedBattery, home_of
 from gp_active_sensing.sim.robot import (
     EPOCH_NS,
     POSES,
@@ -206,6 +209,15 @@ class SimulationRunner:
         """Probes whose messages get lost, both ways; they drive on to their last waypoint."""
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
         """Called with the record of each stage."""
+        sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
+        self.batteries = {
+            name: SimulatedBattery(sortie, home)
+            for name in self.players
+            if sortie != SortieConfig()
+        }
+        """By probe."""
+        self._changed_ns: dict[str, int] = {}
+        """By probe whose battery is being changed: when that is done."""
         self.sent: list[tuple[str, int]] = []
         """Every waypoint sent: to whom, and the place."""
         self.waited = 0.0
@@ -228,6 +240,7 @@ class SimulationRunner:
             both = isinstance(own, dict) and isinstance(value, Mapping)
             mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         config = from_mapping(ActiveSensingConfig, mapping)
+        self._hears_battery = bool(config.battery.topic)
 
         def opened() -> EarlierRun:
             assert open_run is not None  # it is asked for then only
@@ -261,6 +274,11 @@ class SimulationRunner:
         return 1e-9 * (self.now_ns - EPOCH_NS)
 
     @property
+    def changing(self) -> list[str]:
+        """Probes whose batteries are being changed."""
+        return list(self._changed_ns)
+
+    @property
     def dropouts(self) -> int:
         """How often a sensor gave nothing."""
         return sum(player.dropouts for player in self.players.values())
@@ -292,7 +310,24 @@ class SimulationRunner:
         self.now_ns += passed_ns
         for name, player in self.players.items():
             self._hear(name, player.step(1e-9 * passed_ns))
+        self._change_batteries()
         return self._let_act()
+
+    def _change_batteries(self) -> None:
+        """Change the batteries that the mission waits for, which takes a while."""
+        for name, probe in self.mission.probes.items():
+            if not probe.sortie.waiting:
+                continue
+            done_ns = self.now_ns + round(1e9 * CHANGE_SECONDS)
+            if self._changed_ns.setdefault(name, done_ns) > self.now_ns:
+                continue
+            del self._changed_ns[name]
+            if name in self.batteries:
+                self.batteries[name].fill()
+            if name:
+                changes.join(self.mission, name)
+            else:
+                self.mission.resume("its simulated battery is changed")
 
     def _seconds_to_next(self) -> float:
         """Return the time until something happens, at the latest when a wait may be over [s]."""
@@ -307,6 +342,7 @@ class SimulationRunner:
                 found.append(probe.arrival.left(self.now_ns))
         if self.expert is not None and self.expert.due is not None:
             found.append(self.expert.due - self.clock())
+        found += [1e-9 * (done_ns - self.now_ns) for done_ns in self._changed_ns.values()]
         consulting = self.mission.consulting
         if consulting is not None and (until := consulting.until) is not None:
             found.append(until - self.clock())
@@ -314,6 +350,9 @@ class SimulationRunner:
 
     def _hear(self, name: str, moment: Observation) -> None:
         """Leave the messages of a probe for the mission."""
+        battery = self.batteries.get(name)
+        if battery is not None:
+            battery.step(moment)
         if name in self.silent or name not in self.mission.probes:
             return
         if self.players[name].at is None and not moment.way:
@@ -326,6 +365,8 @@ class SimulationRunner:
             x, y, heading, *up = pose
             z = up[0] if up else math.nan
             inbox.put(Pose(stamp_ns, frame, x, y, heading, z=z), now, name)
+        if battery is not None and self._hears_battery:
+            inbox.put(RawBattery(moment.stamp_ns, battery.level), now, name)
         for reading in moment.readings:
             raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
             inbox.put(raw, now, name)

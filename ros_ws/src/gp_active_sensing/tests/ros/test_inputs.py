@@ -10,7 +10,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from geometry_msgs.msg import PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Temperature
+from sensor_msgs.msg import BatteryState, Temperature
 
 from gp_active_sensing.mission.stream_config import MOST_BYTES
 from gp_active_sensing.ros import qos, subscriptions
@@ -221,3 +221,20 @@ def test_the_pose_of_a_robot_that_stands_is_heard_though_it_was_sent_before(ros:
 
     wait_until(read, "readings of a robot that stands")
     assert rejected(node) == {}
+
+
+# -- battery -------------------------------------------------------------------------------------
+
+
+def test_the_charge_of_a_battery_is_used_and_what_is_no_charge_is_counted(ros: Ros) -> None:
+    node = sensing(ros, "battery.topic:=battery_state")
+    probe = Probe(ros).connect()
+    charges = probe.node.create_publisher(BatteryState, "battery_state", qos.reliable())
+    wait_until(lambda: charges.get_subscription_count() > 0, "the subscription")
+    probe.pose(0.0)
+    for percentage in (87.0, float("nan"), 0.75):
+        charges.publish(BatteryState(percentage=percentage))
+    sortie = node.mission.probe.sortie
+    wait_until(lambda: sortie.level == 0.75, "the charge")
+    assert rejected(node)["battery_no_charge"] == 2
+    probe.wait_value("charge", "0.75")

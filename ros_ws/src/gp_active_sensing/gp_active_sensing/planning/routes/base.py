@@ -34,7 +34,6 @@ __all__ = [
     "Laying",
     "Pass",
     "RoutePolicy",
-    "least_of",
     "next_pass",
     "parts_only",
     "pass_of",
@@ -230,21 +229,6 @@ def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
     """Return `count` places, as far as there are: those of a greedy design after some others."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
-
-
-def least_of(one: Budget, other: Budget) -> Budget:
-    """Return the budget that lasts for no more than either of two that end at the same place."""
-
-    def least(a: float | None, b: float | None) -> float | None:
-        return a if b is None else b if a is None else min(a, b)
-
-    readings = least(one.readings, other.readings)
-    return Budget(
-        None if readings is None else int(readings),
-        least(one.metres, other.metres),
-        least(one.seconds, other.seconds),
-        other.end,
-    )
 
 
 @dataclass(frozen=True)

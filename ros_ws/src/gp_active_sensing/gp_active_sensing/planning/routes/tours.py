@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.budget import BudgetConstraint, least_of
 from gp_active_sensing.planning.map_error import (
     MapVariance,
     exchange,
@@ -15,6 +15,7 @@ from gp_active_sensing.planning.map_error import (
     joining,
     leaving,
 )
+from gp_active_sensing.planning.request import Sorties
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.planning.routes.ordering import short_tour
@@ -74,6 +75,8 @@ class RouteDriver:
         field: what readings do.
         stands: (n,) number in the field of the place that stands for each, -1 where a reading does
             nothing; None = each for itself. Readings for which one place stands count once.
+        sorties: what follows with other batteries: a route is then cut into sorties, each with its
+            way home; `budget` is that of the first.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class RouteDriver:
         budget: Budget,
         field: MapVariance,
         stands: IntArray | None = None,
+        sorties: Sorties | None = None,
     ) -> None:
         self.topology = topology
         self.distances = distances
@@ -95,6 +99,7 @@ class RouteDriver:
         self.unread = unread
         self.evaluated = 0
         self._ways = ways
+        self._sorties = None if budget.end is None else sorties
         self._flags = unread.tolist()
         self._constraint = BudgetConstraint(topology, budget)
         if stands is None:
@@ -133,33 +138,73 @@ class RouteDriver:
         """Return the route along some stops; those that the budget does not last for are left out.
 
         A stop that was read on the way to another needs no way of its own. Where moves bind, the
-        last readings of the budget are taken on the way to a stop that is out of their reach.
+        last readings of the budget are taken on the way to a stop that is out of their reach. With
+        sorties a stop for which one does not last is left to the next; its cost has the ways home.
         """
-        flags = self._flags
-        at, metres, seconds = self.at, 0.0, 0.0
+        first = self._drive(stops, self.at, {}, self._constraint)
+        if self._sorties is None or first.whole:
+            return first
+        reads, kept, cost = dict.fromkeys(first.reads), [*first.stops], first.cost
+        last, end = first, self.budget.end
+        left = self._sorties.whole.minus(readings=len(reads), cost=first.cost)
+        while not last.whole and end is not None:
+            at = last.stops[-1] if last.stops else self.at if last is first else end
+            home = None if at is None else self._constraint.way_home(at, left)
+            if home is None or not left.affords(home.cost, readings=0):
+                break
+            left = left.minus(cost=home.cost)
+            constraint = BudgetConstraint(self.topology, least_of(self._sorties.fresh, left))
+            constraint.ways_home = self._constraint.ways_home
+            last = self._drive([s for s in stops if s not in reads], end, reads, constraint)
+            if not last.reads:
+                break
+            left = left.minus(readings=len(last.reads), cost=last.cost)
+            reads.update(dict.fromkeys(last.reads))
+            cost = cost.plus(home.cost).plus(last.cost)
+            kept += last.stops
+        return Driven(tuple(kept), tuple(reads), cost, 0.0, last.whole)
+
+    def _drive(
+        self,
+        stops: Sequence[int],
+        at: int | None,
+        before_it: Mapping[int, None],
+        constraint: BudgetConstraint,
+    ) -> Driven:
+        """Return the route of one sortie, see `drive_only`.
+
+        Args:
+            stops: places in order.
+            at: where it begins.
+            before_it: places that were read on sorties before it.
+            constraint: of the sortie's budget.
+        """
+        flags, own = self._flags, not before_it
+        metres = seconds = 0.0
         reads: dict[int, None] = {}
         kept: list[int] = []
         whole = True
-        if at is not None and flags[at] and self._ways.metres[at] == 0.0:
-            if self._allows(at, Cost(0.0, 0.0), 1):
+        if own and at is not None and flags[at] and self._ways.metres[at] == 0.0:
+            if constraint.allows(at, Cost(0.0, 0.0)):
                 reads[at] = None
         for stop in stops:
             if stop in reads:
                 continue
-            leg = self._leg(at, stop, first=not kept)
+            leg = self._leg(at, stop, first=own and not kept)
             if leg is None:
                 whole = False
                 continue
             before = Cost(metres, seconds)
-            fresh = [p for p in leg.path if flags[p] and p not in reads]
-            goal = stop
-            if not self._allows(goal, before.plus(leg.cost), len(reads) + len(set(fresh))):
+            goal, fresh = stop, self._fresh(leg, reads, before_it)
+            cost = before.plus(leg.cost)
+            if not constraint.allows(goal, cost, reads=len(reads) + len(set(fresh))):
                 whole = False
-                part = self._part(at, fresh, before, len(reads), first=not kept)
+                first = own and not kept
+                part = self._part(at, fresh, before, len(reads), first=first, within=constraint)
                 if part is None:
                     continue
                 goal, leg = part
-                fresh = [p for p in leg.path if flags[p] and p not in reads]
+                fresh = self._fresh(leg, reads, before_it)
             at, (metres, seconds) = goal, before.plus(leg.cost)
             reads.update(dict.fromkeys(fresh))
             kept.append(goal)
@@ -183,11 +228,19 @@ class RouteDriver:
         numbers = np.unique(self.stands[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
-    def _allows(self, place: int, cost: Cost, reads: int) -> bool:
-        return self._constraint.allows(place, cost, reads=reads)
+    def _fresh(self, leg: Route, reads: Container[int], earlier: Container[int]) -> list[int]:
+        flags = self._flags
+        return [p for p in leg.path if flags[p] and p not in reads and p not in earlier]
 
     def _part(
-        self, at: int | None, fresh: list[int], before: Cost, reads: int, *, first: bool
+        self,
+        at: int | None,
+        fresh: list[int],
+        before: Cost,
+        reads: int,
+        *,
+        first: bool,
+        within: BudgetConstraint,
     ) -> tuple[int, Route] | None:
         """Return the farthest of the places on a way that the budget lasts for, and the way."""
         low, high = 0, len(fresh) - 1  # the last one is out of reach
@@ -196,7 +249,9 @@ class RouteDriver:
             middle = (low + high) // 2
             goal = fresh[middle]
             leg = self._leg(at, goal, first=first)
-            if leg is not None and self._allows(goal, before.plus(leg.cost), reads + middle + 1):
+            if leg is None:
+                high = middle
+            elif within.allows(goal, before.plus(leg.cost), reads=reads + middle + 1):
                 found, low = (goal, leg), middle + 1
             else:
                 high = middle

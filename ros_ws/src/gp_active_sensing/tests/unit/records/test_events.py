@@ -13,6 +13,7 @@ from gp_active_sensing.records import events as module
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import (
     AnswerUnused,
+    BatteryNoted,
     BudgetChanged,
     ClockStepped,
     DecisionAsked,
@@ -36,6 +37,7 @@ from gp_active_sensing.records.events import (
     ReadingUsed,
     ReturnBegun,
     RosterChanged,
+    SortieChanged,
     StateChanged,
     StatusNoted,
     StayRecord,
@@ -86,6 +88,9 @@ EVENTS: list[Event] = [
     ),
     AnswerUnused(waypoint=None, reason="over", expanded=3, stamp_ns=2),
     ReturnBegun(reason="over", path=(3, 2), cost=Cost(4.0, 2.0), at=4, where=HERE, stamp_ns=1),
+    ReturnBegun(reason="over", path=(), cost=Cost(0.0, 0.0), sortie=True, where=HERE, stamp_ns=1),
+    SortieChanged(number=1, over=True, stamp_ns=5, probe="b"),
+    BatteryNoted(level=0.75, where=HERE, stamp_ns=5),
     Moved(cost=Cost(1.0, 2.0), where=HERE, went=0, given_up=True, stamp_ns=5, probe="b"),
     ReadingUsed(reading=Reading(1, None, 2.0), probe="a"),
     ReadingUsed(

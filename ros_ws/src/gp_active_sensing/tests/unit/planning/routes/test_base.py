@@ -14,11 +14,10 @@ from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
-from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.budget import least_of, reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
 from gp_active_sensing.planning.routes.base import (
     Pass,
-    least_of,
     next_pass,
     parts_only,
 )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.budget import least_of, reachable_goals
 from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.routes.base import least_of, next_pass, parts_only, pass_of
+from gp_active_sensing.planning.routes.base import next_pass, parts_only, pass_of
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import (

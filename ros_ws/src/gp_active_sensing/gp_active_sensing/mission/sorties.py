@@ -1,0 +1,150 @@
+"""Sorties: what one battery of a probe lasts for."""
+
+from __future__ import annotations
+
+import math
+
+from gp_active_sensing.engine.config import SortieConfig
+from gp_active_sensing.mission.stream_config import BatteryConfig
+from gp_active_sensing.planning.budget import least_of
+from gp_active_sensing.types import Budget, Cost, Plan
+
+__all__ = ["CHANGING", "Sortie"]
+
+CHANGING = "changes its battery"
+"""How the reason of a probe begins that takes no part before its battery is changed."""
+_MARGIN = 1.5
+"""Expected excess of a drive over its plan, in units of the mean excess so far."""
+_STEP = 0.005
+"""Change of a charge that counts; the charge is between 0 and 1."""
+_LEARNT = 0.03
+"""Charge after whose use the use per metre is known."""
+_RECENT = 0.1
+"""Charge over which the newest use per metre is taken."""
+_CHARGED = 0.1
+"""A rise of the charge by so much is another battery, or a charged one."""
+
+
+class Sortie:
+    """Metres and seconds that a battery lasts for; used under the mission's lock.
+
+    Everything since the battery was changed counts, also during a pause. Drives that took more than
+    planned shorten the sorties: the way home is expected to take more as well.
+
+    Args:
+        whole: what one battery lasts for.
+        battery: how much of the charge is kept.
+    """
+
+    def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:
+        self.whole = Budget(None, whole.metres, whole.seconds)
+        self.number = 1
+        self.due = False
+        """The battery is to be changed at the end place, where the probe is or is going."""
+        self.waiting = False
+        """The probe is there, and the battery is being changed."""
+        self.stages = 0
+        """Places visited since the battery was changed."""
+        self.level = math.nan
+        """Charge of the battery, 0 to 1; NaN = not known."""
+        self._reserve = battery.reserve
+        self._spent = Cost(0.0, 0.0)
+        self._counted: tuple[int, float] | None = None
+        self._planned = self._driven = self._rest = Cost(0.0, 0.0)
+        self._levels: list[tuple[float, float]] = []
+        """Charge and odometer [m], since the battery was changed."""
+        self._per_metre = 1.0 / whole.metres if whole.metres else 0.0
+        """Use of charge of a metre; 0 = not known."""
+
+    @property
+    def limited(self) -> bool:
+        """True where one battery may not last for the mission."""
+        return self.whole != Budget() or not math.isnan(self.level)
+
+    def begin(self, now_ns: int, metres: float) -> None:
+        """Count from a time and odometer reading on, unless a sortie is under way."""
+        self._counted = self._counted or (now_ns, metres)
+
+    def count(self, now_ns: int, metres: float) -> None:
+        """Take off what was driven and waited since this was last called."""
+        if self._counted is not None:
+            then_ns, then = self._counted
+            passed = Cost(max(0.0, metres - then), max(0.0, 1e-9 * (now_ns - then_ns)))
+            self._spent, self._counted = self._spent.plus(passed), (now_ns, metres)
+
+    def skip(self, step_ns: int) -> None:
+        """Take off nothing for a time that did not pass [ns]: the clock was set."""
+        if self._counted is not None:
+            self._counted = self._counted[0] + step_ns, self._counted[1]
+
+    def note_drive(self, plan: Plan, driven: Cost, rest: Cost) -> None:
+        """Record what a drive cost, beside what was planned, and what of it is still to come."""
+        self.stages += bool(plan.waypoints)
+        self._planned, self._driven = self._planned.plus(plan.cost), self._driven.plus(driven)
+        self._rest = rest
+
+    def limit(self, budget: Budget) -> Budget:
+        """Return the part of a budget that this sortie may use."""
+        return least_of(
+            self._stretched(self.whole.minus(cost=self._spent), self._by_charge), budget
+        )
+
+    def fresh(self) -> Budget:
+        """Return what a sortie with another battery is planned with."""
+        charge = (1.0 - self._reserve) / self._per_metre if self._per_metre else math.inf
+        return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
+
+    def _stretched(self, left: Budget, charge: float) -> Budget:
+        """Return what is left in metres and seconds of plans; a charge lasts for so many metres."""
+        if math.isfinite(charge):
+            left = least_of(Budget(metres=charge), left)
+        metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)
+        seconds = _ratio(self._driven.seconds, self._planned.seconds - self._rest.seconds)
+        return Budget(
+            None,
+            None if left.metres is None else left.metres / metres,
+            None if left.seconds is None else left.seconds / seconds,
+        )
+
+    @property
+    def _by_charge(self) -> float:
+        """Metres that the charge lasts for beyond the reserve; inf = not known."""
+        if not self._levels or not self._per_metre:
+            return math.inf
+        level, then = self._levels[-1]
+        since = 0.0 if self._counted is None else self._counted[1] - then
+        return max(0.0, level - self._reserve) / self._per_metre - since
+
+    def is_news(self, level: float) -> bool:
+        """Return whether a charge differs from the last one by more than a rounding."""
+        return math.isfinite(level) and not abs(level - self.level) < _STEP
+
+    def note_level(self, level: float, metres: float) -> None:
+        """Record the charge, at an odometer reading [m], and learn the use per metre."""
+        if self._levels and level > self._levels[-1][0] + _CHARGED:
+            self._levels = []
+        self.level = level
+        self._levels.append((level, metres))
+        first = self._levels[0]
+        if first[0] - level >= _LEARNT and metres > first[1]:
+            recent = next(
+                was for was in reversed(self._levels) if was[0] >= min(level + _RECENT, first[0])
+            )
+            self._per_metre = max(
+                (was[0] - level) / (metres - was[1]) for was in (first, recent) if metres > was[1]
+            )
+
+    def change(self, number: int) -> None:
+        """Begin another sortie with another battery."""
+        self.number, self.stages = number, 0
+        self.due = self.waiting = False
+        self._spent, self._counted, self._levels = Cost(0.0, 0.0), None, []
+        if not math.isnan(self.level):
+            self.level = 1.0  # until it is heard
+
+
+def _ratio(driven: float, planned: float) -> float:
+    """Return how many times more than planned is expected of a drive, at least 1."""
+    if planned <= 0.0 or driven <= (1.0 + 1e-6) * planned:
+        return 1.0
+    return 1.0 + _MARGIN * (driven / planned - 1.0)
