@@ -98,8 +98,8 @@ class Waypoints:
         self._mission = parts.mission
         self._config = config
         self._incompatible = incompatible
-        self._last: dict[str, PoseStamped] = {}
-        """The waypoint sent last, by topic."""
+        self._last: dict[str, PoseStamped | Path] = {}
+        """The message sent last, by topic."""
         self._publishers: dict[str, Any] = {}
         self._timer: Any = None
         self.navigator: Navigator | None = None
@@ -175,15 +175,17 @@ class Waypoints:
 
     def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
         """Publish the next waypoint, and the path over those that follow it."""
-        topic = probe_topic(probe, "next_waypoint")
-        self._last[topic] = messages[0]
-        self._publishers[topic].publish(self._outgoing(messages[0]))
         path = Path(header=messages[0].header, poses=messages)
-        self._publishers[probe_topic(probe, "next_path")].publish(path)
+        for name, message in (("next_waypoint", messages[0]), ("next_path", path)):
+            topic = probe_topic(probe, name)
+            self._last[topic] = message
+            self._publishers[topic].publish(self._outgoing(message))
 
-    def _outgoing(self, waypoint: PoseStamped) -> Any:
-        """Return a waypoint in the type of its topic."""
-        return waypoint if self._geographic is None else self._geographic.convert(waypoint)
+    def _outgoing(self, message: PoseStamped | Path) -> Any:
+        """Return a waypoint in the type of its topic, and a path as it is."""
+        if self._geographic is None or isinstance(message, Path):
+            return message
+        return self._geographic.convert(message)
 
     def close(self) -> None:
         """Give back what is not the node's own to give back."""
@@ -241,7 +243,7 @@ class Waypoints:
         for name, probe in self._mission.probes.items():
             topic = probe_topic(name, "next_waypoint")
             last = self._last.get(topic)
-            if last is None or probe.gone:
+            if not isinstance(last, PoseStamped) or probe.gone:
                 continue
             message = PoseStamped(pose=last.pose)
             message.header.frame_id, message.header.stamp = last.header.frame_id, stamp

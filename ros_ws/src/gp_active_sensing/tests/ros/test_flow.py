@@ -140,6 +140,10 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
     assert path == [10.0, 20.0, 30.0]
     assert not any(handle.cancelled for handle in client.handles)
     wait_until(lambda: [p.pose.position.x for p in paths[-1].poses] == path, "the same path")
+    late: list[PathMessage] = []
+    ros.node("late").create_subscription(PathMessage, "next_path", late.append, 10)
+    wait_until(lambda: late, "the path for one who came later, and asks for no latched messages")
+    assert late[-1] == paths[-1]
     assert node.mission.probe.passed.pending() == {0}
     probe.reading(5.0)
     wait_until(lambda: not node.mission.probe.passed, "its reading")
