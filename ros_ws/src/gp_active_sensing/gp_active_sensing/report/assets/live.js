@@ -336,14 +336,16 @@
       const pose = told.dataset.what === 'position';
       told.textContent = `${told.dataset.what} ${span(seconds)} ago`;
       told.dataset.level = !told.dataset.bound || seconds < OLD ? '' : pose && seconds >= SILENT_PROBE ? 'bad' : 'short';
-      if (pose && told.dataset.level === 'bad') silent.push(`no position of ${told.dataset.bound} for ${span(seconds)}`);
+      if (pose && told.dataset.level === 'bad') silent.push([told.dataset.bound, `no position of ${told.dataset.bound} for ${span(seconds)}`]);
     }
     alarms(silent);
   }
 
   function alarms(silent) {
     const mission = parts.get('mission');
-    const said = mission ? [...mission.alarms, ...silent.filter((text) => !mission.alarms.some((a) => a.includes('silent')))] : [];
+    const known = mission ? mission.alarms : [];
+    const named = (name) => known.some((text) => text.includes('silent') && text.includes(name));
+    const said = [...known, ...silent.filter(([name]) => !named(name)).map(([, text]) => text)];
     const host = byId('alarms');
     host.hidden = !said.length;
     if ([...host.children].map((item) => item.textContent).join('\n') !== said.join('\n')) {
