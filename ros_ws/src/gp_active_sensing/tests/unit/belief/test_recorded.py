@@ -79,7 +79,10 @@ def told(belief: Belief, topology: Topology, seed: int) -> list[Any]:
             belief.advance(t + 1.0)
             found.append(belief.adapt() != "")
     belief.advance(20.0)
-    return [*found, *said(belief.copy(), topology)]
+    found += said(belief.copy(), topology)
+    belief.advance(1e4)  # nearly all is forgotten, where anything is
+    now = [belief.weights, *belief.predict(), [h.signal_std for h in belief.hyperparameters]]
+    return [*found, now]
 
 
 def said(belief: Belief, topology: Topology) -> list[Any]:
