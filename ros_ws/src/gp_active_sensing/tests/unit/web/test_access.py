@@ -7,6 +7,7 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.web.access import (
     Access,
+    WatchOptions,
     is_loopback,
     origin_of_tiles,
     state_folder,
@@ -105,6 +106,10 @@ def test_origins() -> None:
 
 
 def test_loopback() -> None:
+    usual = WatchOptions()
+    assert (usual.host, usual.port, usual.names) == ("127.0.0.1", 0, ()), (
+        "any port, for this machine"
+    )
     assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.1.2", "boat", "::")))
 
