@@ -33,7 +33,7 @@ class Untold:
 
 
 @for_each("by", ["metres", "seconds"])
-@for_each("topology", [GRID, TOWN, FREE])
+@for_each("topology", [GRID, TOWN, FREE, Untold(FREE)])  # type: ignore[arg-type]
 def test_they_are_those_of_the_map(topology, by: str) -> None:
     distances = Distances(topology, by)
     for at in (0, topology.n // 2, topology.n - 1):
