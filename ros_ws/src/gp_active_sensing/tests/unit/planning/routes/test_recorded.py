@@ -75,6 +75,7 @@ WORLDS: dict[str, Topology] = {
     "layers": make_grid(5, 4, 3.0, heights=[0.0, -1.0, -2.5], moves="free"),
     "scattered": FreeTopology("scattered", "map", [str(i) for i in range(40)], SCATTERED),
     "roads": city(),
+    "reach": make_grid(6, 5, 1.0, reach=2.1, obstacles=[((2.0, 1.0), (3.0, 2.9))]),
 }
 BUDGETS = (
     Budget(metres=11.3),
@@ -92,7 +93,7 @@ LAID = (
 )
 
 
-@for_each("name", [name for name in WORLDS if name != "roads"])
+@for_each("name", [name for name in WORLDS if name not in ("roads", "reach")])
 def test_rows(name: str) -> None:
     ground = Ground(WORLDS[name], np.arange(WORLDS[name].n) % 11 != 7)
     n = WORLDS[name].n
