@@ -121,12 +121,14 @@ def test_a_copy_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_only_what_is_before_the_damage(tmp_path: Path) -> None:
-    path = journal(tmp_path, *LINES[:2], b"\xff" + LINES[2], *LINES[3:], b'{"half')
-    whole = path.read_bytes()
-    found = mend_journal(path, until_damage=True)
-    assert found.events == EVENTS[:2]
-    assert path.read_bytes() == b"".join(LINES[:2])
-    assert (tmp_path / "journal.damaged-1.jsonl").read_bytes() == whole
+    for number, sound in enumerate((2, 0), start=1):
+        rest = [b"\xff" + LINES[sound], *LINES[sound + 1 :]]
+        path = journal(tmp_path, *LINES[:sound], *rest, b'{"half')
+        whole = path.read_bytes()
+        found = mend_journal(path, until_damage=True)
+        assert found.events == EVENTS[:sound]
+        assert path.read_bytes() == b"".join(LINES[:sound])
+        assert (tmp_path / f"journal.damaged-{number}.jsonl").read_bytes() == whole
 
 
 def test_the_end_that_a_power_cut_leaves_is_cut_off(tmp_path: Path) -> None:
