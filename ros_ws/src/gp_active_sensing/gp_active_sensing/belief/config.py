@@ -149,17 +149,17 @@ class BeliefConfig:
     )
     axis_ratio: tuple[float, ...] | None = param(
         None,
-        help="candidate ratios of the length-scale along z to that along x and y, on a map with "
-        "heights; null = three about the ratio of its steps up and across, but 1 where "
-        "length_scales are given; length_scales of x, y and z may be given as lists instead",
+        help="map with heights: candidate ratios of the length-scale along z to that along x and "
+        "y. null = three about the ratio of its steps up and across, or 1 where length_scales are "
+        "given; length_scales may be lists for x, y and z instead",
         above=0.0,
         min_items=1,
     )
     kernel: str | tuple[str, ...] | None = param(
         None,
-        help="covariance function: of the features, graph_matern, of how places are joined, none, "
-        "no place tells of another, or empirical, of earlier readings (history); a list = any of "
-        f"these, each as probable; null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
+        help="covariance function of the features, of the road graph (graph_matern…), of earlier "
+        "readings (empirical, with history), or none = no spatial correlation; a list = equally "
+        f"probable candidates. null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
         f"{', '.join(PLANE_KERNELS)}, with length_scales {GIVEN}",
         min_items=1,
     )
@@ -216,9 +216,9 @@ class BeliefConfig:
     )
     attributes: tuple[str, ...] | None = param(
         None,
-        help="what the map says of its places that the mean may be linear in, with slopes near "
-        "zero: length, lanes, speed_limit, class or further columns; null = all it says, but none "
-        "where length_scales are given or the mean is linear; [] = none",
+        help="attributes of the map that the mean may be linear in, with slopes near zero: length, "
+        "lanes, speed_limit, class or further columns. null = all, but none where length_scales "
+        "are given or the mean is linear; [] = none",
     )
     mean_value: float = param(
         0.0, help="prior expectation of the mean", unit="unit of the readings"

@@ -83,13 +83,13 @@ def export(
 ) -> None:
     """Write the map of the run directory RUN for other programs.
 
-    Estimate, standard deviation, number and average of the readings of every place. The run may be
-    a simulation, a mission or a replay, also one that is under way. asc and pgm write two
-    files, FILE_mean and FILE_std, and one for each limit; of a map in layers as many of each
-    layer, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
+    Writes estimate, standard deviation, number and average of the readings of every place. The run
+    may be a simulation, a mission or a replay, also one that is under way. asc and pgm write
+    FILE_mean and FILE_std, and a file for each limit; of a map in layers each layer has its own
+    files, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
     and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99.
-    The formats plan and waypoints write the places that a mission under way has left, for a map in
-    degrees; of several robots a file each.
+    plan and waypoints write the remaining places of a mission under way, on a map in degrees; with
+    several robots a file for each.
     """
     from gp_active_sensing.export import export_map, format_of
     from gp_active_sensing.export.field_map import Limit

@@ -48,9 +48,9 @@ _set = click.option(
 def maps() -> None:
     """Import road maps, look at maps, check them, draw them.
 
-    A road map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO
-    network, CSV), and so is a grid (map_server's YAML, areas in KML, in a plan of QGroundControl
-    or in GeoJSON) and a table of places (CSV); or the name of one that ships with the package.
+    A map is a file, or the name of one that ships with the package. Roads: GeoJSON, a Nav2 route
+    graph, GraphML of osmnx, OpenStreetMap, a SUMO network, CSV. Grids: map_server's YAML, a raster,
+    areas in KML, in a plan of QGroundControl or in GeoJSON. Places: a CSV table.
     """
 
 

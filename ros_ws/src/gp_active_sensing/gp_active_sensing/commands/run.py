@@ -171,10 +171,10 @@ def replay(
 ) -> None:
     """Replay the rosbag2 recording BAG (a folder, .mcap or .db3), without ROS.
 
-    A recorded mission of active_sensing is done again, and its decisions are compared: equal are
-    those with the same place and the same bounds, to 1e-9 of them; on the same processor, with the
-    same versions, all of them are the same to the bit. Any other bag (or with another --policy,
-    --scenario, …): what the planner would have chosen at each stage, against where the probe went.
+    A recorded mission of active_sensing is computed again, and its decisions are compared. Equal
+    decisions have the same place, and bounds that agree to 1e-9. With the same processor and
+    versions they agree to the bit. For any other bag (or with another --policy, --scenario, …) the
+    planner's choice at each stage is compared with the place where the probe went.
     """
     from datetime import datetime, timezone
 

@@ -191,9 +191,9 @@ class MapConfig:
 class _OfFile(MapConfig):
     file: str = param(
         "",
-        help="roads, grid, points: a map that ships with the package, or a path; of a grid an "
-        "occupancy map (YAML file of map_server), a raster (.tif, .asc) or areas (.kml, .plan of "
-        "QGroundControl, .geojson); of points a CSV table of places, instead of drawn ones",
+        help="map that ships with the package, or a path. A grid: occupancy map (YAML file of "
+        "map_server), raster (.tif, .asc) or areas (.kml, .plan of QGroundControl, .geojson). "
+        "Points: CSV table of places",
     )
     crs: str = param(
         "",
@@ -206,8 +206,8 @@ class _OfFile(MapConfig):
 class _WithFeatures(MapConfig):
     features: tuple[str, ...] | None = param(
         None,
-        help="roads, points of a file: what the covariance is a function of: some of "
-        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers; or [{RELATIONAL}], "
+        help="roads, points of a file: inputs of the covariance: some of "
+        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers. [{RELATIONAL}] = "
         "coordinates of an embedding of the road graph; null = x, y, and z where it has heights",
         min_items=1,
     )
@@ -255,10 +255,9 @@ class _Regular(MapConfig):
     )
     origin: tuple[float, float] | None = param(
         None,
-        help="line, grid: position of the first place; with a file of map_server or a raster of "
-        "any place: the others are multiples of the spacing away; null = [0, 0], or the lower left "
-        "corner of an outline; with a file of areas such that as much is left over on either side, "
-        "with a raster the centre of its south-west cell",
+        help="line, grid: position of a place; the others are multiples of the spacing away. "
+        "null = [0, 0], the lower left corner of an outline, or the south-west cell of a raster; "
+        "areas of a file are centred",
         unit="m",
     )
     moves: str = param(
@@ -565,9 +564,9 @@ class RasterConfig(GridConfig, _WithClimb):
 
     value: str = param(
         "",
-        help="grid from a raster: what its values are: height (or z, altitude, elevation) or depth "
-        "[m], which the places then have, or another name, under which they are a number of each "
-        'place (map.weights.column, belief.attributes); "" = they only say where places are',
+        help="grid from a raster: meaning of its values. height (z, altitude, elevation) or depth "
+        "[m] gives the places heights; another name makes them a number of each place "
+        '(map.weights.column, belief.attributes). "" = they only mark places',
     )
 
     def _problems(self) -> list[str]:
