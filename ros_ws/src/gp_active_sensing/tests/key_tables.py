@@ -30,7 +30,7 @@ def key_table(cls: type, sections: Mapping[str, type] | None = None) -> str:
 
 def shortened(text: str, values: str = "") -> str:
     """Return the first statement of a help text; one that explains each value stays whole."""
-    first = text.split("; ")[0]
+    first = re.split(r"; |\. ", text)[0].split(", so that ")[0]
     return text if first.split(":")[0] in values.split(", ") else re.sub(r": \w+$", "", first)
 
 

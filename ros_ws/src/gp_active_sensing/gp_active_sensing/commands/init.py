@@ -60,12 +60,12 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option(
     "--return-home/--no-return-home", default=None, help="End where it began, within the budget."
 )
-@click.option("--unit", metavar="UNIT", help="Of the readings, such as degC.")
+@click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
 @click.option(
     "--settle", type=float, metavar="S", help="Wait at each place, for a slow sensor.  [default: 0]"
 )
-@click.option("--export", metavar="FORMATS", help="Of the map, at the end: csv,geojson.")
-@click.option("--name", default="", help="Of the mission, on its pages.")
+@click.option("--export", metavar="FORMATS", help="Formats of the map at the end: csv,geojson.")
+@click.option("--name", default="", help="Name of the mission, on its pages.")
 @click.option("--run-dir", metavar="DIR", help="For the records.  [default: auto]")
 @click.option(
     "--out",

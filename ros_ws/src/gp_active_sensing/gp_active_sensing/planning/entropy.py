@@ -35,7 +35,7 @@ _LIKE = (
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Of components that are alike, in deviations of the mixture: numbers of steps and their length,
+"""Quadrature for similar components, in deviations of the mixture: numbers and lengths of steps,
 for which least deviation, for means and four deviations within how far, and for which width of the
 bracket [nat]. Errors are below 2e-4 nat then."""
 _REACH, _STEP = 5.0, 1.0

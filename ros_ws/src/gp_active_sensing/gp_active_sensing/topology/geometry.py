@@ -421,7 +421,7 @@ class Spacing(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Of a step up to one across; 1 where there is only one kind."""
+        """Return the ratio of a step up to one across; 1 where there is only one kind."""
         return 1.0 if self.up is None or not self.across else self.up / self.across
 
 

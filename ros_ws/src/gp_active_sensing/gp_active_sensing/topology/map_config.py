@@ -60,7 +60,7 @@ class AreaConfig:
         help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
         unit="m",
     )
-    weight: float = param(1.0, help="of each place in it", low=0.0, high=MOST_WEIGHT)
+    weight: float = param(1.0, help="weight of each place in it", low=0.0, high=MOST_WEIGHT)
 
     def __post_init__(self) -> None:
         if problems := name_problems("outline", self.outline):
