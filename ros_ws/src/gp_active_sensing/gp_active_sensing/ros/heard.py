@@ -36,7 +36,7 @@ _OLD = 0.8
 _ONE = 1.2
 """Factor on the time between two poses that a reading waits for the later one."""
 _FASTER = 1.1
-"""Factor on the expected rate that messages may reach without a larger one. The node complains beyond
+"""Factor on the expected rate that messages may reach without a larger one. The node warns beyond
 1.2."""
 
 Needs = dict[str, tuple[float, str]]
