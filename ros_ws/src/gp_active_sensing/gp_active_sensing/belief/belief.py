@@ -55,6 +55,12 @@ _CLEAR = 5.0
 """Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
+_LARGE = 2000
+"""Places from which on only what is asked for is computed, and nothing of it is kept."""
+_UNLIKELY = 1e-6
+"""Share of the belief whose candidates are left out on such a map."""
+_BLOCK = 4_000_000
+"""Numbers in the arrays of places that are computed together there."""
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
 
@@ -683,12 +689,12 @@ class Belief:
     def _told(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""
         data = self._updated
-        if data.chunks() is None:
+        if self.n <= _LARGE and data.chunks() is None:
             solved = data.everywhere()[
                 which[:, None, None], np.arange(data.factor.rows)[:, None], where
             ]
         else:
-            solved = data.solved(where)[which]
+            solved = data.solved(where, which)
         return solved, data.basis[where] - np.swapaxes(solved, 1, 2) @ data.factor.U[which]
 
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -785,12 +791,28 @@ class Belief:
     def mixture(self, locations: IntArray | None = None) -> Mixture:
         """Return what is believed of the noise-free field at each of m places, None = all.
 
-        No variance is less than what the sensor's resolution leaves, see `Resolution`.
+        No variance is less than what the sensor's resolution leaves, see `Resolution`. On a map of
+        more than 2,000 places the least probable candidates, with 1e-6 of the belief together, have
+        no weight, and what they predict is not computed.
         """
-        mean, variance = self.marginals(locations)
+        weights = self.weights
+        if self.n <= _LARGE:
+            mean, variance = self.marginals(locations)
+        else:
+            where = np.arange(self.n) if locations is None else np.asarray(locations)
+            order = np.argsort(-weights, kind="stable")
+            likely = int(np.searchsorted(np.cumsum(weights[order]), 1.0 - _UNLIKELY)) + 1
+            weights[order[likely:]] = 0.0
+            weights /= weights.sum()
+            which = np.flatnonzero(weights)
+            mean, variance = np.zeros((2, len(weights), len(where)))
+            size = max(1, _BLOCK // (len(which) * max(1, self._updated.factor.rows)))
+            for part in (slice(i, i + size) for i in range(0, len(where), size)):
+                found = self.marginals_under(where[part], which)
+                mean[which, part], variance[which, part] = found
         if (least := self._updated.floor(mean)) is not None:
             variance = np.maximum(variance, least)
-        return Mixture(self.weights, mean, variance, self.transform)
+        return Mixture(weights, mean, variance, self.transform)
 
     def predict_at(
         self, positions: FloatArray, within: IntArray | None = None

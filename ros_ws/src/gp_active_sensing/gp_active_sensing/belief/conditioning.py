@@ -433,9 +433,16 @@ class Conditioning:
             return self.covariance.between(rows, places)
         return self._slots.with_places(rows, places, self.now)
 
-    def solved(self, where: IntArray) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first."""
-        return self.factor.solve(self._cross(self.factor.place, where))
+    def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first.
+
+        It is (W, R, m) under some of the candidates only, `which` (W,).
+        """
+        if which is None or self._slots is not None:
+            found = self.factor.solve(self._cross(self.factor.place, where))
+            return found if which is None else found[which]
+        right = self.covariance.only(which.tolist()).between(self.factor.place, where)
+        return self.factor.solve(right, which=which)
 
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
         """Return the (W, R, m) prior covariance of the factor's rows with points now.

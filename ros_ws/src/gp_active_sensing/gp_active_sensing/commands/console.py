@@ -198,6 +198,10 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
     return [f"  {'regret':<17} {average}", f"  {'found':<17} {found}"]
 
 
+SLOW = 2.0
+"""Time of a decision from which on it is shown that one is being taken [s]."""
+
+
 @contextmanager
 def show_stages(
     console: Console,
@@ -209,6 +213,8 @@ def show_stages(
 ) -> Iterator[Show]:
     """Yield a function that shows a stage's record as it comes.
 
+    Where a decision takes longer than `SLOW` seconds, the bar shows for how long it has been taken.
+
     Args:
         console: where to; a terminal gets a progress bar, anything else a line a stage.
         total: places that can be observed, when known.
@@ -216,7 +222,21 @@ def show_stages(
         scale_unit: of the length-scales.
         policy: its name.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
+
+    class Deciding(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = task.get_time() - float(task.fields["since"])
+            return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
     turns, bar = Turns(), console.is_terminal
     columns = (
@@ -224,9 +244,10 @@ def show_stages(
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        Deciding(),
     )
     with Progress(*columns, console=console, disable=not bar) as progress:
-        task = progress.add_task("sensing", total=total)
+        task = progress.add_task("sensing", total=total, since=progress.get_time())
 
         def show(record: Mapping[str, Any]) -> None:
             shown = None if bar else total
@@ -235,7 +256,8 @@ def show_stages(
             progress.console.out(one_line(line), highlight=False)
             if turn := turns.hear(record):
                 progress.console.out(turn, highlight=False)
-            progress.update(task, completed=int(record.get("visits", record["observed"])))
+            done = int(record.get("visits", record["observed"]))
+            progress.update(task, completed=done, since=progress.get_time())
 
         yield show
 

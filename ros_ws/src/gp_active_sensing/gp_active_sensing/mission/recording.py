@@ -34,11 +34,12 @@ from gp_active_sensing.records.events import (
     ReadingUsed,
 )
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
-from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
+from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores, sampled
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import MAP, RunDirectory, stage_record
 from gp_active_sensing.records.summary import RunCourse, RunSummary, summarise
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import IntArray
 from gp_active_sensing.util.process import versions
 
 __all__ = [
@@ -113,6 +114,8 @@ class Recorder:
         """Says of an event whether the journal has it already, from an earlier process."""
         self.listener: Callable[[Event], None] = lambda event: None
         """Hears every event, after it was written."""
+        self._sampled: tuple[int, IntArray | None] | None = None
+        """Number of places of the map, and those at which a stage is scored."""
         self._told: RunSummary | None = None
         """The last summary that was made."""
 
@@ -173,9 +176,26 @@ class Recorder:
                 self._unwritten.popleft()
             return True
 
-    def stage(self, stage: Stage, loop: SensingLoop, found: Mixture, **details: Any) -> str:
-        """Add the record of a stage; return it as a line for the log."""
+    def stage(
+        self, stage: Stage, loop: SensingLoop, found: Mixture | None = None, **details: Any
+    ) -> str:
+        """Add the record of a stage; return it as a line for the log.
+
+        Args:
+            stage: that has ended.
+            loop: as it was then.
+            found: what it believes of every place, where that was asked already.
+            **details: more for the record.
+        """
         plan, belief, topology = stage.plan, loop.belief, loop.topology
+        if self._sampled is None or self._sampled[0] != topology.n:
+            self._sampled = topology.n, sampled(topology)
+        places = self._sampled[1]
+        means = None if self.regret is None else (found or belief.mixture()).moments()[0]
+        if found is None:
+            found = belief.mixture(places)
+        elif places is not None:
+            found = found.at(places)
         goal = plan.waypoints[0]
         name = topology.names[goal]
         observed = belief.observed
@@ -189,12 +209,12 @@ class Recorder:
             seconds = 1e-9 * stage.stamp_ns
             if self.truth.changes:
                 more["truth_seconds"] = seconds
-            scores = self.scorer.of(belief, seconds, found)
-            if self.regret is not None:
+            scores = self.scorer.of(belief, seconds, found, places)
+            if self.regret is not None and means is not None:
                 went = goal if stage.went is None else stage.went
                 read = None if stage.value is None else went
                 self.regret.go_on(self.stages.figures)
-                more |= self.regret.stage(read, found.moments()[0], seconds)
+                more |= self.regret.stage(read, means, seconds)
         more |= self._newest_explained.after(
             int(belief.observed.sum()), belief.leave_one_out
         ).to_record()
@@ -208,7 +228,9 @@ class Recorder:
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **scores,
-            **to_record(belief.promise(topology.weights, found)),
+            **to_record(
+                belief.promise(topology.weights[slice(None) if places is None else places], found)
+            ),
             observed=int(observed.sum()),
             set_aside=stage.value is None
             and stage.went is None

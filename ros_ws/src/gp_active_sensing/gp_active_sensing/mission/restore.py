@@ -310,7 +310,7 @@ class MissionRestorer:
         if stage.number in self._recorded:
             return
         loop = self._mission.loop
-        self._recorder.stage(stage, loop, loop.belief.mixture())
+        self._recorder.stage(stage, loop)
 
     def _reading(self, event: ReadingUsed) -> None:
         probe = self._probe(event)

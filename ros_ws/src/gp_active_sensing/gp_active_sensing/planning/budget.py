@@ -102,7 +102,7 @@ class BudgetConstraint:
             return True
         if self.topology.reach > 0.0:
             return True
-        return any(cost is None for ways in self.ways_home for cost in ways.costs)
+        return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
     def leaves_room(self, horizon: int) -> bool:
         """Return whether any `horizon` moves fit into the budget."""
@@ -374,10 +374,8 @@ def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> Bo
         return fits & _within(budget, ways.metres, ways.seconds)
     home = np.zeros_like(fits)
     for rest in constraint.ways_home:
-        nowhere = (np.inf, np.inf)
-        costs = np.array([nowhere if cost is None else cost for cost in rest.costs])
-        there = np.isfinite(costs[:, 1])
-        home |= there & _within(budget, ways.metres + costs[:, 0], ways.seconds + costs[:, 1])
+        there = np.isfinite(rest.seconds)
+        home |= there & _within(budget, ways.metres + rest.metres, ways.seconds + rest.seconds)
     return fits & home
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gp_active_sensing.belief import Belief
@@ -234,7 +235,7 @@ def map_error_of(
     """
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = targets_of(topology) if targets is None else targets
-    targets = _in_own_unit(belief, targets)
+    targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
     before = unread(belief, pending)
     everything = np.union1d(places, before)
@@ -245,21 +246,25 @@ def map_error_of(
         belief.noise_variance[which],
         covariance,
         _shared(belief, which, everything, covariance, targets),
-        belief.marginals(targets.places)[1][which] @ targets.weights,
+        belief.marginals_under(targets.places, which)[1] @ targets.weights,
     )
     if not before.size:
         return found
     return found.given(np.searchsorted(everything, before)).at(np.searchsorted(everything, places))
 
 
-def _in_own_unit(belief: Belief, targets: Targets) -> Targets:
+def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
     """Return targets whose weights make a variance, as it is seen, one in the sensor's unit.
 
-    To first order, about the expected value of each place.
+    To first order, about the expected value of each place. Of the other places' own weights only
+    those of `places` are of use.
     """
     if belief.transform is IDENTITY:
         return targets
-    steep = np.square(belief.transform.steepness(belief.weights @ belief.marginals()[0]))
+    some = np.union1d(places, targets.places)
+    mean = belief.weights @ belief.marginals(some)[0]
+    steep = np.ones(belief.n)
+    steep[some] = np.square(belief.transform.steepness(mean))
     return Targets(targets.places, targets.weights * steep[targets.places], targets.own * steep)
 
 
@@ -277,7 +282,7 @@ def map_error_gains(
         candidates: most λ, see `map_error_of`.
     """
     belief = belief.with_mean_within(VAGUE_MEAN)
-    targets = _in_own_unit(belief, targets_of(topology, _MANY))
+    targets = _in_own_unit(belief, targets_of(topology, _MANY), places)
     which, weights = representatives(belief, candidates)
     noise = belief.noise_variance[which]
     gains = np.empty((len(which), len(places)))
@@ -313,17 +318,18 @@ def _shared(
     cross = covariance.copy() if everywhere else belief.between(places, targets.places, which)
     at, to = np.nonzero(places[:, None] == targets.places)
     cross[:, at, to] -= alone[:, at]
-    weighted = cross * targets.weights
-    shared = weighted @ np.swapaxes(cross, 1, 2)
-    here = np.arange(len(places))
+    cross *= np.sqrt(targets.weights)
     own = targets.own[places] * alone
-    smooth = covariance.copy()
-    smooth[:, here, here] -= alone
-    side = own[:, :, None] * smooth
-    shared += side
-    shared += np.swapaxes(side, 1, 2)
-    shared[:, here, here] += own * alone
-    return np.asarray(shared)
+    shared = np.empty_like(covariance)
+    here = np.arange(len(places))
+    for row, (half, part, share) in enumerate(zip(cross, covariance, own, strict=True)):
+        lower = dsyrk(1.0, half.T, trans=1, lower=1)  # zero above the diagonal
+        shared[row] = lower + lower.T
+        shared[row, here, here] *= 0.5
+        shared[row] += (share[:, None] + share) * part
+    # On the diagonal that has w D too often, in both products.
+    shared[:, here, here] -= own * alone
+    return shared
 
 
 def _own_variance(belief: Belief, which: IntArray) -> FloatArray:

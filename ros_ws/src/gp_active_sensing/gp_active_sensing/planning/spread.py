@@ -193,9 +193,7 @@ class _Laying:
         ways = self.constraint.ways_home
         if not ways:
             return None
-        costs = ways[-1 if self.by == "metres" else 0].costs
-        unit = 0 if self.by == "metres" else 1
-        return np.array([np.inf if cost is None else cost[unit] for cost in costs])
+        return ways[-1].metres if self.by == "metres" else ways[0].seconds
 
     def _within(self, share: float) -> BoolArray:
         """(n,) places to which the way, and from there home, takes at most a share of what is left.

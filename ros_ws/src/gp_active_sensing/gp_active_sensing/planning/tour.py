@@ -21,7 +21,6 @@ from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
     best_of,
-    corners,
     design_routes,
     evenly_spaced,
     improved,
@@ -232,7 +231,7 @@ class Tour:
         The first of them is the one to drive.
         """
         mine = routes.mine(driver.at)
-        last = driver.drive(corners(driver, mine)) if mine else None
+        last = driver.drive(driver.distances.corners(mine)) if mine else None
         if last is not None and not last.reads:
             last = None
         left, then = _left(driver), routes.renewed
@@ -300,7 +299,7 @@ def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
         return False
     whole = driver.budget
     driver.keep_to(least_of(left, whole))
-    if driver.drive_only(corners(driver, mine)).reads:
+    if driver.drive_only(driver.distances.corners(mine)).reads:
         return True
     driver.keep_to(whole)
     return False

@@ -10,7 +10,9 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.records.ground_truth import GroundTruth, SensorLaw
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.lookup import runs
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "LEVELS",
@@ -24,10 +26,13 @@ __all__ = [
     "nlpd",
     "rmse",
     "rmspe",
+    "sampled",
 ]
 
 LEVELS = (0.5, 0.9, 0.95)
 """Probabilities of the central intervals whose coverage is looked at."""
+MOST_SCORED = 2000
+"""Largest number of places at which a stage is scored; at the end it is all of them."""
 
 
 def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
@@ -116,6 +121,21 @@ def mean_of(values: FloatArray) -> float | None:
     return float(np.mean(values)) if values.size else None
 
 
+def sampled(topology: Topology) -> IntArray | None:
+    """Return the places at which a stage is scored, the same at every stage; None = all of them.
+
+    On a map of more than `MOST_SCORED` places about so many, evenly over the map; where some places
+    have no weight, as many again evenly over those that have one.
+    """
+    if topology.n <= MOST_SCORED:
+        return None
+    counted = np.flatnonzero(topology.weights)
+    groups = runs(topology.points, np.arange(topology.n), MOST_SCORED)
+    if len(counted) < topology.n:
+        groups += runs(topology.points, counted, min(MOST_SCORED, len(counted)))
+    return np.unique([group[len(group) // 2] for group in groups])
+
+
 class Scores(TypedDict):
     """Scores of a map over the places not observed; None where there is no such place, or no truth.
 
@@ -168,17 +188,25 @@ class Scorer:
         self.truth = truth
         self.sensor = sensor
 
-    def of(self, belief: Belief, seconds: float, found: Mixture | None = None) -> Scores:
+    def of(
+        self,
+        belief: Belief,
+        seconds: float,
+        found: Mixture | None = None,
+        places: IntArray | None = None,
+    ) -> Scores:
         """Return the scores of a belief.
 
         Args:
             belief: it stays as it is.
             seconds: time of the mission when it is compared [s].
-            found: what it believes of every place, where that was asked already.
+            found: what it believes of the places, where that was asked already.
+            places: where it is compared, see `sampled`; None = everywhere.
         """
-        found = belief.mixture() if found is None else found
-        truth, known = self.truth.at(seconds), self.truth.known(seconds)
-        left = ~belief.observed & known
+        found = belief.mixture(places) if found is None else found
+        some = slice(None) if places is None else places
+        truth, known = self.truth.at(seconds)[some], self.truth.known(seconds)[some]
+        left = ~belief.observed[some] & known
         mean, variance = found.moments()
         scores = NO_SCORES.copy()
         scores["rmspe"] = rmspe(mean, truth, ~left)

@@ -18,7 +18,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import Seeks, StepsToward
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.types import Cost, FloatArray
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
 __all__ = ["OBJECTIVES", "Regret", "objective_of", "regret_of", "regret_summary"]
@@ -144,13 +144,8 @@ def _any_place_next(loop: SensingLoop) -> bool:
         return True
     if isinstance(policy, StepsToward) and policy.toward == "step":
         return False
-    ways = [topology.ways_from(0, "seconds").seconds]
-    ways.append(np.array([_seconds(cost) for cost in topology.ways_to(0).costs]))
+    ways = topology.ways_from(0).seconds, topology.ways_to(0).seconds
     return bool(np.isfinite(ways).all())
-
-
-def _seconds(cost: Cost | None) -> float:
-    return np.inf if cost is None else cost.seconds
 
 
 def regret_summary(

@@ -521,9 +521,9 @@ class Publishers:
     def _stop(self, reason: str, *, over: bool = True) -> None:
         mission = self._parts.mission
         for stage in mission.stop(reason, over=over):
-            self._record(stage, mission.loop, mission.loop.belief.mixture())
+            self._record(stage, mission.loop)
 
-    def _record(self, stage: Stage, loop: SensingLoop, found: Mixture) -> None:
+    def _record(self, stage: Stage, loop: SensingLoop, found: Mixture | None = None) -> None:
         if not self._parts.mission.claim(stage):
             return  # done meanwhile, by the other thread
         recorder, logger = self._parts.recorder, self._node.get_logger()

@@ -458,7 +458,7 @@ class SimulationRunner:
         if stage is None or not wanted or not self.mission.claim(stage):
             return
         loop = job.loop
-        recorder.stage(stage, loop, loop.belief.mixture(), **self._of_stage.get(job.probe, {}))
+        recorder.stage(stage, loop, None, **self._of_stage.get(job.probe, {}))
         if self.on_stage is not None:
             self.on_stage(recorder.stages.newest)
 

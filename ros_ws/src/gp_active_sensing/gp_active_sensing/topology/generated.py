@@ -96,10 +96,9 @@ class FreeTopology(Topology):
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the straight way to a place from every other, the least in either unit."""
         metres, seconds = self._legs(self.points[goal] - self.points)
-        following = [goal] * self.n
+        following = np.full(self.n, goal, dtype=np.int64)
         following[goal] = -1
-        costs = tuple(map(Cost, metres.tolist(), seconds.tolist()))
-        return Ways(goal, costs, tuple(following))
+        return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the straight way from a place to every one; it costs nothing from nowhere."""

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.lattice import MoveLattice
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import (
     Components,
     Move,
+    MoveArrays,
     Ways,
     WaysFrom,
     cheapest,
@@ -111,6 +113,16 @@ class GraphTopology(Topology):
         """(n,) the moves out of each place, sorted by where they lead."""
         return self._moves
 
+    @cached_property
+    def arrays(self) -> MoveArrays:
+        """The same as arrays."""
+        return MoveArrays(self._moves)
+
+    @cached_property
+    def lattice(self) -> MoveLattice | None:
+        """The regular grid that the map is, None if it is none."""
+        return MoveLattice.of(self.points, self.arrays)
+
     def neighbours(self, location: int) -> IntArray:
         """Return the places one legal move after `location`, sorted; read-only."""
         return self._neighbours[location]
@@ -184,7 +196,7 @@ class GraphTopology(Topology):
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the cheapest way to a place from every other, whatever is crossed; kept."""
         if (goal, by) not in self._ways:
-            self._ways[goal, by] = ways_to(self._moves, goal, by)
+            self._ways[goal, by] = ways_to(self.arrays, goal, by)
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
@@ -196,7 +208,7 @@ class GraphTopology(Topology):
         if at is None:
             metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
             return WaysFrom(metres, seconds, np.full(self.n, -1, dtype=np.int64))
-        return ways_from(self._moves, at, by, stay=self._stay)
+        return ways_from(self.arrays, at, by, stay=self._stay)
 
     def reachable(
         self,

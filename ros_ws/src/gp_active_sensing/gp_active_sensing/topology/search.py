@@ -1,11 +1,14 @@
-"""Searches along directed moves, in plain lists: cheapest ways, what is near, connected parts."""
+"""Searches along directed moves: cheapest ways, what is near, connected parts."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +17,15 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 __all__ = [
     "Components",
     "Move",
+    "MoveArrays",
     "Moves",
+    "WayTree",
     "Ways",
     "WaysFrom",
+    "by_depth",
     "cheapest",
     "components_of",
+    "depths",
     "nearest_ring",
     "reached",
     "ways_from",
@@ -40,24 +47,162 @@ Moves = Sequence[Sequence[Move]]
 _Came = dict[int, tuple[int, Move]]
 
 
+class MoveArrays:
+    """Moves as arrays, in the order of the places they lead from.
+
+    Args:
+        moves: (n,) out of each place.
+
+    Attributes:
+        source, to: (e,) places at both ends of each move.
+        metres, seconds: (e,) cost of each.
+    """
+
+    def __init__(self, moves: Moves) -> None:
+        self.n = len(moves)
+        counts = np.fromiter(map(len, moves), dtype=np.int64, count=self.n)
+        flat = chain.from_iterable(chain.from_iterable(moves))
+        columns = np.fromiter(flat, dtype=np.float64, count=3 * int(counts.sum())).reshape(-1, 3)
+        self.source: IntArray = np.repeat(np.arange(self.n), counts)
+        self.to: IntArray = columns[:, 0].astype(np.int64)
+        self.metres: FloatArray = columns[:, 1].copy()
+        self.seconds: FloatArray = columns[:, 2].copy()
+        self._pairs: tuple[IntArray, IntArray] | None = None
+        self._graphs: dict[tuple[str, bool], Any] = {}
+
+    def costs(self, by: str) -> FloatArray:
+        """(e,) cost of each move in "metres" or "seconds"."""
+        return self.metres if by == "metres" else self.seconds
+
+    def graph(self, by: str, *, back: bool = False) -> Any:
+        """Return a sparse matrix; of moves to the same place the cheapest counts.
+
+        Args:
+            by: unit, "metres" or "seconds".
+            back: against the moves.
+        """
+        if (by, back) not in self._graphs:
+            from scipy.sparse import csr_array
+
+            rows, columns = (self.to, self.source) if back else (self.source, self.to)
+            order = np.lexsort((self.costs(by), columns, rows))
+            key = rows[order] * self.n + columns[order]
+            order = order[np.append(True, np.diff(key) != 0)[: len(order)]]
+            ends = np.searchsorted(rows[order], np.arange(self.n + 1))
+            # scipy 1.11 takes no longer indices in a graph.
+            index = columns[order].astype(np.intc), ends.astype(np.intc)
+            self._graphs[by, back] = csr_array(
+                (self.costs(by)[order], *index), shape=(self.n, self.n)
+            )
+        return self._graphs[by, back]
+
+    def direct(self, a: IntArray, b: IntArray) -> IntArray:
+        """(k,) number of the first move from each of (k,) places to each other, -1 = none."""
+        if self._pairs is None:
+            key = self.source * self.n + self.to
+            order = np.argsort(key, kind="stable")
+            self._pairs = key[order], order
+        keys, order = self._pairs
+        wanted = np.asarray(a) * self.n + np.asarray(b)
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        return np.where(keys[at] == wanted, order[at], -1) if len(keys) else 0 * wanted - 1
+
+    def tree(self, root: int, by: str, *, back: bool = False) -> WayTree:
+        """Return the cheapest ways from a place, or to it where they go `back`.
+
+        One Dijkstra, whatever is crossed. Of equally cheap ways the one counts whose last place
+        before each other is the cheapest to reach, of equally cheap ones the first.
+        """
+        from scipy.sparse import csgraph
+
+        search: Any = csgraph.dijkstra  # typed for arrays of sources only
+        least, before = search(self.graph(by, back=back), indices=root, return_predecessors=True)
+        rank = np.empty(self.n, dtype=np.int64)
+        order = np.argsort(least, kind="stable")
+        rank[order] = np.arange(self.n)
+        rank[root] = -1
+        near, far = (self.to, self.source) if back else (self.source, self.to)
+        costs = self.costs(by)
+        tight = np.flatnonzero((least[near] + costs == least[far]) & np.isfinite(least[far]))
+        if len(costs) and costs.min() <= 0.0:  # equally cheap places may lead to each other
+            tight = tight[before[far[tight]] == near[tight]]
+        tight = tight[np.argsort(-rank[near[tight]], kind="stable")]
+        # Of several the last one written counts: the lowest rank, and of it the first move.
+        first = tight[::-1][np.unique(far[tight[::-1]], return_index=True)[1]]
+        via = np.full(self.n, -1, dtype=np.int64)
+        via[far[first]] = first
+        via[root] = -1
+        return WayTree(root, near, via, least, order[: int(np.isfinite(least).sum())])
+
+
+@dataclass(frozen=True)
+class WayTree:
+    """Cheapest ways from a root, as a tree of moves."""
+
+    root: int
+    near: IntArray  # (e,) end of each move that is nearer to the root
+    via: IntArray  # (n,) last move of the way to each place, -1 at the root and where there is none
+    least: FloatArray  # (n,) cost of each way, infinite where there is none
+    order: IntArray  # places with a way, the cheapest first
+
+    def parents(self) -> IntArray:
+        """(n,) place before each, -1 at the root and where there is no way."""
+        found = np.full(len(self.via), -1, dtype=np.int64)
+        found[self.via >= 0] = self.near[self.via[self.via >= 0]]
+        return found
+
+    def total(self, costs: FloatArray) -> FloatArray:
+        """(n,) sums of (e,) costs along the ways, in order; infinite where there is none."""
+        found = np.full(len(self.via), np.inf)
+        found[self.root] = 0.0
+        parents = self.parents()
+        for places in by_depth(parents):
+            found[places] = found[parents[places]] + costs[self.via[places]]
+        return found
+
+
+def depths(parents: IntArray) -> IntArray:
+    """(n,) number of places before each on its way, of the (n,) place before each (-1 = none)."""
+    here = np.where(parents < 0, np.arange(len(parents)), parents)
+    found = (parents >= 0).astype(np.int64)
+    while True:
+        further = found[here]
+        if not further.any():
+            return found
+        found = found + further
+        here = here[here]
+
+
+def by_depth(parents: IntArray) -> Iterator[IntArray]:
+    """Yield the places with one place before them on their way, with two, and so on."""
+    found = depths(parents)
+    order = np.argsort(found, kind="stable")
+    yield from np.split(order, np.searchsorted(found[order], np.arange(1, found.max() + 1)))[1:]
+
+
 @dataclass(frozen=True)
 class Ways:
     """The cheapest way to one place from every other, whatever is crossed."""
 
     goal: int  # where they lead
-    # (n,) what each costs, None where there is none; nothing from the goal itself
-    costs: tuple[Cost | None, ...]
-    # (n,) the place that comes next, -1 where there is none and at the goal
-    following: tuple[int, ...]
+    metres: FloatArray  # (n,) driven, infinite where there is no way; nothing from the goal itself
+    seconds: FloatArray  # (n,) the same in time
+    following: IntArray  # (n,) the place that comes next, -1 where there is none and at the goal
+
+    @cached_property
+    def costs(self) -> tuple[Cost | None, ...]:
+        """(n,) what each costs, None where there is none."""
+        pairs = zip(self.metres.tolist(), self.seconds.tolist(), strict=True)
+        return tuple(Cost(m, s) if math.isfinite(s) else None for m, s in pairs)
 
     def route(self, at: int) -> Route | None:
         """Return the way from `at`: () at the goal, None where there is none."""
-        cost = self.costs[at]
-        if cost is None:
+        if not math.isfinite(self.seconds[at]):
             return None
+        cost = Cost(float(self.metres[at]), float(self.seconds[at]))
         path: list[int] = []
         while at != self.goal:
-            at = self.following[at]
+            at = int(self.following[at])
             path.append(at)
         return Route(tuple(path), cost)
 
@@ -69,8 +214,6 @@ class WaysFrom:
     metres: FloatArray  # (n,) driven, infinite where there is no way
     seconds: FloatArray  # (n,) the same in time
     before: IntArray  # (n,) the last place that is crossed on the way, -1 where none is (or no way)
-    # places with a way, each after the one before it; None where nothing is ever crossed
-    order: tuple[int, ...] | None = None
 
     def route(self, goal: int) -> Route | None:
         """Return the way to a place, None where there is none."""
@@ -84,14 +227,12 @@ class WaysFrom:
 
     def reads(self, unread: BoolArray) -> IntArray:
         """Return how many places of (n,) `unread` are on each way, the goal among them."""
-        own = unread.astype(np.int64)
-        if self.order is None:
-            return own
-        total, before = own.tolist(), self.before.tolist()
-        for place in self.order:
-            if before[place] >= 0:
-                total[place] += total[before[place]]
-        return np.array(total, dtype=np.int64)
+        total, here = unread.astype(np.int64), self.before
+        while (on := here >= 0).any():
+            # What is on the way to the place before, then on twice as many places.
+            total = total + np.where(on, total[here], 0)
+            here = np.where(on, here[here], -1)
+        return total
 
 
 def nearest_ring(
@@ -191,72 +332,45 @@ def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
     return found
 
 
-def ways_to(moves: Moves, goal: int, by: str) -> Ways:
+def ways_to(moves: MoveArrays, goal: int, by: str) -> Ways:
     """Return the cheapest way to a place from every other, in "metres" or "seconds".
 
     One Dijkstra from the goal against the moves, whatever is crossed; O(moves log places).
     """
-    n = len(moves)
-    into: list[list[tuple[int, Move]]] = [[] for _ in range(n)]
-    for a, out in enumerate(moves):
-        for move in out:
-            into[move.to].append((a, move))
-    costs: list[Cost | None] = [None] * n
-    following = [-1] * n
-    least = [float("inf")] * n
-    least[goal], costs[goal] = 0.0, Cost(0.0, 0.0)
-    heap = [(0.0, goal)]
-    while heap:
-        total, b = heapq.heappop(heap)
-        rest = costs[b]
-        if total > least[b] or rest is None:
-            continue
-        for a, move in into[b]:
-            cost = rest.plus(Cost(move.metres, move.seconds))
-            value = cost.metres if by == "metres" else cost.seconds
-            if value < least[a]:
-                least[a], costs[a], following[a] = value, cost, b
-                heapq.heappush(heap, (value, a))
-    return Ways(goal, tuple(costs), tuple(following))
+    tree = moves.tree(goal, by, back=True)
+    return Ways(goal, *_totals(tree, moves, by), tree.parents())
 
 
-def ways_from(moves: Moves, at: int, by: str, *, stay: bool) -> WaysFrom:
+def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
     """Return the cheapest way from a place to every other, in "metres" or "seconds".
 
     One Dijkstra along the moves, whatever is crossed; O(moves log places). With `stay` the way to
     `at` itself costs nothing; otherwise it is the cheapest round.
     """
-    n = len(moves)
-    metres, seconds = [float("inf")] * n, [float("inf")] * n
-    least = metres if by == "metres" else seconds
-    before = [-1] * n
-    done = bytearray(n)
-    order: list[int] = []
-    heap: list[tuple[float, int]] = []
+    tree = moves.tree(at, by)
+    metres, seconds = _totals(tree, moves, by)
+    before = tree.parents()
+    if not stay:
+        back = np.flatnonzero(moves.to == at)
+        totals = [x[moves.source[back]] for x in (metres, seconds)]
+        around = totals[0] + moves.metres[back], totals[1] + moves.seconds[back]
+        metres[at] = seconds[at] = math.inf
+        if len(back):
+            # Of equally short rounds the one whose last place is reached first.
+            least = around[0 if by == "metres" else 1]
+            last = totals[0 if by == "metres" else 1]
+            best = np.lexsort((moves.source[back], last, least))[0]
+            metres[at], seconds[at] = around[0][best], around[1][best]
+            before[at] = moves.source[back[best]] if math.isfinite(seconds[at]) else -1
+    before[before == at] = -1  # where it begins is not crossed
+    return WaysFrom(metres, seconds, before)
 
-    def expand(a: int, driven: float, taken: float, crossed: int) -> None:
-        for move in moves[a]:
-            b = move.to
-            further, later = driven + move.metres, taken + move.seconds
-            value = further if by == "metres" else later
-            if value < least[b]:
-                metres[b], seconds[b], before[b] = further, later, crossed
-                heapq.heappush(heap, (value, b))
 
-    expand(at, 0.0, 0.0, -1)
-    if stay:
-        metres[at] = seconds[at] = 0.0
-        before[at], done[at] = -1, 1
-        order.append(at)
-    while heap:
-        _, a = heapq.heappop(heap)
-        if not done[a]:
-            done[a] = 1
-            order.append(a)
-            if a != at:  # what lies behind the start is nearer without going round to it
-                expand(a, metres[a], seconds[a], a)
-    crossed_last = np.array(before, dtype=np.int64)
-    return WaysFrom(np.array(metres), np.array(seconds), crossed_last, tuple(order))
+def _totals(tree: WayTree, moves: MoveArrays, by: str) -> tuple[FloatArray, FloatArray]:
+    """Return (n,) metres and seconds along the ways of a tree."""
+    if by == "metres":
+        return tree.least, tree.total(moves.seconds)
+    return tree.total(moves.metres), tree.least
 
 
 def _path(at: int, goal: int, came: _Came) -> Route:

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.search import Ways, WaysFrom
+from gp_active_sensing.topology.search import Ways, WaysFrom, depths
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 __all__ = ["Turning", "check_radius", "curve", "curve_through", "excess", "turn_to", "turning"]
@@ -267,7 +267,7 @@ class Turning(Topology):
         if at is None:
             return found
         metres, _ = self._along(at, found)
-        return WaysFrom(metres, metres * self.pace, found.before, found.order)
+        return WaysFrom(metres, metres * self.pace, found.before)
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the ways of the map, and what they cost with their curves."""
@@ -325,11 +325,7 @@ class Turning(Topology):
         heading = np.full(self.n, self._leaves(at))
         reached = np.flatnonzero(np.isfinite(ways.metres))
         reached = reached[reached != at]
-        depth = np.zeros(self.n, dtype=np.int64)
-        if ways.order is not None:
-            for place in ways.order:
-                if ways.before[place] >= 0:
-                    depth[place] = depth[ways.before[place]] + 1
+        depth = depths(ways.before)
         first = heading[at]
         for level in range(int(depth[reached].max(initial=0)) + 1 if reached.size else 0):
             ends = reached[depth[reached] == level]
@@ -345,8 +341,7 @@ class Turning(Topology):
 
     def _to(self, ways: Ways) -> Ways:
         """Return the ways to a place with what they cost from where the probe leaves each."""
-        following = np.array(ways.following, dtype=np.int64)
-        own = np.array([cost is not None for cost in ways.costs])
+        following, own = ways.following, np.isfinite(ways.seconds)
         here, heading = np.arange(self.n), self._arrivals.copy()
         metres = np.zeros(self.n)
         driving = np.flatnonzero(own & (here != ways.goal))
@@ -356,11 +351,8 @@ class Turning(Topology):
             metres[driving] += legs
             heading[driving], here[driving] = turned, then
             driving = driving[then != ways.goal]
-        costs = [
-            Cost(float(m), float(m) * self.pace) if ok else None
-            for m, ok in zip(metres, own, strict=True)
-        ]
-        return Ways(ways.goal, tuple(costs), ways.following)
+        metres[~own] = math.inf
+        return Ways(ways.goal, metres, metres * self.pace, following)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -63,8 +63,10 @@ class Ground:
         self.topology = topology
         self.places: IntArray = np.flatnonzero(chosen)
         self.positions: FloatArray = topology.positions[self.places]
-        self.pitch = _pitch(topology.positions)
+        self.pitch = distances_of(topology).pitch
         """Between neighbouring places [m]."""
+        self._seen: dict[float, tuple[FloatArray, FloatArray, IntArray]] = {}
+        self._lines: dict[Rows, list[IntArray]] = {}
 
     @property
     def directions(self) -> tuple[float, ...]:
@@ -99,10 +101,29 @@ class Ground:
 
     def seen(self, direction: float) -> tuple[FloatArray, FloatArray]:
         """Return (m,) coordinates along and across a direction, to the micrometre [m]."""
-        angle = math.radians(direction)
-        across = np.array([-math.sin(angle), math.cos(angle)])
-        ahead = np.array([math.cos(angle), math.sin(angle)])
-        return np.round(self.positions @ ahead, 6), np.round(self.positions @ across, 6)
+        return self._along(direction)[:2]
+
+    def _along(self, direction: float) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return what is `seen`, and the (m,) order across the direction."""
+        if direction not in self._seen:
+            angle = math.radians(direction)
+            across = np.array([-math.sin(angle), math.cos(angle)])
+            ahead = np.array([math.cos(angle), math.sin(angle)])
+            u, v = np.round(self.positions @ ahead, 6), np.round(self.positions @ across, 6)
+            self._seen[direction] = u, v, np.argsort(v, kind="stable")
+        return self._seen[direction]
+
+    def lines(self, rows: Rows) -> list[IntArray]:
+        """Return which of `places` are on each row, in the order of the direction."""
+        key = replace(rows, corner=0)
+        if key not in self._lines:
+            self._lines[key] = _lines(self, rows, self._along(rows.direction))
+        return self._lines[key]
+
+    def places_of(self, rows: Rows) -> IntArray:
+        """Return the places of evenly spaced rows, in no order; see `rows_of`."""
+        lines = self.lines(rows)
+        return np.unique(self.places[np.concatenate(lines)]) if lines else self.places[:0]
 
     def evenly(
         self,
@@ -182,9 +203,9 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
         rows: how they are laid.
         by: what ways between pieces are shortest in, "metres" or "seconds".
     """
-    lines = _lines(ground, rows)
+    lines = ground.lines(rows)
     if rows.corner in (2, 3):
-        lines.reverse()
+        lines = lines[::-1]
     forward = rows.corner in (0, 2)
     gap = 1.6 * max(ground.pitch, rows.along)
     u, _ = ground.seen(rows.direction)
@@ -200,7 +221,7 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
         distances = distances_of(ground.topology, by)
         other = _piece_by_piece(named, distances)
         named = min(named, other, key=lambda order: _between(order, distances))
-    return tuple(int(place) for piece in named for place in piece)
+    return tuple(np.concatenate(named).tolist()) if named else ()
 
 
 def _near(apart: float, alongs: Sequence[float]) -> list[float]:
@@ -208,22 +229,28 @@ def _near(apart: float, alongs: Sequence[float]) -> list[float]:
     return sorted({apart, *(a for a in alongs if 1.0 / _OBLONG <= a / apart <= _OBLONG)})
 
 
-def _lines(ground: Ground, rows: Rows) -> list[IntArray]:
-    """Return which of the ground's places are on each row, in the order of the direction."""
-    u, v = ground.seen(rows.direction)
+def _lines(
+    ground: Ground, rows: Rows, seen: tuple[FloatArray, FloatArray, IntArray]
+) -> list[IntArray]:
+    """Return `Ground.lines`, of places that are `seen` along and across, in the order across."""
+    u, v, order = seen
     if not len(u):
         return []
-    half = 0.5 * ground.pitch
+    half, across = 0.5 * ground.pitch, v[order]
     spacing = max(rows.spacing, ground.pitch)
     found: list[IntArray] = []
     for line in _even(float(v.min()), float(v.max()), spacing, rows.inset):
-        off = v - line
+        wide = (0.5 * spacing if rows.along > 0.0 else half) + 1e-3 * ground.pitch
+        low, high = np.searchsorted(across, [line - wide, line + wide])
+        near = np.sort(order[low:high])
+        off = v[near] - line
         if rows.along > 0.0:
-            near = np.flatnonzero(np.abs(off) <= 0.5 * spacing)
-            places = _sparse(u[near], off[near], rows.along, rows.inset)
+            on = np.abs(off) <= 0.5 * spacing
+            near = near[on]
+            places = _sparse(u[near], off[on], rows.along, rows.inset)
         else:
             # Of two rows of cells that are equally near, one.
-            near = np.flatnonzero((off > -half + 1e-6) & (off <= half + 1e-6))
+            near = near[(off > -half + 1e-6) & (off <= half + 1e-6)]
             places = _within(u[near], rows.inset)
         if places.size:
             found.append(near[places])
@@ -297,14 +324,3 @@ def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[In
 def _between(pieces: Sequence[IntArray], distances: Distances) -> float:
     """Return how far it is from all the pieces to the following ones, to a micrometre or so."""
     return round(sum(float(distances.row(int(a[-1]))[b[0]]) for a, b in pairwise(pieces)), 6)
-
-
-def _pitch(positions: FloatArray) -> float:
-    """Return the usual distance from a place to the nearest other one [m]."""
-    from scipy.spatial import cKDTree
-
-    apart = np.unique(np.round(positions, 6), axis=0)
-    if len(apart) < 2:
-        return 1.0
-    distances = np.asarray(cKDTree(apart).query(apart, k=2)[0])
-    return round(float(np.median(distances[:, 1])), 6)

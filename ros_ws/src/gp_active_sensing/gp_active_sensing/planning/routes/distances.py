@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,10 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.search import Move, Moves
+from gp_active_sensing.topology.lattice import MoveLattice
+from gp_active_sensing.topology.search import Move, MoveArrays, Moves
 from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 __all__ = ["Apart", "Distances", "distances_of", "mean_distance", "unit_of"]
 
@@ -56,9 +55,13 @@ class Distances:
         self.free = topology.free
         self._points = topology.points
         self._topology = (lambda: topology) if keep else weakref.ref(topology)
-        self._moves: Moves | None = topology.moves if isinstance(topology, GraphTopology) else None
+        self._moves: Moves | None = None
+        self._arrays: MoveArrays | None = None
+        self._lattice: MoveLattice | None = None
+        if isinstance(topology, GraphTopology):
+            self._moves, self._arrays = topology.moves, topology.arrays
+            self._lattice = topology.lattice if self.n > _SMALL else None
         self._speeds = _speeds(topology) if self.free else Speeds()
-        self._graph: csr_array | None = None
         self._most_per_metre = 0.0
         self._rows: dict[int, tuple[FloatArray, IntArray]] = {}
         self._near: dict[int, tuple[float, FloatArray, IntArray]] = {}
@@ -66,21 +69,60 @@ class Distances:
         self._ways: dict[tuple[int, int], Route | None] = {}
         self._kept_places = 0
 
+    @cached_property
+    def pitch(self) -> float:
+        """Usual straight distance from a place to the nearest other one [m]."""
+        from scipy.spatial import cKDTree
+
+        flat = np.round(self._points[:, :2], 6)
+        # As complex numbers: places at one point are sought among 1-D values.
+        apart = np.unique(flat[:, 0] + 1j * flat[:, 1])
+        if len(apart) < 2:
+            return 1.0
+        points = np.column_stack([apart.real, apart.imag])
+        distances = np.asarray(cKDTree(points).query(points, k=2)[0])
+        return round(float(np.median(distances[:, 1])), 6)
+
+    @cached_property
+    def least(self) -> Cost:
+        """What the cheapest moves cost; nothing where any place may be next."""
+        if self._arrays is None or not len(self._arrays.to):
+            return Cost(0.0, 0.0)
+        return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
+
+    @cached_property
+    def least_per_metre(self) -> float:
+        """What a straight metre between two places costs at least, in the unit of `by`."""
+        if self.free:
+            return 1.0 if self.by == "metres" else 1.0 / self._speeds.along
+        moves = self._arrays
+        if moves is None or not len(moves.to):
+            return 0.0
+        straight = np.linalg.norm(self._points[moves.to] - self._points[moves.source], axis=1)
+        return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
+
     def row(self, at: int) -> FloatArray:
         """(n,) to every place in the unit of `by`, infinite where there is no way; read-only."""
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
 
-    def between(self, places: Sequence[int] | IntArray) -> FloatArray:
-        """(k, k) from each of some places (rows) to each of them, in the unit of `by`."""
+    def between(
+        self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
+    ) -> FloatArray:
+        """(k, m) from each of some places (rows) to others, in the unit of `by`; None = to them."""
         chosen = np.asarray(places, dtype=np.int64)
+        goals = chosen if others is None else np.asarray(others, dtype=np.int64)
         if self.free:
-            points = self._points[chosen]
-            return self._legs(points[None, :] - points[:, None])
-        return np.array([self._row(a)[0][chosen] for a in chosen.tolist()]).reshape(
-            len(chosen), len(chosen)
-        )
+            return self._legs(self._points[goals][None, :] - self._points[chosen][:, None])
+        found: FloatArray = np.full((len(chosen), len(goals)), np.inf)
+        if self._lattice is not None:
+            pairs = np.repeat(chosen, len(goals)), np.tile(goals, len(chosen))
+            found = self._lattice.metres(*pairs).reshape(found.shape)
+            found *= 1.0 if self.by == "metres" else self._lattice.pace
+        for i in np.flatnonzero(np.isinf(found).any(axis=1)).tolist():
+            found[i] = self._row(int(chosen[i]))[0][goals]
+        return found
 
     def _legs(self, offsets: FloatArray) -> FloatArray:
         """Return (…) what straight legs with these offsets cost, in the unit of `by`."""
@@ -99,7 +141,11 @@ class Distances:
         if (move := self._moves_from(a).get(b)) is not None:
             return Route((b,), Cost(move.metres, move.seconds))
         if (a, b) not in self._ways:
-            found = self._find(a, b)
+            line = None if self._lattice is None else self._lattice.straight(a, b)
+            if line is None:
+                found = self._find(a, b)
+            else:
+                found = Route(tuple(line.tolist()), self._cost_of(a, line))
             self._kept_places += 1 if found is None else len(found.path)
             if self._kept_places > _KEPT_WAYS:
                 self._ways.clear()
@@ -111,6 +157,63 @@ class Distances:
         """Return what the cheapest way costs, None where there is none."""
         found = self.way(a, b)
         return None if found is None else found.cost
+
+    def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
+        """Return the places after the first one on the cheapest ways along a route, and the cost.
+
+        None where some leg has no way.
+        """
+        if self._arrays is None:
+            return self._join(route, np.arange(len(route) - 1), Cost(0.0, 0.0))
+        moves = self._arrays.direct(route[:-1], route[1:])
+        on = moves[moves >= 0]
+        cost = Cost(float(self._arrays.metres[on].sum()), float(self._arrays.seconds[on].sum()))
+        return self._join(route, np.flatnonzero(moves < 0), cost)
+
+    def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
+        """Return a route with the ways of some of its legs put in; `cost` of the other legs."""
+        parts, done = [], 1
+        for leg in legs.tolist():
+            way = self.way(int(route[leg]), int(route[leg + 1]))
+            if way is None:
+                return None
+            cost = cost.plus(way.cost)
+            parts += [route[done : leg + 1], np.array(way.path, dtype=np.int64)]
+            done = leg + 2
+        return np.concatenate([*parts, route[done:]]), cost
+
+    def corners(self, route: Sequence[int]) -> tuple[int, ...]:
+        """Return the places that a route has to make for: those between are crossed on the way."""
+        places = np.asarray(route, dtype=np.int64)
+        if self._arrays is None or len(places) < 3:
+            return tuple(route)
+        direct = self._arrays.direct(places[:-1], places[1:]) >= 0
+        ends = np.append(np.flatnonzero(~direct), len(places) - 1)  # of what is driven move by move
+        kept, start = [0], 0
+        while start < len(places) - 1:
+            end = int(ends[np.searchsorted(ends, start)])
+            if end > start + 1:
+                end = start + self._on_the_way(places[start : end + 1], self._arrays)
+            start = max(end, start + 1)
+            kept.append(start)
+        return tuple(places[kept].tolist())
+
+    def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
+        """Return how many moves of a stretch are the cheapest way from its first place."""
+        a, last = int(places[0]), len(places) - 1
+        if self._lattice is not None:
+            steps = np.diff(self._lattice.cells[places], axis=0)
+            turns = np.flatnonzero((steps != steps[0]).any(axis=1))
+            if not turns.size:
+                return last
+        before = self._rows.get(a)
+        if before is None and self.n > _SMALL:
+            apart = np.square(self._points[places] - self._points[a]).sum(axis=1)
+            before = self._nearby(a, int(places[np.argmax(apart)]))
+        crossed = (self._row(a) if before is None else before)[1]
+        on = crossed[places[2:]] == places[1:-1]
+        on &= moves.direct(np.full(last - 1, a), places[2:]) < 0
+        return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
         """Return what the ways from a place cost, and the last place crossed on each."""
@@ -124,11 +227,9 @@ class Distances:
 
     def _search(self, at: int, limit: float = math.inf) -> tuple[FloatArray, IntArray]:
         """Search from a place, no farther than `limit` in the unit of `by`."""
-        if self._moves is None:
+        if self._arrays is None:
             return self._ask(at)
-        if self._graph is None:
-            self._graph = _graph(self._moves, self.by)
-        return _dijkstra(self._graph, at, limit)
+        return _dijkstra(self._arrays.graph(self.by), at, limit)
 
     def _ask(self, at: int) -> tuple[FloatArray, IntArray]:
         """Ask a map that does not tell its moves."""
@@ -147,7 +248,7 @@ class Distances:
     def _find(self, a: int, b: int) -> Route | None:
         """Look for a way: in what is known, on a large map nearby, then everywhere."""
         found = self._rows.get(a)
-        if found is None and self._moves is not None and self.n > _SMALL:
+        if found is None and self._arrays is not None and self.n > _SMALL:
             near = self._nearby(a, b)
             found = near if math.isfinite(near[0][b]) else None
         least, before = self._row(a) if found is None else found
@@ -164,9 +265,9 @@ class Distances:
 
         How far a search goes changes nothing of what it finds nearer.
         """
-        assert self._moves is not None
+        assert self._arrays is not None
         if not self._most_per_metre:
-            self._most_per_metre = _most_per_metre(self._moves, self.by)
+            self._most_per_metre = _most_per_metre(self._arrays, self.by)
         straight = math.hypot(*(self._points[b] - self._points[a]))
         limit = _DETOUR * straight * self._most_per_metre
         kept = self._near.get(a)
@@ -186,17 +287,16 @@ class Distances:
             self._leads[at] = {move.to: move for move in reversed(self._moves[at])}
         return self._leads[at]
 
-    def _cost_of(self, at: int, path: Sequence[int]) -> Cost:
-        metres = seconds = 0.0
-        if self._moves is None:
+    def _cost_of(self, at: int, path: Sequence[int] | IntArray) -> Cost:
+        """Return what a drive from a place along others costs, added up in order."""
+        if self._arrays is None:
             topology = self._topology()
             assert topology is not None, "asked for its ways before"
             ways = topology.ways_from(at, self.by)
             return Cost(float(ways.metres[path[-1]]), float(ways.seconds[path[-1]]))
-        for place in path:
-            move = self._moves_from(at)[place]
-            metres, seconds, at = metres + move.metres, seconds + move.seconds, place
-        return Cost(metres, seconds)
+        moves = self._arrays.direct(np.append(at, path[:-1]), np.asarray(path))
+        metres, seconds = self._arrays.metres[moves], self._arrays.seconds[moves]
+        return Cost(float(np.cumsum(metres)[-1]), float(np.cumsum(seconds)[-1]))
 
 
 _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.WeakKeyDictionary()
@@ -286,33 +386,12 @@ def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
     return np.asarray(least), np.asarray(before)
 
 
-def _graph(moves: Moves, by: str) -> csr_array:
-    """Return the moves as a sparse matrix; of moves to the same place the cheapest counts."""
-    from scipy.sparse import csr_array
-
-    n = len(moves)
-    to: list[int] = []
-    cost: list[float] = []
-    starts = [0]
-    for out in moves:
-        least: dict[int, float] = {}
-        for move in out:
-            value = move.metres if by == "metres" else move.seconds
-            least[move.to] = min(value, least.get(move.to, math.inf))
-        to += least.keys()
-        cost += least.values()
-        starts.append(len(to))
-    # scipy 1.11 takes no longer indices in a graph.
-    indices, ends = np.array(to, dtype=np.intc), np.array(starts, dtype=np.intc)
-    return csr_array((np.array(cost), indices, ends), shape=(n, n))
-
-
-def _most_per_metre(moves: Moves, by: str) -> float:
+def _most_per_metre(moves: MoveArrays, by: str) -> float:
     """Return the most that a metre of any move costs, in the unit of `by`."""
-    if by == "metres":
+    driven = moves.metres > 0.0
+    if by == "metres" or not driven.any():
         return 1.0
-    paces = [move.seconds / move.metres for out in moves for move in out if move.metres > 0.0]
-    return max(paces, default=1.0)
+    return float((moves.seconds[driven] / moves.metres[driven]).max())
 
 
 def _speeds(topology: Topology) -> Speeds:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from gp_active_sensing.planning.budget import BudgetConstraint, least_of
 from gp_active_sensing.planning.map_error import (
@@ -28,7 +30,6 @@ __all__ = [
     "Driven",
     "RouteDriver",
     "best_of",
-    "corners",
     "design_routes",
     "evenly_spaced",
     "improved",
@@ -37,6 +38,8 @@ __all__ = [
 
 _SLACK = 1.0 + 1e-9
 """Of the metres and seconds that a route takes: the sum of its legs is rounded."""
+_BEGIN = 12
+"""Places of the first tour through a design, where it is not said otherwise."""
 _TRIED = 6
 """Changes of a route that look best and are tried, before it is given up."""
 _WORTH = 1e-6
@@ -210,6 +213,43 @@ class RouteDriver:
             kept.append(goal)
         return Driven(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
 
+    def most_stops(self, most: int) -> int:
+        """Return a number of the field's places that no route within the budget has more of.
+
+        Two of them are so far apart that many legs would be longer than what is left.
+
+        Args:
+            most: number at most.
+        """
+        metric = self.distances.by == "metres"
+        left = self.budget.metres if metric else self.budget.seconds
+        places = self.field.places
+        if left is None or len(places) < 2:
+            return most
+        points = self.topology.points[places]
+        apart = float(np.asarray(cKDTree(points).query(points, k=2)[0])[:, 1].min())
+        least = apart * self.distances.least_per_metre
+        return most if least <= 0.0 else min(most, 2 + math.floor(left / least))
+
+    def may_last(self, places: IntArray) -> bool:
+        """Return whether the budget may last for a route through some places, in any order."""
+        left, least = self.budget, self.distances.least
+        drive = Cost(*((max(0, len(places) - 1)) * x for x in least))
+        return left.affords(drive, int(np.count_nonzero(self.unread[places])))
+
+    def lasts(self, route: Sequence[int]) -> bool:
+        """Return whether the budget lasts for all of a route."""
+        first = self._ways.route(route[0])
+        driven = self.distances.drive(np.asarray(route, dtype=np.int64))
+        if first is None or driven is None:
+            return False
+        crossed = np.zeros(len(self.unread), dtype=np.bool_)
+        crossed[list(first.path)] = crossed[driven[0]] = True
+        if self.at is not None and self._ways.metres[self.at] == 0.0:
+            crossed[self.at] = True
+        reads = int(np.count_nonzero(crossed & self.unread))
+        return self._allows(route[-1], first.cost.plus(driven[1]), reads)
+
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
         """(k,) the cheapest way from each of some places to where the mission has to end.
 
@@ -219,9 +259,7 @@ class RouteDriver:
         if not ways:
             return None
         by_metres = self.distances.by == "metres"
-        costs = ways[-1 if by_metres else 0].costs
-        found = (costs[place] for place in places.tolist())
-        return np.array([np.inf if c is None else c[0 if by_metres else 1] for c in found])
+        return np.asarray((ways[-1].metres if by_metres else ways[0].seconds)[places])
 
     def which(self, reads: Sequence[int]) -> IntArray:
         """Return the numbers in the field of the places that stand for some, each one once."""
@@ -331,6 +369,7 @@ def design_routes(
         first: places of the first tour; a larger design is made if there is room after it.
     """
     field = driver.field
+    most = driver.most_stops(most)
     if first is not None and first < most:
         begin = field.places[greedy_design(field, first)].tolist()
         if not begin:
@@ -346,6 +385,8 @@ def design_routes(
         return []
     if _any_order(driver):
         chosen = exchange(field, chosen, np.ones(len(field.places), dtype=np.bool_), more)
+    elif first is None:
+        first = _BEGIN
     found = largest(driver, field.places[chosen].tolist(), most, more, first)
     return [] if found is None else [found]
 
@@ -374,23 +415,20 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
             if found and not more():
                 return found
 
-            def driven(rows: Rows, corner: int = corner) -> Driven:
-                return driver.drive_only(
-                    corners(driver, rows_of(ground, replace(rows, corner=corner), by))
-                )
+            def route(rows: Rows, corner: int = corner) -> tuple[int, ...]:
+                return rows_of(ground, replace(rows, corner=corner), by)
 
             low, high = 0, len(family)  # the sparsest is driven as far as it goes
-            best = driven(family[0])
             while high - low > 1 and more():
                 middle = (low + high) // 2
-                trial = driven(family[middle])
-                if trial.whole:
-                    low, best = middle, trial
+                fits = driver.may_last(ground.places_of(family[middle]))
+                if fits and driver.lasts(route(family[middle])):
+                    low = middle
                 else:
                     high = middle
-            found.append(driver.valued(best))
-            if high < len(family) and high - low == 1:
-                found.append(driver.valued(driven(family[high])))
+            for number in (low, high):
+                if number == low or (high < len(family) and high - low == 1):
+                    found.append(driver.drive(driver.distances.corners(route(family[number]))))
     return found
 
 
@@ -398,21 +436,6 @@ def _any_order(driver: RouteDriver) -> bool:
     """Return whether any set of places can be driven: nothing but their number is limited."""
     budget = driver.budget
     return driver.topology.free and budget.metres is None and budget.seconds is None
-
-
-def corners(driver: RouteDriver, route: Sequence[int]) -> tuple[int, ...]:
-    """Return the places that a route has to make for: those between are crossed on the way."""
-    if driver.topology.free or len(route) < 3:
-        return tuple(route)
-    kept = [route[0]]
-    start = 0
-    for i in range(2, len(route)):
-        way = driver.distances.way(route[start], route[i])
-        if way is None or way.path != tuple(route[start + 1 : i + 1]):
-            start = i - 1
-            kept.append(route[start])
-    kept.append(route[-1])
-    return tuple(kept)
 
 
 def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
@@ -457,7 +480,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     wanted = field.places[order[gains[order] > 0.0][: 4 * _TRIED]]
     if not wanted.size:
         return
-    rows = _rows(driver, stops)
+    rows = _rows(driver, stops, np.append(stops, wanted))
     detours, where = _insertions(driver, rows, stops, wanted)
     gain = gains[order][: len(wanted)]
     # What a place brings for what it costs; those on the way cost nothing.
@@ -488,33 +511,21 @@ def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the least detour (w,) to each place, and before which stop it is taken."""
-    legs = _legs(rows, stops)
-    detours = np.empty(len(wanted))
-    where = np.empty(len(wanted), dtype=np.int64)
-    to = rows[:, wanted]
-    for i, place in enumerate(wanted.tolist()):
-        back = driver.distances.row(place)[stops]
-        extra = np.append(to[:-1, i] + back - legs, to[-1, i])
-        where[i] = int(np.argmin(extra))
-        detours[i] = extra[where[i]]
-    return np.maximum(detours, 0.0), where
+    to = rows[:, len(stops) :]
+    back = driver.distances.between(wanted, stops).T
+    extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
+    where = np.argmin(extra, axis=0)
+    return np.maximum(extra[where, np.arange(len(wanted))], 0.0), where
 
 
-def _rows(driver: RouteDriver, stops: list[int]) -> FloatArray:
-    """(k + 1, n) from the start and from each stop to every place; nothing from nowhere."""
-    row = driver.distances.row
-    start = np.zeros(driver.topology.n) if driver.at is None else row(driver.at)
-    return np.stack([start, *(row(stop) for stop in stops)])
-
-
-def _legs(rows: FloatArray, stops: list[int]) -> FloatArray:
-    """(k,) from the start to the first stop, and from each to the next."""
-    legs: FloatArray = rows[np.arange(len(stops)), stops]
-    return legs
+def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
+    """(k + 1, m) from the start and from each stop to some places; nothing from nowhere."""
+    start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
+    return np.vstack([start, driver.distances.between(stops, places)])
 
 
 def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
     """(k,) what the route is shorter by without each stop."""
-    saved = _legs(rows, stops)
-    saved[:-1] += saved[1:] - rows[np.arange(len(stops) - 1), stops[1:]]
-    return np.asarray(np.maximum(saved, 0.0))
+    legs = np.diagonal(rows)[: len(stops)]
+    without = np.diagonal(rows, 1)[: len(stops) - 1]
+    return np.asarray(np.maximum(legs + np.append(legs[1:] - without, 0.0), 0.0))

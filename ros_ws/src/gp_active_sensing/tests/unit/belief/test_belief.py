@@ -236,3 +236,25 @@ def test_information_is_that_of_all_readings() -> None:
         0.5 * np.linalg.slogdet(np.eye(10) + np.linalg.solve(noise, K))[1] for K in prior
     ]
     np.testing.assert_allclose(belief.information, information, rtol=1e-9)
+
+
+def test_on_a_large_map_unlikely_candidates_are_left_out_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    belief = make(line(60), length_scales=[0.3, 1.0, 3.0, 9.0, 300.0])
+    for place in range(0, 60, 2):
+        belief.observe(place, float(np.sin(0.3 * place) + 0.1 * rng.normal()))
+    whole, mean, variance = belief.mixture(), *belief.predict()
+    everywhere = np.arange(60)
+    between = belief.between(everywhere, everywhere[::3], np.array([1, 3]))
+    monkeypatch.setattr("gp_active_sensing.belief.belief._LARGE", 10)
+    monkeypatch.setattr("gp_active_sensing.belief.belief._BLOCK", 1000)
+    found = belief.mixture()
+    assert np.count_nonzero(found.weights) < np.count_nonzero(whole.weights)
+    np.testing.assert_allclose(found.moments(), (mean, variance), rtol=1e-4, atol=1e-5)
+    some = np.array([3, 40, 59])
+    np.testing.assert_allclose(belief.mixture(some).moments()[0], found.moments()[0][some])
+    np.testing.assert_allclose(
+        belief.between(everywhere, everywhere[::3], np.array([1, 3])), between, atol=1e-9
+    )

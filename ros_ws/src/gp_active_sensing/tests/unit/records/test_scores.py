@@ -11,7 +11,14 @@ import numpy as np
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.records.metrics import LEVELS, NO_SCORES, SCORES, Scorer
+from gp_active_sensing.records.metrics import (
+    LEVELS,
+    MOST_SCORED,
+    NO_SCORES,
+    SCORES,
+    Scorer,
+    sampled,
+)
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
@@ -156,3 +163,22 @@ def test_records_summary_report_and_experiments_have_them(tmp_path: Path) -> Non
     assert [step.scores["coverage_90"] for step in steps[1:]] == [r["coverage_90"] for r in records]
     assert steps[0].scores["reading_coverage_95"] is not None
     assert isinstance(summary["explained"], float)
+
+
+def test_a_large_map_is_scored_at_a_fixed_sample_of_its_places() -> None:
+    topology = make_line(2500, 1.0)
+    places = sampled(topology)
+    assert sampled(LINE) is None
+    assert places is not None
+    np.testing.assert_array_equal(places, sampled(make_line(2500, 1.0)))
+    assert len(places) == MOST_SCORED
+    assert np.diff(places, prepend=-1, append=2500).max() <= 4
+    weights = np.zeros(2500)
+    weights[7:9] = 1.0
+    assert {7, 8} <= set(sampled(topology.weighted(weights)).tolist())
+    belief, truth = believed(2500), GroundTruth(np.sin(0.1 * np.arange(2500.0)))
+    for place in range(0, 2500, 25):
+        belief.observe(place, float(truth.at(0.0)[place]))
+    some, whole = (Scorer(truth).of(belief, 0.0, None, at) for at in (places, None))
+    assert some["rmspe"] != whole["rmspe"]
+    np.testing.assert_allclose(some["rmspe"], whole["rmspe"], rtol=0.05)

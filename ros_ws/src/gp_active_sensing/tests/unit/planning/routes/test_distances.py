@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,6 +69,49 @@ def test_a_way_is_legal_and_costs_what_is_said(topology) -> None:
         assert way.cost.seconds == pytest.approx(least)
         assert way.cost == pytest.approx(cost)
         assert distances.cost(a, b) == way.cost
+
+
+def corners_by_ways(distances: Distances, route: list[int]) -> tuple[int, ...]:
+    """Return the corners of a route as they are defined: by the way to each place in turn."""
+    kept, start = [route[0]], 0
+    for i in range(2, len(route)):
+        way = distances.way(route[start], route[i])
+        if way is None or way.path != tuple(route[start + 1 : i + 1]):
+            start = i - 1
+            kept.append(route[start])
+    return (*kept, route[-1])
+
+
+@for_each("topology", [GRID, TOWN])
+@for_each("small", [module._SMALL, 0])
+def test_corners_and_drives_are_those_of_the_ways(
+    topology, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    plain = Distances(topology)
+    monkeypatch.setattr(module, "_SMALL", small)
+    distances = Distances(topology)
+    for _ in range(12):
+        route = [int(rng.integers(topology.n))]
+        while len(route) < 60:
+            way = plain.way(route[-1], int(rng.integers(topology.n)))
+            route += [] if way is None else [p for p in way.path if rng.random() < 0.98]
+        assert distances.corners(route) == corners_by_ways(plain, route)
+        legs = [plain.way(a, b) for a, b in pairwise(route)]
+        path, cost = distances.drive(np.array(route))
+        assert path.tolist() == [place for leg in legs for place in leg.path]
+        assert cost.seconds == pytest.approx(sum(leg.cost.seconds for leg in legs))
+        assert cost.metres == pytest.approx(sum(leg.cost.metres for leg in legs))
+
+
+@for_each("by", ["metres", "seconds"])
+def test_between_places_of_a_large_grid_it_is_the_closed_form_or_a_search(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Distances(GRID, by)
+    monkeypatch.setattr(module, "_SMALL", 0)
+    found = Distances(GRID, by).between(range(GRID.n), range(0, GRID.n, 2))
+    np.testing.assert_allclose(found, plain.between(range(GRID.n), range(0, GRID.n, 2)), atol=1e-9)
 
 
 def test_there_is_not_the_same_as_back_on_a_one_way_ring() -> None:

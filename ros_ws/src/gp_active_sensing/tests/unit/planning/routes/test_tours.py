@@ -10,7 +10,6 @@ from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
-    corners,
     design_routes,
     evenly_spaced,
     improved,
@@ -136,11 +135,11 @@ def test_what_is_read_counts_as_what_stands_for_it_and_once() -> None:
 def test_corners_give_the_same_drive() -> None:
     driver = driver_of(grid(6, 6), Budget(metres=200.0), at=0, readings=0)
     rows = [6 * r + (c if r % 2 == 0 else 5 - c) for r in range(6) for c in range(6)]
-    few = corners(driver, rows)
+    few = driver.distances.corners(rows)
     assert len(few) <= 13
     assert driver.drive(few).reads == driver.drive(rows).reads == tuple(rows)
     free = driver_of(grid(6, 6, moves="free"), Budget(metres=200.0), at=0)
-    assert corners(free, rows) == tuple(rows)
+    assert free.distances.corners(rows) == tuple(rows)
 
 
 @for_each("seed", range(4))
