@@ -18,7 +18,7 @@ BENCHMARKS = {
     "intervals": "promised and actual error along routes, and with many readings of a place",
     "roads": "Experiment 2 of the BAL paper over many fields (needs GPAS_DATA)",
     "town": "seconds of a decision of `bal`",
-    "tours": "seconds of a decision of `tour`",
+    "large": "first and later decisions on 600 to 100,000 places, a reading, memory",
     "scale": "road networks of 20,000 places: loading, planning, memory",
     "load": "the node at 1 kHz, with publishers that flood, for two hours (needs ROS)",
     "soak": "a node that is killed, whose disk is full, whose clock steps (needs ROS)",

@@ -54,7 +54,7 @@ def test_missions_of_mapping_are_played_once_and_compared(tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_benchmarks_run_at_their_smallest_size() -> None:
-    names = ("beliefs", "intervals", "tours", "town", "import")
+    names = ("beliefs", "intervals", "large", "town", "import")
     quick = {"GPAS_READINGS": "2", "GPAS_SETTINGS": "0"}
     report = run([str(BENCHMARKS / "run.py"), *names, "--quick"], **quick)
     assert [name for name in names if f"python benchmarks/run.py {name}" not in report] == []

@@ -740,9 +740,10 @@ class Conditioning:
         # the values are in is kept apart from the rest: it may be a difference of large numbers.
         place = factor.place
         all_places, _, mean, log_within, squares, readings = self.collapsed()
-        centre = np.zeros((len(v), len(factor.offset)))
-        centre[:, all_places] = mean
-        scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
+        number = np.zeros(len(factor.offset), dtype=np.int64)
+        number[all_places] = np.arange(len(all_places))
+        apart = factor.value - mean[:, number[place]] if len(place) else factor.value
+        scatter = (factor.precision * apart**2).sum(axis=1)
         total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
         rest = (log_within + 0.5 * squares).sum(axis=1) - factor.log_diagonal - 0.5 * log_det_A
         rest -= 0.5 * np.log(factor.precision).sum(axis=1)

@@ -14,7 +14,7 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
-from gp_active_sensing.planning.routes.distances import unit_of
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget
@@ -134,6 +134,7 @@ class _Layer:
         self._unread = unread
         self._constraint = BudgetConstraint(ground.topology, remaining)
         self._ways = ground.topology.ways_from(at, self.by)
+        self._distances = distances_of(ground.topology, self.by)
         self._limit = math.inf if limit is None else limit
         self._spent = spent
         self._laid: dict[Rows, Laid] = {}
@@ -180,7 +181,10 @@ class _Layer:
         number = high - 1
         while low < number < high and not self.stopped:
             corner = self._ground.corner(family[number].direction, self._at)
-            if self.fits(self.lay(replace(family[number], corner=corner))):
+            places = self._ground.places_of(family[number])
+            reads = int(np.count_nonzero(self._unread[places]))
+            may = self._constraint.budget.affords(self._distances.at_least(places), reads)
+            if may and self.fits(self.lay(replace(family[number], corner=corner))):
                 low = number
             else:
                 high = number

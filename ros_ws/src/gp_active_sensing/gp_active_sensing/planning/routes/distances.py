@@ -90,6 +90,11 @@ class Distances:
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
 
+    def at_least(self, places: IntArray) -> Cost:
+        """Return a cost that no drive through different places is below, in whatever order."""
+        moves = max(0, len(places) - 1)
+        return Cost(moves * self.least.metres, moves * self.least.seconds)
+
     @cached_property
     def least_per_metre(self) -> float:
         """What a straight metre between two places costs at least, in the unit of `by`."""

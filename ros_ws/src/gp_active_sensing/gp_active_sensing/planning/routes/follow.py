@@ -85,19 +85,16 @@ def trip_of(
         read it drives round.
     """
     distances = distances_of(topology, by)
-    path: list[int] = []
-    metres = seconds = 0.0
-    for goal in route:
-        if not path:
-            leg = (topology.ways_from(at, by) if ways is None else ways).route(goal)
-        else:
-            leg = distances.way(path[-1], goal)
-        if leg is None:
-            return None
-        path += leg.path
-        metres, seconds = metres + leg.cost.metres, seconds + leg.cost.seconds
-    reads = sum(bool(unread[place]) for place in set(path))
-    return RouteDrive(tuple(path), Cost(metres, seconds), reads)
+    places = np.fromiter(route, dtype=np.int64)
+    if not len(places):
+        return RouteDrive((), Cost(0.0, 0.0), 0)
+    first = (topology.ways_from(at, by) if ways is None else ways).route(int(places[0]))
+    rest = distances.drive(places)
+    if first is None or rest is None:
+        return None
+    path = np.concatenate([np.array(first.path, dtype=np.int64), rest[0]])
+    reads = int(np.count_nonzero(unread[np.unique(path)]))
+    return RouteDrive(tuple(path.tolist()), first.cost.plus(rest[1]), reads)
 
 
 def read_along(

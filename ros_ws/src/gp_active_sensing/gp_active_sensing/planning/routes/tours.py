@@ -233,19 +233,22 @@ class RouteDriver:
 
     def may_last(self, places: IntArray) -> bool:
         """Return whether the budget may last for a route through some places, in any order."""
-        left, least = self.budget, self.distances.least
-        drive = Cost(*((max(0, len(places) - 1)) * x for x in least))
-        return left.affords(drive, int(np.count_nonzero(self.unread[places])))
+        reads = int(np.count_nonzero(self.unread[places]))
+        return self.budget.affords(self.distances.at_least(places), reads)
 
     def lasts(self, route: Sequence[int]) -> bool:
-        """Return whether the budget lasts for all of a route."""
+        """Return whether the budget lasts for all of a route, see `drive_only`."""
+        here = self.at is not None and self._flags[self.at] and self._ways.metres[self.at] == 0.0
+        route = [place for place in route if not (here and place == self.at)]
+        if not route:
+            return True
         first = self._ways.route(route[0])
         driven = self.distances.drive(np.asarray(route, dtype=np.int64))
         if first is None or driven is None:
             return False
         crossed = np.zeros(len(self.unread), dtype=np.bool_)
         crossed[list(first.path)] = crossed[driven[0]] = True
-        if self.at is not None and self._ways.metres[self.at] == 0.0:
+        if here:
             crossed[self.at] = True
         reads = int(np.count_nonzero(crossed & self.unread))
         return self._allows(route[-1], first.cost.plus(driven[1]), reads)

@@ -27,7 +27,6 @@ from gp_active_sensing.planning.routes.follow import (
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.planning.routes.tours import (
     RouteDriver,
-    corners,
     design_routes,
     evenly_spaced,
     improved,
@@ -172,7 +171,7 @@ def test_drives(name: str) -> None:
                 "routes": [*routes, better],
                 "needs": [driver.needs(r) for r in routes[:3]],
                 "home": driver.costs_to_end(places),
-                "corners": [corners(driver, r.reads) for r in routes[:4]],
+                "corners": [driver.distances.corners(r.reads) for r in routes[:4]],
             }
         )
     check_recorded(RECORD, f"drives {name}", found)
