@@ -102,6 +102,8 @@ class GraphTopology(Topology):
 
     def _set_moves(self, moves: Sequence[Sequence[Move]]) -> None:
         self._moves = tuple(tuple(sorted(out)) for out in moves)
+        for made_of_them in ("arrays", "lattice"):
+            self.__dict__.pop(made_of_them, None)
         self._next = tuple(tuple(move.to for move in out) for out in self._moves)
         neighbours = [np.array(out, dtype=np.int64) for out in self._next]
         for array in neighbours:

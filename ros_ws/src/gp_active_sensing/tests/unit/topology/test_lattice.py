@@ -46,3 +46,14 @@ def test_maps_that_are_none() -> None:
     for topology in (town, layers, row):
         assert isinstance(topology, GraphTopology)
         assert topology.lattice is None
+
+
+def test_moves_that_are_taken_away_are_gone_from_what_was_made_of_them() -> None:
+    whole = make_grid(6, 5, 1.0)
+    assert whole.lattice is not None
+    assert whole.lattice.straight(0, 5) is not None
+    other = whole.without({(2, 3), (3, 2)})
+    assert whole.ways_to(5).route(0).cost.metres == 5.0
+    assert other.ways_to(5).route(0).cost.metres == 7.0
+    assert other.ways_from(0).metres[5] == 7.0
+    assert other.lattice.straight(0, 5) is None
