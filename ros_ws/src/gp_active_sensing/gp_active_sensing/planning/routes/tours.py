@@ -213,6 +213,11 @@ class RouteDriver:
             kept.append(goal)
         return Driven(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
 
+    @property
+    def _all_left(self) -> Budget:
+        """What is left of the budget, of all sorties together."""
+        return self.budget if self._sorties is None else self._sorties.whole
+
     def most_stops(self, most: int) -> int:
         """Return a number of the field's places that no route within the budget has more of.
 
@@ -222,7 +227,7 @@ class RouteDriver:
             most: number at most.
         """
         metric = self.distances.by == "metres"
-        left = self.budget.metres if metric else self.budget.seconds
+        left = self._all_left.metres if metric else self._all_left.seconds
         places = self.field.places
         if left is None or len(places) < 2:
             return most
@@ -234,10 +239,12 @@ class RouteDriver:
     def may_last(self, places: IntArray) -> bool:
         """Return whether the budget may last for a route through some places, in any order."""
         reads = int(np.count_nonzero(self.unread[places]))
-        return self.budget.affords(self.distances.at_least(places), reads)
+        return self._all_left.affords(self.distances.at_least(places), reads)
 
     def lasts(self, route: Sequence[int]) -> bool:
         """Return whether the budget lasts for all of a route, see `drive_only`."""
+        if self._sorties is not None:
+            return self.drive_only(self.distances.corners(route)).whole
         here = self.at is not None and self._flags[self.at] and self._ways.metres[self.at] == 0.0
         route = [place for place in route if not (here and place == self.at)]
         if not route:
@@ -251,7 +258,7 @@ class RouteDriver:
         if here:
             crossed[self.at] = True
         reads = int(np.count_nonzero(crossed & self.unread))
-        return self._allows(route[-1], first.cost.plus(driven[1]), reads)
+        return self._constraint.allows(route[-1], first.cost.plus(driven[1]), reads=reads)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
         """(k,) the cheapest way from each of some places to where the mission has to end.
