@@ -243,11 +243,12 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
                 )  # fmt: skip
     section.text = (
         "Budgets of metres as long as 120 usual moves; moves bind; default belief. *First*: the "
-        "first decision on a map of which no ways are known yet; *median*: of the 10 after it, each "
-        "with one more reading. *Reading*: until the weights are up to date. Processor seconds, one "
-        "BLAS thread, and over those of a 1000 × 1000 Cholesky before and after in the same process. "
-        "*sklearn predict*: mean and standard deviation of every place from 60 readings (or as many "
-        f"as were read) under one λ. Growth exponent of the first decision: {growth(grown)}."
+        "first decision on a map of which no ways are known yet; *median*: of the 10 after it, "
+        "each with one more reading. *Reading*: until the weights are up to date. Processor "
+        "seconds, one BLAS thread, and over those of a 1000 × 1000 Cholesky before and after in "
+        "the same process. *sklearn predict*: mean and standard deviation of every place from 60 "
+        "readings (or as many as were read) under one λ. Growth exponent of the first decision: "
+        f"{growth(grown)}."
     )
     return section
 
