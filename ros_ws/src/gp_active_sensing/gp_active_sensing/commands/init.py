@@ -60,6 +60,7 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option(
     "--return-home/--no-return-home", default=None, help="End where it began, within the budget."
 )
+@click.option("--sortie", metavar="N", help="Range of one battery: 2 km, 30 min, or both.")
 @click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
 @click.option(
     "--settle", type=float, metavar="S", help="Wait at each place, for a slow sensor.  [default: 0]"
@@ -79,10 +80,10 @@ _NEEDED = ("map", "reading", "pose", "budget")
 def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     """Write the parameter file of a mission of your own robot.
 
-    What is not given is asked: map, readings, their field and unit, pose, budget, return,
-    settling time, formats, and where the records go. A running ROS system is looked at for what
-    fits: topics that come slowly are listened to for up to 12 s. The exit code is 1 when something
-    does not; the file is written all the same.
+    What is not given is asked: map, readings, their field and unit, pose, budget, battery,
+    return, settling time, formats, and where the records go. A running ROS system is looked at
+    for what fits: topics that come slowly are listened to for up to 12 s. The exit code is 1 when
+    something does not; the file is written all the same.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

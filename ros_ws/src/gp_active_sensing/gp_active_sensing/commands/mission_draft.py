@@ -113,9 +113,13 @@ class MissionDraft:
 
     def _ask_habits(self) -> None:
         """Ask how it ends, and what is written."""
+        from gp_active_sensing.mission.mission_file import read_sortie
+
         returns = {True: "yes", False: "no", None: ""}[self.given["return_home"]]
         self.given = {**self.given, "return_home": returns}
-        self.home = self._ask("return_home", "Return to the start (yes, no)", _yes, "no")
+        self.sortie = self._ask("sortie", "One battery: 2 km, 30 min, or nothing", read_sortie, "")
+        home = "yes" if self.sortie else "no"
+        self.home = self._ask("return_home", "Return to the start (yes, no)", _yes, home)
         self.unit = self._ask("unit", "Unit of the readings, such as degC, or nothing", str, "")
         self.settle = self._ask("settle", "Time to settle at each place [s]", _seconds, "0")
         self.formats = self._ask("export", "Formats of the map at the end", _formats, "csv")
@@ -459,6 +463,7 @@ class MissionDraft:
         parameters |= {f"budget.{key}": amount for key, amount in self.budget.items()}
         if self.home:
             parameters["probe.end"] = "start"
+        parameters |= {f"probe.sortie.{key}": amount for key, amount in self.sortie.items()}
         if self.settle > 0.0:
             parameters["mission.settle"] = self.settle
         if self.given["export"] or self.asking:
@@ -485,6 +490,8 @@ _NOTES = {
     "budget.metres": "m to drive",
     "budget.seconds": "s",
     "probe.end": "back to where it began, within the budget",
+    "probe.sortie.metres": "m that one battery lasts for; then it waits for ~/resume",
+    "probe.sortie.seconds": "s that one battery lasts for; then it waits for ~/resume",
     "mission.settle": "s at each place before a reading counts",
     "mission.export": "formats of the map at the end",
     "name": "of the mission, on its pages",

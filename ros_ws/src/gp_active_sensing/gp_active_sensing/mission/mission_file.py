@@ -30,6 +30,7 @@ __all__ = [
     "read_budget",
     "read_map",
     "read_position",
+    "read_sortie",
     "read_speed",
 ]
 
@@ -223,6 +224,19 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
             raise ConfigError(msg)
         found[key] = int(amount) if key == "readings" else amount
     return found
+
+
+def read_sortie(text: str) -> dict[str, float]:
+    """Return what one battery lasts for: ``2 km``, ``30 min``, or both; {} for nothing.
+
+    Raises:
+        ConfigError: places, or no amounts.
+    """
+    found = read_budget(text, "sortie") if text.strip() else {}
+    if "readings" in found:
+        msg = f"sortie: expected metres or minutes, such as 2 km, 30 min, got {text!r}"
+        raise ConfigError(msg)
+    return {key: float(amount) for key, amount in found.items()}
 
 
 def read_position(text: str) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from gp_active_sensing.mission.checkers import MUTE
 from gp_active_sensing.mission.fleet import SILENT
 from gp_active_sensing.planning.explain import called, why
 from gp_active_sensing.records.events import (
+    BatteryNoted,
     BudgetChanged,
     DecisionTaken,
     Event,
@@ -85,6 +86,8 @@ class MissionState:
     speeds: SpeedLog = field(default_factory=SpeedLog)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of rejected readings by probe and reason."""
+    battery: dict[str, float] = field(default_factory=dict)
+    """Charge of the batteries that are known, 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
     """Time left of the probes with a limit, at their last decision [s]."""
 
@@ -134,6 +137,8 @@ class MissionState:
                     self.seconds_left[event.probe] = event.left.seconds
             case ReturnBegun():
                 self.plans[event.probe] = event.plan
+            case BatteryNoted():
+                self.battery[event.probe] = event.level
             case RosterChanged():
                 self.gone.pop(event.probe, None)
                 if event.why:
@@ -275,6 +280,8 @@ class MissionState:
                 driven = last.metres if place is None else place.odometer
                 text = f"{distance(max(0.0, metres - driven))} of {distance(metres)} left"
                 add(f"distance{whose}", driven, metres, text)
+            if (level := self.battery.get(name)) is not None:
+                add(f"battery{whose}", 1.0 - level, 1.0, f"{100.0 * level:.0f} %")
             if (seconds := self.budget.seconds) is not None:
                 remains = self.seconds_left.get(name, seconds)
                 text = f"{_duration(remains)} of {_duration(seconds)} left"

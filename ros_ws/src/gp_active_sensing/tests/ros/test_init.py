@@ -162,7 +162,7 @@ def drafted(
     words = dict.fromkeys(("datum", "probes", "map_topic", "frame", "waypoint", "field"), "")
     words |= {"reading_type": "", "pose_type": "", "run_dir": "auto", "map": "60x40"}
     words |= {"reading": "temperature", "pose": "odom", "budget": "20", **more}
-    words |= dict.fromkeys(("unit", "settle", "export", "name"), "")
+    words |= dict.fromkeys(("sortie", "unit", "settle", "export", "name"), "")
     given = {**dict.fromkeys(("spacing", "radius", "speed", "delay", "return_home")), **words}
     draft = MissionDraft(given, system, asking=asking)  # type: ignore[arg-type]
     draft.answer()
@@ -186,7 +186,7 @@ def test_a_few_questions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = ["60 by 40", "60x40", "/temperature", "temperature", "/odom", "a lot", "20, 500 m"]
-    answers = iter([*first, "yes", "degC", "0", "csv", "runs"])
+    answers = iter([*first, "", "yes", "degC", "0", "csv", "runs"])
     asked = []
 
     def prompt(question: str, *, value_proc: Any, **_: Any) -> Any:
@@ -199,7 +199,7 @@ def test_a_few_questions(
     blank = dict.fromkeys(("map", "reading", "pose", "budget", "run_dir"), "")
     often = [0.1 * i for i in range(20)]
     _, found = drafted(Still(odom=often, temperature=often), asking=True, **blank)
-    assert len(asked) == 10, asked
+    assert len(asked) == 11, asked
     assert (found["budget.readings"], found["budget.metres"]) == (20, 500.0)
     assert (found["run_dir"], found["probe.end"]) == ("runs", "start")
     shown = capsys.readouterr().out

@@ -131,7 +131,7 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
     command = importlib.import_module("gp_active_sensing.commands.init")
     monkeypatch.setattr(command, "has_terminal", lambda: True)
     words = ["init", "--offline", "--map", lane(folder, None), "--reading", "temperature"]
-    answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", *[""] * 5]) + "\n"
+    answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", *[""] * 6]) + "\n"
     done = CliRunner().invoke(cli, words, input=answers)
     assert done.exit_code == 0, done.output
     assert "Speed of the robot [m/s], since 2 of 2 roads have no speed limit [1]:" in done.output
@@ -165,15 +165,39 @@ def test_position_on_earth_needs_an_origin(folder: Path) -> None:
 
 
 def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["--return-home", "--unit", "degC", "--settle", "3", "--export", "csv,geojson"]
+    words = [
+        "--return-home",
+        "--sortie",
+        "1 km, 20 min",
+        "--unit",
+        "degC",
+        "--settle",
+        "3",
+        "--export",
+        "csv,geojson",
+    ]
     assert init(*words, "--name", "North bay", **ALL).exit_code == 0
     taken = parameters_of(folder / "mission.yaml")
     config = from_mapping(ActiveSensingConfig, taken)
     assert (config.probe.end, config.reading.unit, config.mission.settle) == ("start", "degC", 3.0)
+    assert (config.probe.sortie.metres, config.probe.sortie.seconds) == (1000.0, 1200.0)
     assert (config.mission.export, config.name) == (("csv", "geojson"), "North bay")
     command = importlib.import_module("gp_active_sensing.commands.init")
     monkeypatch.setattr(command, "has_terminal", lambda: True)
-    answers = "\n".join(["300 m", "perhaps", "yes", "degC", "3 s", "png", "csv,geojson", ""])
+    answers = "\n".join(
+        [
+            "300 m",
+            "1 km, 20 places",
+            "1 km, 20 min",
+            "perhaps",
+            "yes",
+            "degC",
+            "3 s",
+            "png",
+            "csv,geojson",
+            "",
+        ]
+    )
     given = {key: ALL[key] for key in ("map", "reading", "pose")}
     asked = [word for key, value in given.items() for word in (f"--{key}", value)]
     more = ["--field", "temperature", "--name", "North bay", "--force"]

@@ -20,6 +20,7 @@ pytest.importorskip("tornado", reason="the extra [web] is not installed")
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import (
+    BatteryNoted,
     BudgetChanged,
     MissionEnded,
     ProbeStatus,
@@ -78,6 +79,7 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     where = Whereabouts(50.0, (7, 3.0, 4.0))
     with RunDirectory.open(run) as more:
         more.append_event(to_line(StateChanged(stamp_ns=1, state="paused", reason="said so")))
+        more.append_event(to_line(BatteryNoted(level=0.2, where=where, stamp_ns=2)))
         status = {"": ProbeStatus(where, {"gated": 2, "strange_word": 1})}
         more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
         more.append_event(
@@ -92,6 +94,7 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     spent = {part["what"]: part for part in mission["spent"]}
     assert spent["places"]["text"] == "7 of 9 left"
     assert spent["distance"] == {"what": "distance", "share": 0.5, "text": "50 m of 100 m left"}
+    assert spent["battery"] == {"what": "battery", "share": 0.8, "text": "20 %"}
     (probe,) = mission["probes"]
     assert (probe["metres"], probe["bearing"]) == (pytest.approx(math.hypot(7, 4), abs=0.1), 119.7)
     assert probe["why"] == parts["step.2"]["why"], "the reason is that of the place shown"
