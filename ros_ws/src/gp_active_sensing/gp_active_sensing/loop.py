@@ -311,7 +311,7 @@ class SensingLoop:
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
     def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
-        """Use a reading in the place of one that was told: both are of one stay at one place.
+        """Replace a reading by another one of the same stay.
 
         Args:
             before: as it was told; of one that was itself amended, with the stamp of the first.

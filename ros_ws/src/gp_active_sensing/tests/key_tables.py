@@ -55,7 +55,8 @@ def _rows(cls: type, path: str, sections: Mapping[str, type], short: bool) -> It
 def _row(cells: list[Any], short: bool) -> str:
     if short:
         key, kind, default, unit, bounds, help_ = map(str, cells)
-        values = ", ".join(filter(None, [unit, bounds.replace("; ", ", ")])) or kind
+        values = ", ".join(filter(None, [unit, bounds.replace("; ", ", ")]))
+        values = values or (kind if default == "`null`" else "")
         cells = [key, default, values, shortened(help_, bounds)]
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 

@@ -101,7 +101,7 @@ def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
 
 
 def _even(values: FloatArray, rounding: float) -> float:
-    """Return the step of which all differences are multiples, such as a converter's; 0 = none."""
+    """Return the step that divides all differences, such as a converter's; 0 = none."""
     if len(values) < _FEW:
         return 0.0
     apart = np.diff(values)

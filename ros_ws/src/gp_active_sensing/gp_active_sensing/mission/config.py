@@ -123,7 +123,7 @@ class MissionConfig:
     )
     off_map: str = param(
         "warn",
-        help="what follows when a probe is off the map, see pose.off_map: warn; pause the mission; "
+        help="reaction when a probe is off the map, see pose.off_map: warn; pause the mission; "
         "or return = it is sent to the nearest place first. It is an error in log, /diagnostics "
         "and page in any case",
         choices=("warn", "pause", "return"),
@@ -150,7 +150,7 @@ class MissionConfig:
     follow: str = param(
         "waypoint",
         help="waypoint: the probe is expected to drive there; probe: it drives where it likes, and "
-        "for each new place it observes it is said where to go next",
+        "for each new place it observes the next place is published",
         choices=("waypoint", "probe"),
     )
     wait_for_plan: bool = param(
@@ -211,7 +211,7 @@ class WaypointConfig:
     )
     pause: str = param(
         "hold",
-        help="what a paused mission publishes on that topic: hold = where the probe is, so that it "
+        help="output of a paused mission on that topic: hold = where the probe is, so that it "
         "stays there; none = nothing, and it drives on to its waypoint",
         choices=("hold", "none"),
     )

@@ -64,7 +64,7 @@ _LIVE_RADIUS = 0.5
 """Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
 
 SECONDS_OF_QUEUE = 20.0
-"""What the inbox holds of each stream, at the expected rates [s]."""
+"""Length of each stream's inbox, at the expected rates [s]."""
 
 _FIXED = ("none", "stations")
 """Kinds of a scenario's expert that may have stations."""
@@ -78,17 +78,17 @@ _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit")
 
 @dataclass(frozen=True)
 class MissionComponents:
-    """What a configured node consists of besides its topics."""
+    """Parts of a configured node besides its topics."""
 
     mission: Mission
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """What it began with: of a belief over kernels, with the mark of its file."""
+    """Initial configuration; with a belief over kernels also the mark of its file."""
     map: MapConfig
-    """What it began with, with the spacing and the origin that were worked out."""
+    """Initial map, with the computed spacing and origin."""
     places: Mapping[str, Any]
-    """By which the places that it began with are told from others."""
+    """Checksum of the initial places."""
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:

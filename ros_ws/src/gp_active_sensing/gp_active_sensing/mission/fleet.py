@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Whether some on the list may still join in time, `mission.lost_after` at the most."""
+        """Return whether some on the list may still join, within `mission.lost_after`."""
         first = min(self._heard_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)

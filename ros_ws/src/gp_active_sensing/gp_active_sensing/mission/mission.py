@@ -4,7 +4,7 @@
 idle       readings are used; nothing is decided yet
 running    decides, waits for the place to be observed, decides again; drives to the end place
 paused     readings are used; no decisions until `resume`
-ended      the last waypoint stands; readings are counted, not used
+ended      the last waypoint stays published; readings are counted, not used
 =========  ====================================================================================
 
 One engine and one budget of readings for one or several probes; one decision is taken at a time,
@@ -144,7 +144,7 @@ class Mission:
         self.config = config
         self.blocked = BlockedPlaces(loop, config, journal)
         self.budget = replace(probes[0].purse, readings=loop.remaining.readings)
-        """What may be spent in all: readings of the mission, metres and seconds of each probe."""
+        """Total budget: readings of the mission, metres and seconds of each probe."""
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
@@ -155,7 +155,7 @@ class Mission:
         for probe in probes:
             probe.ingestion.latency = self.reading_latency
         self.showing = False
-        """What is known is being shown; anyone who shows it resets this."""
+        """Set when there is news to show; the display resets it."""
         self.map: GrowingMap | None = None
         """Follows a map that changes, where it is one."""
         self._nothing_since_ns: int | None = None
@@ -163,9 +163,9 @@ class Mission:
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
         self._silent: set[str] = set()
-        """Probes whose silence was said."""
+        """Probes whose silence was logged."""
         self._holds_probes = False
-        """It was paused, and its probes are still to be told to stay."""
+        """Set after a pause until its probes have received the order to stay."""
         self._last_words = False
         """The mission ended without a job, and what is known is still to be shown."""
         self.trace: InputLog | None = None
@@ -213,7 +213,7 @@ class Mission:
 
     @property
     def rejected(self) -> Counter[str]:
-        """What was not used, of all probes, by the word of the reason."""
+        """Return the counts of rejected readings of all probes, by reason."""
         total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
         for probe in self.probes.values():
             total += Counter(dict(probe.ingestion.rejected))  # another thread may be counting
@@ -603,7 +603,7 @@ class Mission:
         return True
 
     def _waits_for_map(self, why: str) -> bool:
-        """Whether the map may still grow: a robot that explores is sent on when it does."""
+        """Return whether the map may still grow."""
         if self.loop.remaining.readings == 0 or self.loop.good_enough():
             return False
         assert self.map is not None
@@ -679,7 +679,7 @@ class Mission:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """What somebody has to look at now."""
+        """Return the alarms."""
         found = [probe.alarm for probe in self.probes.values() if probe.alarm]
         if self.state == "running":
             silent = self.fleet.silent(self.now_ns).items()

@@ -41,9 +41,9 @@ _kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=N
 
 
 class DeferredLogs(logging.Filter):
-    """For the handlers of a driver: keeps back what is said of readings that are only supposed.
+    """Log filter for a driver's handlers: holds messages about assumed readings.
 
-    What belongs to the plan that is taken is said when it is taken.
+    Messages of the plan that is used are released with it.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -73,7 +73,7 @@ class ContingentPlan:
 
 @dataclass(frozen=True)
 class ContingentPlans:
-    """What to do next, for every reading that the goal may give.
+    """Plans for every reading that the goal may give.
 
     Args:
         goal: the place under way to.
@@ -270,7 +270,7 @@ def _plan_for(
 
 
 class PlannedAhead:
-    """What a mission knows of its next decision; used under the mission's lock.
+    """State of a mission's next decision; used under the mission's lock.
 
     Args:
         samples: cells of the reading, each planned for; 0 = nothing is planned ahead.

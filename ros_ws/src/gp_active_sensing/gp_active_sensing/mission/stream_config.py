@@ -36,7 +36,7 @@ MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
 MOST_ANSWERS = 100.0
 """Messages with answers of an expert that are used a second; the others are thinned out [Hz]."""
 _DEGREE = 111_320.0
-"""Of latitude, about [m]."""
+"""Length of a degree of latitude, about [m]."""
 _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
@@ -88,7 +88,7 @@ class ReadingConfig:
     )
     mount_from: str = param(
         "mount",
-        help="where it is said how the sensor sits: mount = reading.mount; tf = the transform from "
+        help="source of the sensor's mount: mount = reading.mount; tf = the transform from "
         "the pose's child frame to header.frame_id of the reading (needs tf2_ros)",
         choices=("mount", TF),
     )

@@ -73,10 +73,10 @@ class ProbeStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class StayRecord:
-    """What the belief holds of a stay, from a reading on.
+    """Average of a stay in the belief, from a reading on.
 
     Args:
-        count: readings of which `value` is the average.
+        count: readings that `value` averages.
         value: in the sensor's unit.
         noise_variance: of the average; None = the belief's own noise.
         off: mean distance of the readings from the place's point; None = not known.
@@ -312,7 +312,7 @@ class BatteryNoted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Moved(Event):
-    """What a drive cost.
+    """Cost of a drive.
 
     Args:
         cost: metres and seconds.
@@ -365,7 +365,7 @@ class ReadingUsed(ReadingEvent):
 
     @property
     def average(self) -> Reading:
-        """What the belief holds of its stay from then on."""
+        """Average of its stay in the belief from then on."""
         if self.stay is None:
             return self.reading
         held = self.stay
@@ -487,7 +487,7 @@ class LimitsMoved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetChanged(Event):
-    """What may be spent in all; what was spent counts already.
+    """Change of the total budget; spent parts count already.
 
     Args:
         readings: of the mission; None = any number.
@@ -506,7 +506,7 @@ class BudgetChanged(Event):
 
     @property
     def budget(self) -> Budget:
-        """What may be spent."""
+        """New budget."""
         return Budget(self.readings, self.metres, self.seconds)
 
     @property
@@ -520,7 +520,7 @@ class MapChanged(Event):
     """The map is another one from here on; the places so far keep their numbers.
 
     Args:
-        number: of the map in this mission; the first one, of which nothing is said, is 1.
+        number: of the map in this mission; the first one, without an event, is 1.
         mark: of the occupancy grid that it was made from, see `OccupancyGrid.mark`.
         places: of the map.
         closed: of them are occupied now.
@@ -551,7 +551,7 @@ class StatusNoted(Event):
     Args:
         probes: by name.
         expert: answers that were not used, by the word of the reason; None = nobody is asked.
-        alarms: what somebody has to look at, in words.
+        alarms: texts of the alarms.
     """
 
     KIND = "status"

@@ -100,7 +100,7 @@ _LIST: Mapping[str, tuple[str, ...]] = {
     "seconds": ("seconds", "duration", "duration_s"),
     "oneway": ("oneway",),
 }
-"""What a column of a list means -> its names, in any case."""
+"""Meaning of a column of a list -> its names, in any case."""
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
@@ -110,7 +110,7 @@ _SHORT = 0.99
 
 
 class DirectWay(NamedTuple):
-    """What a direct way costs; seconds None = as the speed of the probe says."""
+    """Cost of a direct way; seconds None = by the speed of the probe."""
 
     metres: float
     seconds: float | None = None

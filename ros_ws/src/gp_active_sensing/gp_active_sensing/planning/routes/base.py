@@ -180,7 +180,7 @@ def next_pass(
 def parts_only(
     driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, elsewhere: Collection[int]
 ) -> bool:
-    """Return whether a map is good enough but for parts where nothing was read nor will be.
+    """Return whether a map is good enough except for parts without readings.
 
     Args:
         driver: knows the map.
@@ -233,7 +233,7 @@ def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ask:
-    """What a route is to be laid for.
+    """Task of a route.
 
     Args:
         belief: what is known about the field.
