@@ -105,6 +105,9 @@ def export(
         return
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
     levels = () if contours is None else _levels(contours)
+    if not all(map(math.isfinite, (*above, *below))):
+        msg = "expected finite numbers for --above and --below"
+        raise click.UsageError(msg)
     limits = [*map(Limit, above), *(Limit(value, above=False) for value in below)]
     field = map_of_run(run_dir, stage, spacing=spacing, limits=limits)
     name = run_dir.resolve().name
@@ -116,6 +119,10 @@ def export(
     path = out or Path(f"{name}{suffix}")
     for file in export_map(field, path, format, overwrite=overwrite, levels=levels):
         echo(str(file))
+    low, high = field.mean.min(), field.mean.max()
+    if outside := [f"{level:g}" for level in levels if not low < level < high]:
+        msg = f"note: no line at {', '.join(outside)}: the estimate lies in {low:g} … {high:g}"
+        echo(msg, err=True)
 
 
 def _export_route(

@@ -228,6 +228,9 @@ class Decisions:
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
+        asked = job.loop  # the plan may lead through places that only this question has opened
+        self.loop.set_limits(asked.declared, asked.began, asked.beyond)
+        self._note_limits(probe, now_ns)
         self.no_way = no_way(probe, plan)
         if self.no_way and plan.waypoints:
             self.round.add(probe.name)
@@ -252,7 +255,6 @@ class Decisions:
         changes = is_worth_it(probe, job.at, self.fleet.pending(probe), owed)
         if plan.path:
             self.loop.adopt(job.loop, probe.name)
-            self._note_limits(probe, now_ns)
             probe.homeward.begin(plan, job.at, now_ns, sortie=changes)
         else:
             probe.home = probe.sortie.due = changes and job.at == probe.purse.end
@@ -363,7 +365,8 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
     if not plan.path or start is None or places_along(topology, start, plan.path):
         return ""
     return (
-        f"no way over the ground of map {topology.name!r} leads {probe.name or 'the probe'}"
+        f"no way over the ground of map {topology.name!r}"
+        f"{' within the limits' if probe.loop.beyond else ''} leads {probe.name or 'the probe'}"
         f" from ({start[0]:.1f}, {start[1]:.1f}) to {topology.names[plan.path[-1]]}"
     )
 

@@ -181,3 +181,22 @@ def test_a_mission_with_limits_journals_them_and_resumes_to_the_bit(tmp_path: Pa
     assert len(events[0]["closed"]) > 20
     assert events[0]["began"] == [""]
     killed_and_resumed(what, whole, summary, 6)
+
+
+def test_places_that_a_question_opens_are_driven_to_at_once(tmp_path: Path) -> None:
+    shore = [[0, 60], [120, 0], [300, 30], [330, 180], [150, 240], [15, 180]]
+    what = scenario(
+        {**GRID, "map": {"kind": "grid", "outline": shore, "spacing": 20.0, "neighbours": 8}},
+        field={"kind": "gp", "length_scale": 60.0, "signal_std": 2.0, "mean": 6.0},
+        limits={"at_least": 1.0},
+        probes=2,
+        probe={"start": 20, "end": "start"},
+        budget={"readings": 16, "metres": 600.0},
+    )
+    whole = tmp_path / "whole"
+    summary = run_scenario(what, whole).to_mapping()
+    events = list(RunDirectory.open(whole).events())
+    [*_, last] = (e for e in events if e["event"] == "limits")
+    assert last["began"] == ["probe_1", "probe_2"]
+    assert not [e["why"] for e in events if e["event"] == "blocked"]
+    killed_and_resumed(what, whole, summary, 6)

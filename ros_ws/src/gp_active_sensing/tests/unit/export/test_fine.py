@@ -21,6 +21,7 @@ from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
 from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from tests.cases import for_each
+from tests.unit.sim.scenarios import GRID, scenario
 
 SHORE = [(0.0, 0.0), (30.0, 0.0), (30.0, 11.0), (11.0, 30.0), (0.0, 30.0)]
 ISLAND = [(8.0, 8.0), (13.0, 8.0), (13.0, 13.0), (8.0, 13.0)]
@@ -138,9 +139,25 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert export("--spacing", "0.5", "--above", "1", "--below", "-1", "--out", "fine.csv")[0] == 0
     rows = list(csv.DictReader((tmp_path / "fine.csv").read_text().splitlines()))
     assert {"above_1", "below_-1"} < set(rows[0])
-    for words in (("--spacing", "0"), ("--contours", "1,x"), ("--contours", "nan")):
+    for words in (
+        ("--spacing", "0"),
+        ("--contours", "1,x"),
+        ("--contours", "nan"),
+        ("--above", "nan"),
+    ):
         assert export(*words)[0] == 2, words
     code, output = export("--contours", "1", "--out", "other.csv")  # one row of cells
     assert code == 1
     assert "Traceback" not in output
     assert not (tmp_path / "other.csv").exists()
+
+
+def test_a_level_without_a_line_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_scenario(scenario(GRID, budget={"readings": 2}), tmp_path / "run")
+    words = ["export", "run", "--to", "csv", "--contours", "1000,2000"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0
+    assert "no line at 1000, 2000: the estimate lies in" in result.output
