@@ -58,7 +58,7 @@ class DeferredLogs(logging.Filter):
 
 @dataclass(frozen=True)
 class ContingentPlan:
-    """What to do after one reading.
+    """Plan for one reading.
 
     Args:
         plan: the decision.
@@ -171,7 +171,7 @@ def take(
     """Take the plan foreseen for a reading of the goal as the loop's next decision.
 
     Args:
-        loop: the engine; it has been told the reading and what else was read on the way.
+        loop: the engine; it has the reading and what else was read on the way.
         contingent: made on the way to where the probe stands.
         value: what was read there.
         rest: what is still to be driven before the plan's way begins.

@@ -138,7 +138,7 @@ class ExpertRequest:
 
 @dataclass(frozen=True)
 class MissionOutput:
-    """What is to be done after a step.
+    """Action after a step.
 
     Args:
         job: for the planner.

@@ -173,7 +173,7 @@ FIGURES = (
     "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
-"""What the summary of a mission is made of; the rest of a record (its candidates above all) would
+"""Fields of the summary of a mission; the rest of a record (its candidates above all) would
 let the memory of a long mission grow."""
 MOST_UNWRITTEN = 2_000
 """Records kept for a disk that is full; of more the oldest are forgotten."""

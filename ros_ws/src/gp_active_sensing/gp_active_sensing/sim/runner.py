@@ -137,7 +137,7 @@ IDLE = 10.0
 MOST_ROUNDS = 10_000
 """Times that a mission may ask for something at one moment."""
 _DIGITS = 3
-"""Of the live truth that is kept for reports."""
+"""Values of the live truth that are kept for reports."""
 
 
 def parameters_of(scenario: Scenario) -> dict[str, Any]:
