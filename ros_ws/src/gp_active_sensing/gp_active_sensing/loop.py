@@ -314,7 +314,7 @@ class SensingLoop:
         """Replace a reading by another one of the same stay.
 
         Args:
-            before: the reading as stored; of one that was itself amended, with the stamp of the first.
+            before: the reading as stored; of an amended one, with the stamp of the first.
             reading: what is to count instead.
         """
         self.belief.amend_placed(before, reading)
