@@ -539,6 +539,9 @@ class SensingLoop:
         if plan.waypoints:
             self.decisions += 1
         else:
+            if self.beyond:
+                why = f"{len(self.beyond)} of {self.whole.n} places are closed by the limits"
+                plan = replace(plan, reason=f"{plan.reason}; {why}")
             rest(self.policy)
             if at is not None and remaining.end is not None:
                 plan = with_way_home(plan, seen, at, remaining)

@@ -51,9 +51,12 @@ class LimitsConfig:
         """Return the limits of the loop; None where there are none.
 
         Raises:
-            ConfigError: the least value is above the largest one.
+            ConfigError: the least value is not below the largest one, or neither is given.
         """
         if self.at_least is None and self.at_most is None:
+            if self != LimitsConfig():
+                msg = "limits: expected limits.at_least or limits.at_most beside the other keys"
+                raise ConfigError(msg)
             return None
         low = -math.inf if self.at_least is None else self.at_least
         high = math.inf if self.at_most is None else self.at_most

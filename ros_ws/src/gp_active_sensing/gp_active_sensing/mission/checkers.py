@@ -212,7 +212,7 @@ class GroundMonitor:
 
     def _off(self, pose: Pose) -> float:
         """Return the distance of a pose from the ground [m]; 0 where no ground is known."""
-        ground, matcher = self._loop.topology.ground, self._ingestion.matcher
+        ground, matcher = self._loop.whole.ground, self._ingestion.matcher
         if ground is not None and ground.bounded:
             x, y = ground.nearest(pose.x, pose.y)
             return math.hypot(pose.x - x, pose.y - y)

@@ -333,11 +333,14 @@ class Decisions:
                 stamp_ns=now_ns,
             )
         )
-        log = logger.info if before else logger.warning
-        log(
-            "limits: %d of %d places are closed (%d closed, %d opened)",
-            *(len(loop.beyond), loop.topology.n, len(closed), len(opened)),
-        )
+        n = loop.topology.n
+        logger.info("limits: %d of %d places are open", n - len(loop.beyond), n)
+        if wrong := [loop.topology.names[p] for p in closed if p in loop.declared]:
+            logger.error(
+                "%d places about the start were declared safe and read beyond the limits, such as "
+                "%s; start elsewhere, or change limits.at_least and limits.at_most",
+                *(len(wrong), wrong[0]),
+            )
 
     def replay_limits(self, event: LimitsMoved) -> None:
         """Close and open places as before a restart."""

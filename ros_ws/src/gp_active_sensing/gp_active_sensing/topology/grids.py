@@ -363,7 +363,7 @@ def _around(parts: Iterable[tuple[float, float, float]]) -> str:
 
 
 def _taken(inflation: float, free: float, wide: float) -> str:
-    return f"inflation {inflation:g} m takes {free - wide:.3g} of {free:.3g} m² of free ground"
+    return f"inflation {inflation:g} m takes {free - wide:.6g} of {free:.6g} m² of free ground"
 
 
 def _narrowed(ground: _AreaLayout, inflation: float) -> Iterator[str]:

@@ -368,5 +368,5 @@ def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
         named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))
         more = ", …" if count > 5 else ""
         area = sum(a for _, a in each)
-        size = f"{area / 1e6:.3g} km²" if area >= 1e5 else f"{area:.4g} m²"
+        size = f"{area / 1e6:.3g} km²" if area >= 1e5 else f"{area:.6g} m²"
         yield f"taken as {role}: {count} ({named}{more}), {size}"

@@ -90,8 +90,11 @@ def test_before_the_variances_exist_only_what_was_read_or_declared_is_open() -> 
     assert np.flatnonzero(~closed).tolist() == [7, 50]
 
 
-@for_each("limits", [{"at_least": 2.0, "at_most": 2.0}, {"at_least": 3.0, "at_most": 1.0}])
-def test_limits_that_leave_nothing_are_refused(limits: dict[str, float]) -> None:
+@for_each(
+    "limits",
+    [{"at_least": 2.0, "at_most": 2.0}, {"at_least": 3.0, "at_most": 1.0}, {"probability": 0.9}],
+)
+def test_limits_that_leave_nothing_or_have_no_value_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="at_least"):
         from_mapping(LimitsConfig, limits).limits()
 

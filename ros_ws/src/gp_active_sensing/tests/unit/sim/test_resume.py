@@ -72,7 +72,7 @@ def killed_and_resumed(
     if kills is not None:
         points = np.random.default_rng(len(points)).permutation(points)[:kills].tolist()
     for size in points:
-        target = whole.parent / f"{whole.name} {size}"
+        target = whole.parent / f"{whole.name} {kills} {size}"
         cut(whole, target, size)
         again = run_scenario(what, target, resume=True).to_mapping()
         assert without_times(again) == without_times(summary), f"cut at byte {size}"
