@@ -39,6 +39,8 @@ _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
 )
+_REPEATED = 2.0
+"""Longest time after which a driver publishes a value again [s]."""
 _NO_UNIT = 1e100
 """Unit of variances while nothing is known of the scale: they hardly count."""
 _LEAST_TOLD = 1e-8
@@ -155,7 +157,7 @@ class Conditioning:
         """(L,) what the resolution adds to the variance of a place's average, at c = 1."""
         self.republished = 0
         """Readings that were the one before them once more, see `add`."""
-        self._newest: dict[int, tuple[float, float | None, int]] = {}
+        self._newest: dict[int, tuple[float, float | None, float, int]] = {}
         """By place: the latest reading's value and variance, and how often it came again."""
         self._counting = b""
         """Slots that counted at the last update, where readings age."""
@@ -321,7 +323,7 @@ class Conditioning:
     ) -> None:
         """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         slot = location
-        if self._is_republished(location, value, noise_variance, off):
+        if self._is_republished(location, value, noise_variance, seconds, off):
             return
         self._seen = None
         self.resolution.add(value)
@@ -346,19 +348,25 @@ class Conditioning:
         self._stale[slot] = None
 
     def _is_republished(
-        self, location: int, value: float, noise_variance: float | None, off: Off | None
+        self,
+        location: int,
+        value: float,
+        noise_variance: float | None,
+        seconds: float,
+        off: Off | None,
     ) -> bool:
         """Return whether a reading is the latest one of its place once more, and note it.
 
-        A driver that is faster than its sensor publishes values again, equal to the last digit.
-        Where readings come in steps equal ones are to be expected.
+        A driver that is faster than its sensor publishes values again, equal to the last digit and
+        soon after. Where readings come in steps equal ones are to be expected; those without times
+        of their own are told apart by nothing.
         """
         if self._history is not None or off is not None:
             return False
-        *latest, times = self._newest.get(location, (math.nan, None, 0))
-        again = latest == [value, noise_variance]
+        *latest, then, times = self._newest.get(location, (math.nan, None, 0.0, 0))
+        again = latest == [value, noise_variance] and 0.0 < seconds - then <= _REPEATED
         again = again and self.resolution.used and not self.resolution.step
-        self._newest[location] = value, noise_variance, times + 1 if again else 0
+        self._newest[location] = value, noise_variance, seconds, times + 1 if again else 0
         if again and not self.republished:
             logger.info(_REPUBLISHED, location)
         self.republished += again
@@ -385,8 +393,8 @@ class Conditioning:
         """
         slot: int | None = location
         self._seen = None
-        newest = self._newest.pop(location, (0.0, None, 0))
-        once_more = newest[2] > 0 and newest[:2] == before[:2]
+        newest = self._newest.pop(location, (0.0, None, 0.0, 0))
+        once_more = newest[3] > 0 and newest[:2] == before[:2]
         if not once_more:
             self.resolution.remove(before[0])
         self.resolution.add(value)

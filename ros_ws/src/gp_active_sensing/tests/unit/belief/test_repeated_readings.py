@@ -86,17 +86,30 @@ def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> 
     for step, once in ((None, True), (0.5, False)):
         values = [(p, v if step is None else step * round(v / step)) for p, v in exact]
         slow, fast = (gas.belief_on(gas.BeliefConfig(), GRID) for _ in range(2))
+        now = 0.0
         for place, value in values:
-            slow.observe(place, value, stated)
+            slow.observe(place, value, stated, seconds=now)
             for _ in range(10):
-                fast.observe(place, value, stated)
+                now += 0.1
+                fast.observe(place, value, stated, seconds=now)
         assert np.array_equal(slow.noise_variance, fast.noise_variance) == once
         assert np.array_equal(slow.predict(), fast.predict()) == once
     # The one that came again is put right: the first stays.
     place, value = exact[0]
     before = (value, stated, 0.0, None)
     other = gas.belief_on(gas.BeliefConfig(), GRID)
-    for _ in range(2):
-        other.observe(place, value, stated)
+    for seconds in (0.0, 0.1):
+        other.observe(place, value, stated, seconds=seconds)
     other.amend(place, before, value + 1.0, stated)
     assert other.averages(np.array([place]))[0, 0] == pytest.approx(value + 0.5)
+
+
+@for_each("gap", [0.0, 5.0])
+def test_equal_readings_of_two_visits_are_two(gap: float) -> None:
+    """Without times of their own, or long after one another."""
+    twice, once = (gas.belief_on(gas.BeliefConfig(noise_std=(0.5,)), GRID) for _ in range(2))
+    for belief in (twice, once):
+        for place, value in ((3, 15.0), (40, 16.0), (77, 14.5), (90, 15.5)):
+            belief.observe(place, value)
+    twice.observe(40, 16.0, seconds=gap)
+    assert twice.average_noise(np.array([40]))[0, 0] < once.average_noise(np.array([40]))[0, 0]
