@@ -335,7 +335,8 @@ class MissionArguments(Arguments):
             msg = f"record: {self.record} exists; give a new folder"
             raise ConfigError(msg)
         words = [re.escape(name.lstrip("/")) for name in topics]
-        words += ["expert/query", "expert/answer", "active_sensing/.+"]
+        words += ["next_path", "battery_state", "expert/query", "expert/answer"]
+        words.append("active_sensing/.+")
         words += ["diagnostics", "tf", "tf_static"]
         command = ["ros2", "bag", "record", "--output", self.record]
         command += ["--regex", f"/({'|'.join(words)})$"]
@@ -389,6 +390,8 @@ class Probe(MissionArguments, SensorArguments):
         recorded = [self.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
         if grid := self.grid_topic or self.in_file.get("map", {}).get("topic"):
             recorded.append(str(grid))
+        if battery := self.in_file.get("battery", {}).get("topic"):
+            recorded.append(str(battery))
         return [
             *self.recorder(recorded, use_sim_time=simulated),
             self.node("active_sensing", parameters, respawn=bool(self.respawn)),

@@ -123,7 +123,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
             if isinstance(section, Mapping):
                 kept["map"] = to_mapping(stored_map(section, run.start))
             config, topology = _sections(kept, asked.overrides, path)
-            if not asked.overrides and not kept["map"]["topic"]:  # which grows
+            if not asked.overrides and not kept["map"].get("topic"):  # which grows
                 check_places(run.start, topology, path)
             return _job(config, topology, read_run(path, topology, held_out=asked.held_out))
         scenario = load_scenario(data, overrides=asked.overrides)
