@@ -50,8 +50,8 @@ Clock: TypeAlias = Callable[[], float]
 class Reading:
     """One value of the scalar sensor.
 
-    A reading is made of anything a sensor may say, so construction never fails: whether it can
-    be used is decided (and counted) in one place, `SensingLoop.tell`.
+    Any output of a sensor makes a reading, so construction never fails. `SensingLoop.tell` alone
+    accepts or rejects readings, and counts them.
 
     Args:
         stamp_ns: time of measurement, nanoseconds of the driver's clock.
@@ -61,9 +61,9 @@ class Reading:
         source: where it came from (topic, file), for messages and records.
         position: (x, y), or (x, y, z) on a map with heights, in metres in the map frame, when
             `location` is None.
-        position_variance: mean square of how far it was taken from there, by what the localisation
-            says of itself [m²]; 0 = not known, or of no consequence.
-        height_variance: of the height at which it was taken, on a map with heights [m²]; likewise.
+        position_variance: mean square error of that position, as the localisation reports it [m²];
+            0 = not known, or without effect.
+        height_variance: mean square error of the height, on a map with heights [m²]; likewise.
     """
 
     stamp_ns: int

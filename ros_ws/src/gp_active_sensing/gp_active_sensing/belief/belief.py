@@ -313,14 +313,14 @@ class Belief:
         Args:
             location: place of the reading.
             value: in the sensor's unit.
-            noise_variance: of this reading; None = σ_n²(λ). Where the scale is not known: what
-                comes on top of that, which is then what no reading says of itself.
-            seconds: when it was taken, by the clock of `advance`; where the field does not change,
-                of no consequence. Time passes until then at least.
-            expert: an expert's answer: it counts like any other, but its place is not observed by
-                it.
-            off: how far off the place's point it was taken, where it has a variance: what the
-                field varies by from there comes on top; None = at the point.
+            noise_variance: variance of this reading's noise; None = σ_n²(λ). While the scale is
+                unknown it is added to σ_n²(λ).
+            seconds: time of the reading on the clock of `advance`, which advances at least to it.
+                A field that does not change ignores it.
+            expert: the value is an expert's answer. It conditions the belief like any reading, but
+                its place stays unobserved.
+            off: distance from the place's point, for a reading with a variance. The variance of
+                the field over that distance is added; None = at the point.
 
         Raises:
             ReadingError: the value is not finite, too large, or outside the transform's domain, or

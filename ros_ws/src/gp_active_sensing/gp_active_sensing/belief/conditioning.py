@@ -355,11 +355,11 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Return whether a reading is the latest one of its place once more, and note it.
+        """Return whether a reading repeats the latest one of its place, and record it.
 
-        A driver that is faster than its sensor publishes values again, equal to the last digit and
-        soon after. Where readings come in steps equal ones are to be expected; those without times
-        of their own are told apart by nothing.
+        A driver that is faster than its sensor publishes a value again within `_REPEATED` seconds,
+        equal to the last digit. A sensor with a coarse resolution also produces equal values, so
+        its readings never count as repeated. Neither do readings with equal times.
         """
         if self._history is not None or off is not None:
             return False

@@ -1,9 +1,9 @@
-"""Configuration of a belief, and what is taken where it is left out; `belief.build` makes it.
+"""Configuration of a belief and its defaults; `belief.build` builds the belief.
 
-A few points stand for all kernels and all parts of field and noise: a smooth field read with a good
-sensor, one with much of each place's own, one with much noise, one with both; and a field
-without spatial correlation. The readings weigh them. What lies between two of them is predicted
-nearly as well by their mixture.
+A few points represent all kernels and all shares of field and noise. Four of them are a smooth
+field with a good sensor, a field with a large part of each place's own, one with much noise, and
+one with both. The last is a field without spatial correlation. The readings determine the weights
+of the points. The mixture of two points predicts the fields between them nearly as well.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ _OF_MODEL = (
 class BeliefConfig:
     """Prior belief: the candidates Λ are all combinations of the four lists.
 
-    What is not given is not known: kernels and length-scales then come from the map and follow the
-    readings, the scale of the field is integrated out, and what is smooth, each place's own and
-    noise are a few shares of it; see `defaults`.
+    A setting that is not given is unknown. Kernels and length-scales then come from the map and are
+    weighted by the readings. The scale of the field is integrated out. The smooth part, each
+    place's own part and the noise are a few shares of the scale; see `defaults`.
     """
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
@@ -149,9 +149,10 @@ class BeliefConfig:
     )
     axis_ratio: tuple[float, ...] | None = param(
         None,
-        help="map with heights: candidate ratios of the length-scale along z to that along x and "
-        "y. null = three about the ratio of its steps up and across, or 1 where length_scales are "
-        "given; length_scales may be lists for x, y and z instead",
+        help="candidate ratios of the length-scale along z to the one along x and y, on a map with "
+        "heights. null = 1 with length_scales, otherwise three values around the ratio of the "
+        "map's vertical to its horizontal steps. Alternatively, length_scales has lists for x, y "
+        "and z",
         above=0.0,
         min_items=1,
     )

@@ -1,10 +1,10 @@
 """Build the candidates of a mission's belief from a kernel model.
 
-The top kernels of q*(k), each with its length-scales times log-spaced factors f, which reach two
-standard deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is
-``q*(k_i)`` times the log-normal mass of f. Everything else of θ, periods too, is its mean.
-[Teng2020, Sec. 4] Each pair is there with little and with much of the noise as what belongs to each
-place alone, part of the field.
+The candidates are the top kernels of q*(k), with their length-scales times log-spaced factors f.
+The factors cover two standard deviations of q(θ) in both directions, at least a factor 2 and at
+most 8. A prior weight is ``q*(k_i)`` times the log-normal mass of f. All other parameters in θ,
+also periods, have their mean. [Teng2020, Sec. 4] Each pair of kernel and factor occurs twice: a
+small or a large share of the noise belongs to the field, as each place's own part.
 """
 
 from __future__ import annotations

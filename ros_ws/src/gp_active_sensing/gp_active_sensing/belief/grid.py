@@ -143,8 +143,8 @@ two of them, and somewhat beyond, are predicted nearly as well by their mixture.
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
     """Return candidates of the ratio of a length-scale along z to one along x and y.
 
-    None of them, (), where there is no z, or nothing but one, or further features, each of which
-    has a length-scale of its own.
+    The result is () without z, with z alone, and with features other than x, y and z: each feature
+    then has its own length-scale.
 
     Args:
         features: (n, p).

@@ -96,12 +96,12 @@ class LeaveOneOut:
 def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """Return the predictions of each place from the readings of all others.
 
-    Exact, also with several readings of a place, with the mean's coefficients and the scale
-    integrated out. What was set by the readings before they were conditioned on stays as it is:
-    where the scale is not known, the value that a vague mean is vague about (that of the first
-    reading), and what a variance of the readings' own is worth; the steepness beside a point.
+    The result is exact, also with several readings of a place. The mean's coefficients and the
+    scale are integrated out. Settings that the readings determined before conditioning do not
+    change. With an unknown scale these are the centre of a vague mean (the first reading) and the
+    scale of the readings' own variances. The slope of the field near a point is another one.
 
-    O(L D³), a candidate after the other.
+    O(L D³), one candidate after the other.
 
     Args:
         data: up to date, of readings that do not age; with one reading at least.
@@ -219,9 +219,9 @@ many."""
 class Explained:
     """Share of the variance of the places' average readings that the other places explain.
 
-    As it was when it was last computed, which costs O(L D³) for D places. It is computed again once
-    they have grown by a tenth, and by five at least, so a place costs O(10 L D²); beyond `MANY`
-    places the growth that is waited for is larger, by as much as keeps that cost of a place.
+    The share is that of the last computation, which costs O(L D³) for D places. The next
+    computation follows after a tenth more places, and at least five. A place thus costs
+    O(10 L D²). Beyond `MANY` places the computations are rarer, so that this cost does not grow.
 
     Args:
         share: see `LeaveOneOut.explained`; None = not known.

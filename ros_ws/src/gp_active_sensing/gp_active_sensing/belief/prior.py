@@ -517,11 +517,12 @@ _SPREAD = math.log(10.0)
 def noise_told(noise: FloatArray, unit: FloatArray, freedom: float, squares: float) -> FloatArray:
     r"""Return the (L,) noise variance of each candidate, given how readings of one place differ.
 
-    A candidate's noise :math:`r_\lambda` is a guess, normal in its logarithm; readings of one place
-    differ by nothing but the noise: with n degrees of freedom the logarithm of their variance is
-    that of the noise, with the mean :math:`\psi(n/2) - \log(n/2)` and the variance
-    :math:`\psi'(n/2)`. Both are weighed by their precisions. n and the variance are taken in steps,
-    so that a reading seldom changes the result.
+    A candidate's noise variance :math:`r_\lambda` is a guess with a normal prior on its logarithm.
+    Readings of one place differ by the noise alone. With n degrees of freedom, the logarithm of
+    their variance estimates that of the noise. Its error has the mean
+    :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess and
+    estimate by their precisions. n and the variance are rounded to steps, so that a reading seldom
+    changes the result.
 
     Args:
         noise: (L,) of the candidates at c = 1.
@@ -570,8 +571,8 @@ def integrate_scale(
         quadratic: (L,) Q.
         readings: number n of readings, those that have aged as a part of one.
         known: coefficients of the mean that use up readings.
-        size: mean square of the readings about the first one, by which equal readings are told
-            from a scale of zero.
+        size: mean square of the readings about the first one. It sets a floor for Q where the
+            residuals are zero up to rounding.
     """
     freedom = readings - known
     if freedom < 1:

@@ -54,18 +54,18 @@ class FeasibleMove(NamedTuple):
     reads: tuple[int, ...]
 
     def left(self, budget: Budget) -> Budget:
-        """Return what is left of a budget when all of them have been read."""
+        """Return the remaining budget after the drive and its readings."""
         return budget.minus(readings=len(self.reads), cost=self.route.cost)
 
 
 class BudgetConstraint:
-    """Which drives a budget allows on a map.
+    """Constraint that a budget puts on the drives on a map.
 
-    A drive to x is allowed when its cost and that of the cheapest way from x to ``budget.end``
-    fit into the metres and seconds that are left, and when the readings last for every place on
-    it that is not observed yet: those may be read on the way. Having obeyed it, a probe can always
-    drive to the end place with what is left. The way there crosses anything; it is the one of
-    least seconds, or of least metres, whichever fits.
+    A drive to x is allowed when it fits into the remaining metres and seconds, together with the
+    cheapest way from x to ``budget.end``. The remaining readings must also cover every unobserved
+    place on it, because those may be read on the way. A probe that obeys the constraint can always
+    drive to the end place with the remaining budget. The way there may cross any place. It is the
+    one of least seconds or of least metres, whichever fits.
 
     Args:
         topology: where the probe may go.
@@ -331,12 +331,11 @@ class ReachableGoals:
 def reachable_goals(request: PlanRequest) -> ReachableGoals:
     """Find every place that a probe can afford to visit next, however far.
 
-    The way to each is the cheapest in seconds, or in metres where these alone are limited,
-    whatever it crosses; the budget has to last for it, for what may be read on it, and for the way
-    from there to where the mission has to end. Places that are pending are no goals, and what is
-    read there is paid for already; those that are unavailable may be crossed and bring no reading.
-    A probe on a road that is to read it again drives round. O(n) where any place may be next, else
-    one search over the moves.
+    The way to each place is the cheapest in seconds, or in metres if only these are limited. It may
+    cross any place. The budget has to cover the way, the readings on it, and the way from there to
+    the end place. Pending places are no goals, and their readings are paid for already. Unavailable
+    places may be crossed and bring no reading. To read its own road again, a probe drives round.
+    O(n) where any place may be next, otherwise one search over the moves.
 
     Raises:
         PlanningError: the end place is not on the map.

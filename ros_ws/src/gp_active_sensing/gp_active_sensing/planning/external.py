@@ -323,11 +323,11 @@ def _forget(key: tuple[int, int]) -> None:
 class External:
     """Choice of another program, which gets map and belief as JSON and names a place.
 
-    The program runs with the rights of the user who runs the mission, and without a shell. It is
-    told all it needs at every decision, so that it may forget or be started again at any time.
-    An answer that is late, missing or cannot be meant costs nothing but the choice: the candidate
-    with the largest standard deviation of the prediction is taken, `Plan.reason` and the log say
-    why, and the state counts how often. ``docs/architecture.md`` has the protocol with an example.
+    The program runs without a shell, with the rights of the user who runs the mission. It receives
+    all data with every decision, so it needs no memory and can be restarted at any time. After a
+    late, missing or invalid answer, the policy chooses the candidate with the largest standard
+    deviation of the prediction. `Plan.reason` and the log report the reason, and the state counts
+    the failures. ``docs/architecture.md`` has the protocol with an example.
     """
 
     command: tuple[str, ...] = param(

@@ -189,9 +189,9 @@ def find_pairs(
 ) -> list[Pair]:
     """Return pairs of places whose correlations under two λ differ most, far from one another.
 
-    The best difference any two places have is found first; pairs that have nearly it follow, in
-    the order of `places`, each taken when all its correlations with the places of those taken
-    before are at most 0.3 under the longer length-scale. For n places
+    The function first finds the largest difference of any two places. It then accepts pairs with
+    nearly that difference, in the order of `places`. Under the longer length-scale, the correlation
+    of an accepted pair with the earlier ones is at most `independence`. For n places
     O(min(n, 400) n), in bounded memory.
 
     Args:

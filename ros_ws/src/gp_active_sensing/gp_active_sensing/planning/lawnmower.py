@@ -196,19 +196,18 @@ class _Layer:
 class Lawnmower(RoutePolicy):
     """Drive evenly spaced rows back and forth, whatever is read.
 
-    The rows are laid at the first decision, for what is left of the budget then, the way home
-    included. What is not given is chosen: of all evenly spaced rows that fit, those that leave the
-    least mean distance from a place of the map to the nearest one of a row. Where moves bind
-    or metres are what is short, every place of a row is read; where any place may be next and the
-    budget is in readings, places as far apart along a row as rows are. Rows keep inside the
-    outline, and are driven one side after the other where an obstacle interrupts them.
+    The first decision lays the rows for the remaining budget, with the way home. Settings that are
+    not given are chosen among all evenly spaced rows that fit. The choice has the least mean
+    distance from a place of the map to the nearest place of a row. Every place of a row is read
+    where moves bind or metres are the limit. Where any place may be next and readings are the
+    limit, places along a row are as far apart as rows. Rows stay inside the outline. Where an
+    obstacle interrupts them, one side is driven after the other.
 
-    Places that are set aside, or that the budget does not last for, are left out. When the rows
-    are done and something is left, the nearest places follow. Where an error of the map ends the
-    mission the rows are those of one pass, and the next ones go between them. Several probes share
-    the rows out.
+    Places that are set aside or too expensive are left out. With a remaining budget after the rows,
+    the nearest places follow. Where an error of the map ends the mission, a pass has its own rows,
+    and the next pass has rows between them. Several probes share the rows.
 
-    The state is the route. Roads have no rows: on them `spread` is for.
+    The state is the route. Roads have no rows: use `spread` there.
     """
 
     spacing: float | None = param(

@@ -1,17 +1,17 @@
 r"""The error of the map, as a mean variance, and what readings take off it.
 
-With weights :math:`w_p` of the places (their sum is one here), C the posterior covariance under one
-candidate λ, :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`, a reading at x takes
-:math:`S_{xx} / v_x` off :math:`J = \sum_p w_p \operatorname{Var}(f_p)`, whatever it says
-[Cohn1996, "ALC"; Sacks1989, "IMSE"], and readings at a set A take
-:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. With
-:math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`, a place x that joins A takes
-off another
+The places have weights :math:`w_p`, whose sum is one here. C is the posterior covariance under one
+candidate λ. Let :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`. A reading at x reduces
+:math:`J = \sum_p w_p \operatorname{Var}(f_p)` by :math:`S_{xx} / v_x`, whatever its value
+[Cohn1996, "ALC"; Sacks1989, "IMSE"]. Readings at a set A reduce it by
+:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
+:math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`. A place x that joins A reduces
+it further by
 
 .. math:: \frac{S_{xx} - 2 C_{xA} M S_{Ax} + C_{xA} B C_{Ax}}
                {C_{xx} + \sigma_e^2 - C_{xA} M C_{Ax}},
 
-and a place a that leaves gives back :math:`B_{aa} / M_{aa}`.
+and the removal of a place a from A increases it by :math:`B_{aa} / M_{aa}`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class MapVariance:
-    """What m places that may be read have to do with the error of the map, under L candidates.
+    """Covariances of m readable places with the error of the map, under L candidates.
 
     Variances are those the Gaussian process sees (after the belief's transform).
 

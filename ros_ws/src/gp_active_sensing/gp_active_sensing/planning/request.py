@@ -21,7 +21,7 @@ class Sorties:
     """Batteries after the one in a probe; they are changed at the end place.
 
     Args:
-        whole: what is left of the mission's budget in all, with the end place.
+        whole: remaining budget of the whole mission, with the end place.
         fresh: metres and seconds that another battery lasts for.
     """
 
@@ -35,7 +35,7 @@ class Sorties:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a policy is asked: the next place, from what is known, for what is left.
+    """Request for the next place, with the belief, the map and the remaining budget.
 
     Args:
         belief: what is known about the field; policies never change it.
@@ -47,9 +47,9 @@ class PlanRequest:
         passed: those of them that a probe has left again, and whose readings are still to come.
         waiting: where other probes stand that are asked for next; None = nowhere yet.
         limit: limit on the computing of this decision.
-        remaining: what is left of the mission's budget, and where it has to end; the horizon is
-            clipped to it. `candidates` and `BudgetConstraint` keep it. With sorties it is what is
-            left of this one.
+        remaining: remaining budget of the mission, and its end place; the horizon is clipped to
+            it. `candidates` and `BudgetConstraint` enforce it. With sorties it is the remaining
+            budget of the current sortie.
         unavailable: places not to be chosen but not observed either (set aside).
         aim: error of the map with which the mission is over, whatever is left of its budget; None =
             the budget alone ends it.

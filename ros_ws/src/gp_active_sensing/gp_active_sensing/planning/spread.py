@@ -80,16 +80,15 @@ class FarPoints:
 class Spread(RoutePolicy):
     """Visit places that lie as far from one another as can be, in the order of a short tour.
 
-    The set begins with where the probe stands; each further place is the one farthest from all
-    before it, and from what is known: by road on roads, around what is in the way (see
-    `FarPoints`). It is the largest set whose tour fits into what is left, with the way home and all
-    that is read on the way; found by bisection. Where readings alone are limited and any place may
-    be next, it is as many places as readings. Where so little is left that only a few places of the
-    whole map fit, a part of the map is tried, too; what leaves places the least mean distance from
-    the tour is taken.
+    The set begins with the place of the probe. Each further place is the farthest from all earlier
+    ones and from the observed places. Distances are by road on roads, and around obstacles (see
+    `FarPoints`). Bisection finds the largest set whose tour fits into the remaining budget, with
+    the way home and all readings on the way. Where readings alone are limited and any place may be
+    next, the set has as many places as readings. If only a few places of the whole map fit, parts
+    of the map are tried also. The chosen tour has the least mean distance from the places.
 
-    When the set is visited, another one is laid for what is left. Where an error of the map ends
-    the mission a set is as large as one pass takes. Several probes share a set out.
+    After a visit of the whole set, another one is laid for the remaining budget. Where an error of
+    the map ends the mission, a set is as large as one pass allows. Several probes share a set.
     The state is the route.
     """
 
@@ -129,7 +128,7 @@ class _Laying:
         self.open_ &= ask.unread
         driven = remaining.metres is not None or remaining.seconds is not None
         self.limited = driven or (remaining.readings is not None and not ask.topology.free)
-        """What is on the way costs something of the budget."""
+        """True where places on the way to another one reduce the budget."""
 
     @property
     def stopped(self) -> bool:

@@ -293,7 +293,7 @@ def _percent(route: RouteValue) -> str:
 
 
 def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
-    """Keep a driver to what is left of its pass; whether its route reads anything within that."""
+    """Limit the driver to the rest of its pass. Return whether its route still reads a place."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
@@ -306,39 +306,39 @@ def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
 
 
 def _after(left: Budget | None, plan: Plan, unread: BoolArray) -> Budget | None:
-    """Return what is left of a pass when a plan's waypoint is reached."""
+    """Return the remaining budget of a pass at a plan's waypoint."""
     if left is None:
         return None
     return left.minus(readings=sum(bool(unread[p]) for p in set(plan.path)), cost=plan.cost)
 
 
 def _no_time(limit: PlanLimit) -> bool:
-    """Whether nothing may be computed: the last route goes on as it is."""
+    """Return whether the limit allows no computation; the last route is then followed."""
     return limit.seconds == 0.0 or limit.expansions == 0
 
 
 class _Left(NamedTuple):
-    """What is left of each limit of a budget; None = there is no such limit."""
+    """Remaining metres, seconds and readings of a budget; None = no such limit."""
 
     metres: float | None
     seconds: float | None
     readings: int | None
 
     def over(self, share: float, then: _Left) -> bool:
-        """Return whether more than a share of what was left then is left, of every limit."""
+        """Return whether every limit has more than a share of its earlier rest `then`."""
         pairs = zip(self, then, strict=True)
         return all(now is None or was is None or now > share * was for now, was in pairs)
 
 
 @dataclass(frozen=True)
 class _Routes:
-    """Where probes are sent, and what each is to read after that.
+    """Waypoints of the probes, with the places that each reads afterwards.
 
     Args:
         by_goal: waypoint -> places to read from there on, in order, the waypoint first.
-        renewed: what was left of the budget when new routes were looked for; None = never.
-        pending: waypoints of other probes, and where those stand that wait for a decision.
-        passes: waypoint -> what is left of the budget of the pass that it belongs to, if any.
+        renewed: remaining budget at the last search for new routes; None = no search yet.
+        pending: waypoints of other probes, and places of probes that wait for a decision.
+        passes: waypoint -> remaining budget of its pass, if it has one.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -376,7 +376,7 @@ class _Routes:
         return () if goal is None else self.by_goal[goal]
 
     def left_of_pass(self, at: int | None) -> Budget | None:
-        """Return what is left of the pass of the probe that stands there."""
+        """Return the remaining budget of the pass of the probe at a place."""
         goal = self._goal(at)
         return None if goal is None else self.passes.get(goal)
 
@@ -488,7 +488,7 @@ class _Room:
 
 
 def _left(driver: RouteDriver) -> _Left:
-    """Return what is left of the budget, of one without limits the places left."""
+    """Return the remaining budget; without a limit, the number of unread places."""
     metres, seconds, readings = (
         driver.budget.metres,
         driver.budget.seconds,

@@ -18,9 +18,10 @@ __all__ = ["EarlierRun"]
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")
-"""Keys of an event ``start`` that are not compared word for word: digits may differ with the
-versions, which is found later; the map is made with what was worked out then, and its places are
-compared within what a machine may be off."""
+"""Keys of an event ``start`` that are not compared word for word.
+
+Other versions may change digits; later events show such differences. The map is built from the
+recorded results, and its places are compared within the rounding errors of a machine."""
 
 
 class EarlierRun:

@@ -174,14 +174,13 @@ NO_SCORES: Scores = Scores(
 
 
 class Scorer:
-    """Compares beliefs with a truth.
+    """Comparison of beliefs with a truth.
 
-    Places whose true value is not known, since the field was given one for want of it, are left
-    out of everything.
+    All scores omit places whose true value is unknown: the field has a substitute value there.
 
     Args:
         truth: the noise-free field.
-        sensor: which reads it; None = nothing is said of new readings.
+        sensor: law of the sensor; None = no scores for new readings.
     """
 
     def __init__(self, truth: GroundTruth, sensor: SensorLaw | None = None) -> None:

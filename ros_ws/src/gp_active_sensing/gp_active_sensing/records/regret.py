@@ -109,10 +109,10 @@ class Regret:
 def regret_of(
     loop: SensingLoop, truth: GroundTruth | None, seek: str | None = None, *, probes: int = 1
 ) -> Regret | None:
-    """Return what counts the regret of a mission that is about to begin.
+    """Return the counter of regret for a mission that is about to begin.
 
-    None where the truth is not known, or nothing is looked for. The bound is one for a field that
-    stands still, of which any place may be next.
+    It is None without a known truth or without an objective. The bound holds for a field that does
+    not change, on a map where any place may be next.
 
     Args:
         loop: the engine, before its first reading.

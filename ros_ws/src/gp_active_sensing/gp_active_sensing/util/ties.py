@@ -1,7 +1,7 @@
 """Argmax and sorting that ignore differences as small as rounding errors.
 
-Places that are alike by symmetry, or out of reach of every reading, have values that are equal but
-for the last digits, and these depend on the processor: BLAS and numpy have kernels for each kind.
+Places that are alike by symmetry, or uncorrelated with every reading, have equal values except in
+the last digits. These digits depend on the processor: BLAS and numpy have kernels for each kind.
 Here such values are ties, and the first one wins, so that every machine chooses the same place.
 """
 

@@ -103,7 +103,7 @@ def _thinned(fixed: FloatArray) -> FloatArray:
 
 
 def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Walks greedy under each λ and under their average."""
+    """Compute the walks that are greedy under each λ and under their average."""
     problem, C = sequence.problem, sequence.covariance
     m = C.shape[1]
     allowed = np.zeros((1, m), dtype=bool)
@@ -128,7 +128,7 @@ def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Walks from the state after each candidate of a free choice, all side by side."""
+    """Compute the walks after each candidate of a free choice, all in one batch."""
     problem = sequence.problem
     sequence.prepare()
     if sequence.k == 2:

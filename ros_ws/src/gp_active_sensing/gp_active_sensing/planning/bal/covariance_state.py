@@ -67,9 +67,8 @@ class DecisionProblem:
         reference: (L,) entropy of the noise, taken off every reading's entropy.
         cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
         check: raises `Deadline` when the time is over.
-        constraint: what the probe can afford, obeyed at every stage of every sequence; None =
-            whatever the moves allow. What is left of it, `left` below, then goes along with the
-            places visited.
+        constraint: budget that every sequence obeys at every stage; None = the moves alone limit
+            it. The remaining budget, `left` below, is part of the state, with the visited places.
     """
 
     def __init__(
@@ -401,7 +400,7 @@ class CovarianceState:
         return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
 
     def allowed_after(self, part: slice) -> BoolArray:
-        """(a, m) which of `locations` may be next after some of the candidates."""
+        """Return (a, m) which of `locations` may be next after some of the candidates."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
         if self.problem.free:

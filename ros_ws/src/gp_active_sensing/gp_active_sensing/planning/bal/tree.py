@@ -255,9 +255,9 @@ def _frontier(
 def published(tree: Tree, alpha: float, room: Room) -> None:
     """Search as Algorithm 1 does. [Hoang2014, Algorithm 1].
 
-    EXPLORE follows, from a state, the successor with the largest lower bound (ties: largest
-    upper) among those whose gap exceeds α and queues the others; the queue gives the state with
-    the largest lower bound, until the root's gap is at most α.
+    From a state, EXPLORE considers the successors whose gap exceeds α. It follows the one with the
+    largest lower bound (ties: largest upper bound) and queues the others. The search continues
+    with the queued state of largest lower bound, until the root's gap is at most α.
     """
     if tree.gap <= alpha or room() < 1:
         return

@@ -168,8 +168,8 @@ class Bandit(ABC):
     )
     toward: str = param(
         "route",
-        help="where places are joined: drive to the goal, or to the next place that tells most "
-        "about it",
+        help="drive to the goal (route), or to the next place with the largest correlation with "
+        "the goal (step); maps with moves only",
         choices=("route", "step"),
     )
 

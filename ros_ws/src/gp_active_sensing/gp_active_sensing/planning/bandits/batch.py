@@ -128,9 +128,9 @@ class Start(NamedTuple):
 class Batch(Bandit):
     """A policy that chooses goals for several probes together.
 
-    A new one overrides `choose`. Probes that wait at the same time get goals chosen together,
-    shared out so that the ways are as cheap as can be; a probe that waits alone gets one more
-    member of the batch that the other probes are on their way to read.
+    A new policy overrides `choose`. Probes that wait at the same time get goals chosen together.
+    The goals are assigned so that the ways have the least total cost. A probe that waits alone gets
+    one more member of the batch that the other probes are driving to.
     """
 
     in_rounds: ClassVar[bool] = False

@@ -151,8 +151,8 @@ class SwGpUcb(ForgettingUcb):
 class WGpUcb(ForgettingUcb):
     """GP-UCB with weights γ^a of readings a steps old: their noise variance is ``σ² γ^(-a)``.
 
-    The weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``, of which the posterior
-    deviation is taken as well. [Deng2022; Mauduit2025, Eq. 9]
+    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``. The
+    standard deviation is that of the same posterior. [Deng2022; Mauduit2025, Eq. 9]
     """
 
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)

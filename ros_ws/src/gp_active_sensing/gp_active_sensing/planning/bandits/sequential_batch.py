@@ -138,10 +138,10 @@ class LpUcb(BySchedule, Batch):
     """Largest ``g(f⁺(x)) Π_j φ(x; x_j)`` over the members x_j, after local penalisation.
 
     φ(x; x_j) is the probability that the maximum M is not nearer to x_j than x is, if the field
-    changes by at most S a unit of distance, ``½ erfc(-z)``, ``z = (S ‖x - x_j‖ - M + μ(x_j)) /
-    √(2σ²(x_j))``. M is the best reading; S the largest slope of the mean, on a finite set between
-    places that are neighbours in the features, these in length-scales. g is the soft plus of the
-    bound in standard deviations of the field. [Gonzalez2016, Secs. 3-4]
+    changes by at most S per unit of distance: ``½ erfc(-z)``, ``z = (S ‖x - x_j‖ - M + μ(x_j)) /
+    √(2σ²(x_j))``. M is the best reading. S is the largest slope of the mean between places that are
+    neighbours in the features, with distances in length-scales. g is the soft plus of the bound in
+    standard deviations of the field. [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:

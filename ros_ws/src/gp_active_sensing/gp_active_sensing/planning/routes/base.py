@@ -108,16 +108,16 @@ def next_pass(
     elsewhere: Collection[int] = (),
     probes: int = 1,
 ) -> Pass:
-    """Return what the next pass takes of a driver's budget.
+    """Return the part of a driver's budget for the next pass.
 
-    Tours go through one place of each part of the map where nothing was read (see `not_seen`), and
-    then through the first places of a greedy design. The pass takes as much as the one with the
-    fewest places after which the map is expected to be good enough (see `AimForecast`), found by
-    doubling and bisection. What n readings tell of a field is not relied on for more than n further
-    ones: the tour has at most as many places as were read, and another pass follows. All that is
-    left is taken where it does not last for that. While fewer than `FEWEST` places were read, or
-    nothing is known of the scale, no forecast is worth anything: then the tour goes through those
-    parts, or so many places, and no more.
+    A tour visits one place of each part of the map without a reading (see `not_seen`), and then the
+    first places of a greedy design. The function searches the tour with the fewest places after
+    which the forecast of the map's error meets the aim (see `AimForecast`). It uses doubling and
+    bisection. The pass gets the cost of that tour. A forecast from n read places is used for at
+    most n further ones, and another pass follows. If the budget does not cover the tour, the pass
+    gets all of it. With fewer than `FEWEST` read places or an unknown scale, no forecast is
+    reliable. The tour then visits the parts without a reading alone, or `FEWEST` places if there
+    are none.
 
     Args:
         driver: knows what is left, and the field.

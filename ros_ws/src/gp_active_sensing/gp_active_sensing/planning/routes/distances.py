@@ -37,11 +37,11 @@ def unit_of(budget: Budget) -> str:
 
 
 class Distances:
-    """What the cheapest way between any two places of a map costs, whatever it crosses.
+    """Costs of the cheapest ways between any two places of a map, across any places.
 
-    Straight lines where any place may be next. Where moves bind, one search from a place tells of
-    the ways to all others; it is done when it is asked for, and kept. On roads there is not the
-    same as back. From a place to itself it is nothing.
+    Ways are straight lines where any place may be next. Where moves bind, one search finds the ways
+    from a place to all others. It runs on the first request, and its result is stored. On roads a
+    way and its return may have different costs. The cost from a place to itself is 0.
 
     Args:
         topology: the map.
@@ -85,7 +85,7 @@ class Distances:
 
     @cached_property
     def least(self) -> Cost:
-        """What the cheapest moves cost; nothing where any place may be next."""
+        """Least metres and least seconds of a move; 0 where any place may be next."""
         if self._arrays is None or not len(self._arrays.to):
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
@@ -97,7 +97,7 @@ class Distances:
 
     @cached_property
     def least_per_metre(self) -> float:
-        """What a straight metre between two places costs at least, in the unit of `by`."""
+        """Lower bound on the cost per straight metre between two places, in the unit of `by`."""
         if self.free:
             return 1.0 if self.by == "metres" else 1.0 / self._speeds.along
         moves = self._arrays

@@ -201,11 +201,11 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None, **fi
 
 @dataclass(frozen=True)
 class Course:
-    """A route that is being followed, by one probe or by several that share it out.
+    """Route that one probe follows, or that several probes share.
 
-    Each probe goes on from where it is on the route. One that is not on it yet, or that has come to
-    where another one began, takes up the longest stretch that is left: in its middle where another
-    probe is about to drive it, at its beginning where none is.
+    Each probe continues from its place on the route. A probe that is not on it yet, or that reaches
+    the start of another one, moves to the longest unread stretch. It starts in the middle if
+    another probe is about to drive that stretch, otherwise at the beginning.
 
     Args:
         route: places in order, those that were visited among them.

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SLACK = 1.0 + 1e-9
-"""Of the metres and seconds that a route takes: the sum of its legs is rounded."""
+"""Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
 _BEGIN = 12
 """Places of the first tour through a design, where it is not said otherwise."""
 _TRIED = 6
@@ -215,7 +215,7 @@ class RouteDriver:
 
     @property
     def _all_left(self) -> Budget:
-        """What is left of the budget, of all sorties together."""
+        """Remaining budget of all sorties together."""
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
