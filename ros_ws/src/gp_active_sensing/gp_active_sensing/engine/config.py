@@ -84,8 +84,8 @@ class BudgetConfig:
     )
     error_of: str = param(
         MEAN,
-        help="what error is of: the root mean over the places, by map.weights, or the worst place "
-        "that has a weight",
+        help="measure of error: the root mean square over the places, by map.weights, or the "
+        "error of the worst place that has a weight",
         choices=OF,
     )
 

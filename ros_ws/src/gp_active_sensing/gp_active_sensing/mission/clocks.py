@@ -59,9 +59,9 @@ def elapsed(since: float, now: float) -> float:
 class ClockMonitor:
     """Compares two clocks each time the mission looks at one of them.
 
-    The node's clock is read between two readings of the monotonic one, so that it is known between
-    which bounds the difference of the two lies, however long the machine took over it: what cannot
-    be explained by that is a step. Simulated time may go at any speed and is not judged.
+    The node's clock is read between two readings of the monotonic one. These two bound the time
+    that passed, even on a busy machine. The node's clock stepped if it advanced by more than the
+    upper bound. Simulated time may run at any speed and is not checked.
 
     Args:
         now_ns: the node's clock; 0 = there is no time yet.

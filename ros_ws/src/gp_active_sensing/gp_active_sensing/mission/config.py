@@ -102,8 +102,8 @@ class MissionConfig:
     first_leg: float | None = param(
         None,
         help="longest first leg, from where a probe is at its first decision to its first "
-        "waypoint; a longer one is not given out, and the mission pauses: the map, the frame or "
-        "the datum may be wrong; unset = the map's extent (the diagonal of its bounding box)",
+        "waypoint; a longer one pauses the mission, since map, frame or datum may be wrong; "
+        "unset = the diagonal of the map's bounding box, plus snap_distance",
         unit="m",
         above=0.0,
     )

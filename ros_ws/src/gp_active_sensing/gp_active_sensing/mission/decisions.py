@@ -49,7 +49,7 @@ class Decisions:
         self.running = False
         """A decision is being computed."""
         self.number = 0
-        """Of the newest job; an answer to an older one is not used."""
+        """Number of the newest job; an answer to an older job is dropped."""
         self.whom = ""
         """Name of the probe that the newest job is for."""
         self.open: DecisionRequest | None = None
@@ -140,7 +140,7 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Whether the expert has answered, if there is one, or was waited for long enough."""
+        """Return whether the expert, if there is one, has answered or its time limit is over."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
@@ -262,7 +262,7 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Whether a place may still be chosen for a probe, as it was on a copy of the loop."""
+        """Return whether a place chosen on a copy of the loop may still be chosen for a probe."""
         pending = self.fleet.pending(probe)
         read = self.loop.belief.observed[waypoint] and not asked.reservations.is_due(waypoint)
         if read or waypoint in pending:

@@ -207,13 +207,13 @@ class ProbeState:
 
     @property
     def needs_reading(self) -> bool:
-        """Whether its sensor must be heard before it is sent anywhere."""
+        """Return whether the probe needs a reading before it gets its first waypoint."""
         wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
         return wanted and not self.sensor.heard and not self.stages.number
 
     @property
     def is_mute(self) -> bool:
-        """Whether its sensor gave nothing at so many places that it is not to be sent on."""
+        """Return whether the limit of places without a reading (`silent_places`) is reached."""
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
     def set_config(self, config: MissionConfig) -> None:
@@ -304,7 +304,7 @@ class ProbeState:
 
     @property
     def alarm(self) -> str:
-        """What is wrong with where it is, "" when nothing is."""
+        """Return an alarm if the probe is off the map, else ""."""
         if (metres := self.ground.astray) is None or self.gone:
             return ""
         shore = "nearest road" if self.ingestion.matcher.has_lines else "shore"
@@ -521,7 +521,7 @@ class ProbeState:
         self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:
-        """Return what is left of a plan's way from where it is [m]; off its way by the map."""
+        """Return the rest of a plan's way [m]; for a probe that left the way, by the map."""
         here = self.standing()
         if here is not None and here not in plan.path:
             cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]

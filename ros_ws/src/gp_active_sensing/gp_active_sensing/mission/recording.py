@@ -106,12 +106,12 @@ class Recorder:
         self._unwritten: deque[Mapping[str, Any]] = deque()
         """Events that could not be written yet; they are as soon as that can be done."""
         self._forgotten = 0
-        """Of these the oldest, for which there was no room; said in the journal (``gap``)."""
+        """Number of the oldest of these that were dropped; the journal reports it (``gap``)."""
         self._forgotten_readings = 0
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
-        """Says of an event whether the journal has it already, from an earlier process."""
+        """Filter for events that an earlier process has written to the journal."""
         self.listener: Callable[[Event], None] = lambda event: None
         """Hears every event, after it was written."""
         self._sampled: tuple[int, IntArray | None] | None = None
@@ -126,7 +126,7 @@ class Recorder:
 
         Args:
             earlier: events of the processes before.
-            map: what a first event says of the map, see `topology.config`.
+            map: fields of the first event that describe the map, see `topology.config`.
         """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         kind = MissionResumed if earlier else MissionStarted
@@ -304,13 +304,13 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> Explained:
-        """What the newest record says, also one of an earlier process."""
+        """Return `Explained` of the newest record, which may be from an earlier process."""
         figures = self.stages.figures
         return Explained.of_record(figures[-1] if figures else {})
 
     @property
     def explained_so_far(self) -> float | None:
-        """What the readings tell of each other, as it was last computed; None = not known."""
+        """Return the leave-one-out R² of the places, as last computed; None = not known."""
         return self._newest_explained.share
 
     @property
@@ -387,14 +387,14 @@ class Recorder:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the records of the mission; "" = nothing is known to be."""
+        """Return the known problems with the records of the mission; "" = none."""
         if self.run is None:
             return ""
         return "; ".join(part for part in (self.run.trouble, self.missing) if part)
 
     @property
     def missing(self) -> str:
-        """What of the mission is not in its directory; "" = nothing, or nothing is kept."""
+        """Return what is missing in the directory of the mission; "" = nothing, or no directory."""
         if self.run is None:
             return ""
         said = []
@@ -419,7 +419,7 @@ class Recorder:
         return None
 
     def close(self) -> None:
-        """Close the files; what could not be written is said, in the journal too if it fits."""
+        """Close the files; log what could not be written, and try to add a gap to the journal."""
         if self.run is None or self._journal is None:
             return
         self._catch_up(self._journal)
@@ -437,7 +437,7 @@ class Recorder:
             logger.error("%s", "; ".join(problems))
 
     def _guard(self, write: Callable[[], None]) -> bool:
-        """Write; a disk that is full must not end a mission, but is said and counted."""
+        """Write; count and log a failure, since a full disk must not end a mission."""
         try:
             write()
         except ActiveSensingError as error:

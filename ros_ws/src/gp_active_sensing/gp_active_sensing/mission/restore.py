@@ -68,8 +68,8 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Events of which two that are alike never follow each other; a mission may be killed right after
-it was resumed."""
+"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may: a
+mission can be killed right after it was resumed."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
@@ -437,7 +437,7 @@ class JournalGaps:
         self._readings = 0
         """That may have been used and are not known, since the last decision."""
         self._unsettled: set[str] = set()
-        """Probes of which it is not known what they drove."""
+        """Probes with an unknown drive since their last known decision."""
 
     def note(self, event: JournalGap) -> None:
         """Record a gap."""

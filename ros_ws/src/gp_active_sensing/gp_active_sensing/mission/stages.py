@@ -37,7 +37,7 @@ class StageLog:
         self.noise_variance: float | None = None
         """Noise variance of the newest reading; None = not given."""
         self._values: dict[int, list[float]] = {}
-        """Of the stage, by place."""
+        """Values read in the current stage, by place."""
         self._foreseen = False
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []

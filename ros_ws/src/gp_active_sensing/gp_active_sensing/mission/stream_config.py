@@ -107,9 +107,9 @@ class ReadingConfig:
     )
     window: float | None = param(
         None,
-        help="readings of one place within so long become one, their average; 0 = each stays as it "
-        "is; unset = those of one stay at the place are one reading, which is no surer than a "
-        "place can be known that the probe moves in",
+        help="time within which readings of one place are averaged to one reading; 0 = no average; "
+        "unset = one average of each stay at the place, whose variance includes how the field "
+        "varies along the way",
         unit="s",
         low=0.0,
         high=3600.0,

@@ -97,8 +97,8 @@ def settled(
         given: the options.
         base: the configuration in the bag, None = none.
         held: type of each topic of the bag; a type that nobody names is the topic's own.
-        follow: the probe drove where it liked: nothing is planned ahead, and the budget is what was
-            said, not what the scenario has for a probe that obeys.
+        follow: the probe drove where it liked. Nothing is planned ahead. The budget comes from
+            the parameter file and the options, not from the scenario or the bag.
 
     Raises:
         ConfigError: every wrong key and value; no map.

@@ -74,9 +74,10 @@ _MOST_SAID = 20
 def difference(recorded: Line, replayed: Line) -> str:
     """Return the first difference between two decisions; "" when they are equal.
 
-    Equal decisions are taken at the same place, choose the same place, and have the same bounds and
-    costs of the way except for rounding: numbers agree to `RELATIVE` of the largest bound of either
-    decision (a bound of about zero has no digits of its own), or to `ABSOLUTE`.
+    Equal decisions are taken at the same place and choose the same place. Their bounds and the
+    costs of the way are equal except for rounding. Bounds agree to `RELATIVE` of the largest bound
+    of either decision, since a bound of about zero has no digits of its own. Costs agree to
+    `RELATIVE` of themselves. A difference of at most `ABSOLUTE` always counts as equal.
     """
     bounds = [d[key] for d in (recorded, replayed) for key in ("lower", "upper")]
     bounds += [x for d in (recorded, replayed) for c in d.get("candidates", ()) for x in c[1:]]

@@ -249,7 +249,7 @@ def scale_unit(data: RunData) -> str:
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
     """Return each length-scale as text, with its unit.
 
-    One of the plane and one of the height, as a map with heights has them, are said in words.
+    On a map with heights, the text names the length-scale of the plane and that of the height.
     """
     return [_group_label(unit, [scale]) for scale in scales]
 

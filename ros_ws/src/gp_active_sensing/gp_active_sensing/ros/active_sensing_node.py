@@ -71,12 +71,14 @@ class ActiveSensingNode(GuardedNode):
         The map (nav_msgs/OccupancyGrid, latched), where ``map.topic`` names one.
 
     Publishers:
-        next_waypoint (geometry_msgs/PoseStamped, latched), /diagnostics. To look at, below the
-        node's own name and latched: ~/plan (nav_msgs/Path), ~/field (sensor_msgs/PointCloud2:
+        next_waypoint (geometry_msgs/PoseStamped, latched), next_path (nav_msgs/Path, latched),
+        /diagnostics.
+        For viewers, latched: ~/plan (nav_msgs/Path), ~/field (sensor_msgs/PointCloud2:
         x y z mean std), ~/map (visualization_msgs/MarkerArray), ~/length_scale_belief
-        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay); on a grid
-        ~/mean_grid and ~/std_grid (nav_msgs/OccupancyGrid), ~/grid_limits
-        (std_msgs/Float64MultiArray); not latched: ~/probes (visualization_msgs/MarkerArray).
+        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay).
+        On a grid, latched: ~/mean_grid and ~/std_grid (nav_msgs/OccupancyGrid), ~/grid_limits
+        (std_msgs/Float64MultiArray).
+        Not latched: ~/probes (visualization_msgs/MarkerArray).
 
     An expert (where the policy asks one):
         expert/query (sensor_msgs/PointCloud2, published, latched), expert/answer (the same,
@@ -88,8 +90,8 @@ class ActiveSensingNode(GuardedNode):
     Services:
         ~/start, ~/pause, ~/resume, ~/finish, ~/save, ~/unreachable (std_srvs/Trigger).
 
-    Of several probes (parameter ``probes``) each has reading, pose and next_waypoint in its
-    namespace, ~/<probe>/plan, and services ~/<probe>/join, ~/<probe>/leave and
+    Of several probes (parameter ``probes``) each has reading, pose, next_waypoint and next_path in
+    its namespace, ~/<probe>/plan, and services ~/<probe>/join, ~/<probe>/leave and
     ~/<probe>/unreachable.
 
     Attributes:

@@ -150,8 +150,8 @@ def buffer_levels(mission: Mission) -> dict[str, object]:
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 GRACE_SECONDS = 10.0
-"""What is not there is missed once the node has been active for so long [s, real time]: until then
-its publisher may not have started, or not have been discovered."""
+"""Time after activation before the node warns of a missing topic [s, real time]. Until then its
+publisher may not have started, or may not have been discovered."""
 
 
 class Diagnostics:

@@ -63,7 +63,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Of each probe, in its namespace where there are several: ``~/probe_1/plan``."""
+"""Topics of each probe. With several probes they have its namespace: ``~/probe_1/plan``."""
 
 
 class Waypoints:
@@ -375,7 +375,7 @@ class Publishers:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Send a probe to the waypoint of a plan; why is said once the stage before is told."""
+        """Send a probe to the waypoint of a plan; log why after the stage before is logged."""
         self.waypoints.send(probe, plan)
         self._telling.decision(probe, plan)
 
@@ -447,10 +447,10 @@ class Publishers:
         self._telling.budget()
 
     def mission_ended(self) -> str:
-        """Write summary and report; return what could not be kept. The last waypoint stands."""
+        """Write summary and report; return what failed. The last waypoint stays published."""
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
-        logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
+        logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
         try:
             problem = recorder.conclude(mission, write_report)
             told = recorder.told(mission)

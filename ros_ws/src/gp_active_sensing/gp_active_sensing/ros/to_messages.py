@@ -249,11 +249,12 @@ def weights_message(
 ) -> Float64MultiArray:
     """Return the belief over hyper-parameters; each dimension's label names one candidate.
 
-    A dimension of size 1 a candidate is how labels fit into this message: entry i of ``data``
-    belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``, of a
-    belief over kernels ``kernel=PER+SE length_scale=150 …``, and ``… place_std=3`` where places
-    have something of their own and ``… attribute_std=2`` where their attributes explain a part.
-    ``kernel=none`` means no spatial correlation, without a length-scale.
+    Each candidate has a dimension of size 1, since this is how labels fit into the message. Entry i
+    of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
+    noise_std=2``. A belief over kernels adds the kernel: ``kernel=PER+SE length_scale=150 …``.
+    Variation of single places adds ``… place_std=3``, and attributes that explain a part of the
+    field add ``… attribute_std=2``. ``kernel=none`` means no spatial correlation, without a
+    length-scale.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:

@@ -155,7 +155,7 @@ class MissionState:
             self.speeds.take(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
-        """A decision was taken: a simulated mission does not say otherwise that it runs."""
+        """Set the state to running: a simulated mission has no other sign than a decision."""
         if self.state == "begun":
             self.state = "running"
 

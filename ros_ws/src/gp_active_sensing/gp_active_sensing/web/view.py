@@ -276,10 +276,10 @@ def as_text(value: Any) -> str:
 
 
 class Board:
-    """Parts of a page by name, each as JSON, and since when each is as it is.
+    """Parts of a page by name, each as JSON with the number of its last change.
 
-    A viewer is behind by some number of changes, which he names. Nothing is queued for him: one
-    who is slow, or comes back, gets the newest state of each part that he lacks, once.
+    A viewer sends the number of the last change that it has seen. Nothing is queued for it: a
+    viewer that is slow, or comes back, gets the newest state of each changed part, once.
     """
 
     def __init__(self) -> None:

@@ -3,23 +3,23 @@ r"""Estimate a sensor's delay: with the right one, readings fit the field best.
 A sensor that stamps its readings when it sends them, or that is slow, gives each value the place
 where the probe is a while after. On a straight way at one speed nobody can tell: the whole field is
 shifted. Where the probe turns, stops or changes its speed, and where it comes by again, readings of
-one point then disagree. So for each of some delays :math:`\tau` the readings are put where the
-probe was :math:`\tau` before their stamps, and a Gaussian process says how probable they are there,
-with its mean and scale integrated out and averaged over length-scales and noises:
+one point then disagree. For each candidate delay :math:`\tau`, the readings are placed where the
+probe was :math:`\tau` before their stamps. A Gaussian process computes their likelihood there. Its
+mean and scale are integrated out, and its length-scales and noises are averaged over:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
-Readings are looked at in blocks, so that this costs little and never grows. A block says how
-probable its readings are with each delay. Its own best delay differs from the true one: a few
-readings lie where a bad position makes another delay look better, and a bad position of a GPS lasts
-for many readings, so that no block knows how wrong it is. How much the blocks differ tells. So the
-delay of each is :math:`\tau` and a chance of its own, normal with a deviation :math:`s` that is not
-known, and its likelihood of :math:`\tau` is the average over both:
+Readings are evaluated in blocks, so that the cost is small and does not grow. A block yields the
+likelihood of its readings for each delay. Its best delay differs from the true one, since a bad
+position can make another delay look better. A bad position of a GPS lasts for many readings, so a
+block cannot estimate its own error. The scatter between blocks estimates it. The delay of each
+block is modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The
+likelihood of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt
 
-A block by itself, as sure as it may be, may be one that is wrong by so much, and says little; three
-that agree say more the better they agree.
+A single block counts little, however narrow its likelihood is, since its error may be large. Three
+blocks count the more, the better they agree.
 """
 
 from __future__ import annotations

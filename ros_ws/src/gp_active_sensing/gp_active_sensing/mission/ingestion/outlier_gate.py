@@ -5,12 +5,12 @@ under the mixture of the candidates, of one at least so far off on the same side
 in standard deviations of a normal distribution with that probability. Wide candidates that are
 hardly believed in count for what they are worth, so a belief that knows little gates little.
 
-What is gated is kept. It was the field and not the sensor when several readings of one place, with
-none between them that passed, say the same (within the limit, for the difference of two readings)
-and go on saying so for a while: these are taken back by themselves. A glitch is shorter, stray
-values disagree with each other, and a visit that is repeated since it gave no reading brings the
-second and the third witness. A sensor that is stuck for longer passes: at one place nothing tells
-it from the field.
+Gated readings are kept. They are taken back when `AGREEING` readings of one place agree over at
+least `AGREEING_SECONDS`, and no reading passed between them. Two readings agree when their
+difference is within the limit. Such readings show the field and not a fault of the sensor: a glitch
+is shorter, and stray values disagree with each other. A visit without a reading is repeated, which
+brings the second and the third reading. A sensor that is stuck for longer passes, since its
+readings of one place cannot be distinguished from the field.
 """
 
 from __future__ import annotations

@@ -145,10 +145,10 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 
     .. math:: v = c + \frac{\sigma^2 - c}{n} + e
 
-    - c, what is left of :math:`\sigma^2` beyond :math:`s^2`: an error that all of them have in
-      common (a slow drift, a coarse scale), which no average removes;
-    - e, what is left of :math:`s^2` beyond :math:`\sigma^2`: the field itself, which varies along
-      the way; no number of readings removes that either.
+    - c is the excess of :math:`\sigma^2` over :math:`s^2`: an error that all readings have in
+      common (a slow drift, a coarse scale). No average removes it.
+    - e is the excess of :math:`s^2` over :math:`\sigma^2`: the variation of the field along the
+      way. No number of readings removes it either.
 
     A sample variance of n readings is itself uncertain by :math:`\sqrt{2/(n-1)}`; it counts as
     different from :math:`\sigma^2` beyond three times that. In six digits, so that it is the same
@@ -267,8 +267,8 @@ class Stays:
 
         Args:
             event: of a reading of a known place.
-            gap: events before it may be missing. An average of which the beginning is not known
-                then begins a stay.
+            gap: events before it may be missing. An average with an unknown beginning then begins
+                a stay.
             begins: see `take`.
 
         Raises:

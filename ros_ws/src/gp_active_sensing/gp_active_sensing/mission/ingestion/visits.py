@@ -9,9 +9,9 @@ A place on a plane stands for the cell about its point. A probe that comes into 
 to the point gives its first reading at the border, farther off than any other. If that one ended
 the stage, the probe would be sent on before it has been at any place, and each of its readings
 would be half a cell off on the side that it comes from. So the first readings of a place wait until
-the probe is near its point, comes no nearer, or has left the cell (`ClosestPoint`). Only poses say
-how near it is, each as of the time for which its readings have come: behind its stamp by what these
-are late. A reading is nowhere else than a pose, and its stamp lies between two.
+the probe is near its point, comes no nearer, or has left the cell (`ClosestPoint`). Only poses show
+how near the probe is. The position counts at the newest pose's stamp, less the readings' delay: up
+to then, readings have come. A reading has no position of its own, it lies between two poses.
 
 A slow sensor settles at a place before its readings count (`SettlingTimer`). Readings of a place
 within a window become one, their average (`AveragingWindow`).
