@@ -110,7 +110,7 @@ def _along(panel: Axes, topology: Topology, design: Design) -> None:
 
 
 def _on_map(panel: Axes, topology: Topology, design: Design) -> None:
-    """The map in grey, what was observed in black, the first place marked."""
+    """Draw the map in grey and the observed places in black, and mark the first place."""
     from matplotlib.collections import LineCollection
 
     lines = [topology.geometry(i) for i in range(topology.n)]

@@ -223,7 +223,7 @@ def to_csv(tables: Sequence[MetricTable]) -> str:
 def _values(
     records: Sequence[Record], metric: Metric, at: Sequence[int]
 ) -> dict[tuple[str, str, int], BySeed]:
-    """(configuration, policy, readings) -> seed -> value; what has no value is left out."""
+    """Return (configuration, policy, readings) -> seed -> value, without missing values."""
     found: dict[tuple[str, str, int], BySeed] = {}
     for record in records:
         budget = record["budget"]

@@ -108,11 +108,12 @@ def learn(
 ) -> HyperParameterEstimate:
     """Return the hyper-parameters of largest posterior density.
 
-    The marginal likelihood of the readings with the mean integrated out, times log-normal priors:
-    of the length-scale the one that a belief without length-scales has on this map, of signal,
-    noise and place part about 1, 0.3 and 0.3 standard deviations of the readings, each within a
-    factor e. The optimum is searched from several starts with L-BFGS. The place part is learned
-    where the noise is known or places were read again, see `build_problem`.
+    The density is the marginal likelihood of the readings, with the mean integrated out, times
+    log-normal priors. The prior of the length-scale is that of a belief without length-scales on
+    this map. The priors of signal, noise and place part are about 1, 0.3 and 0.3 standard
+    deviations of the readings, each within a factor e. The optimum is searched from several starts
+    with L-BFGS. The place part is learned where the noise is known or places were read again, see
+    `build_problem`.
 
     Args:
         config: kernel, mean and transform; its lists of candidates do not matter.
@@ -259,12 +260,13 @@ def belief_section(
 ) -> BeliefConfig:
     """Return the belief that an estimate gives a mission on a field of the same kind.
 
-    Signal and noise are taken as known. So is what belongs to each place alone, where the readings
-    say that there is something; where they do not, nothing is a candidate as well; where they could
-    not tell it from the noise, a field with some of it is held for possible, see `_parts`. The mean
-    is the one found: on another day it may differ by as much as the field does from place to place,
-    so this is its standard deviation (for a linear mean at least the largest slope, which it is the
-    standard deviation of as well).
+    Signal and noise are taken as known. The part that belongs to each place alone is also known,
+    where the readings show one. Where they do not, zero is a second candidate. Where they could not
+    separate it from the noise, half of the unexplained variance is assumed, see `_parts`.
+
+    The mean is the one found. On another day it may differ by as much as the field does from place
+    to place, so this is its standard deviation. For a linear mean it is at least the largest slope,
+    because it is also the standard deviation of the slopes.
 
     Args:
         estimate: what was learned.
@@ -298,8 +300,8 @@ def _parts(
 
     Where only their sum is known, half of its variance is taken for each place's own: intervals of
     the true value at places that were not read are then neither far too narrow nor far too wide,
-    whatever it is. Of the noise a low and a high share are candidates, which readings of a place
-    that is read again tell apart.
+    whatever it is. The candidates of the noise are a low and a high share. Repeated readings of a
+    place distinguish them.
     """
     if estimate.place_gain is None:
         shares = (1.0 - OWN_SHARE,) if way == "point" else NOISE_SHARES

@@ -83,13 +83,15 @@ def export(
 ) -> None:
     """Write the map of the run directory RUN for other programs.
 
-    Writes estimate, standard deviation, number and average of the readings of every place. The run
-    may be a simulation, a mission or a replay, also one that is under way. asc and pgm write
-    FILE_mean and FILE_std, and a file for each limit; of a map in layers each layer has its own
-    files, such as FILE_z-3m_mean. --contours writes FILE_contours.geojson: lines of the estimate,
-    and for each limit the areas beyond it with a probability of at least 0.5, 0.9 and 0.99.
-    plan and waypoints write the remaining places of a mission under way, on a map in degrees; with
-    several robots a file for each.
+    Writes estimate, standard deviation, number and average of the readings of every place. RUN may
+    be a simulation, a mission or a replay, finished or under way.
+
+    The formats asc and pgm write FILE_mean and FILE_std, and a file for each limit. On a map in
+    layers they write files for each layer, such as FILE_z-3m_mean. The option --contours adds
+    FILE_contours.geojson with lines of the estimate. For each limit it has the areas beyond the
+    limit with a probability of at least 0.5, 0.9 and 0.99. The formats plan and waypoints write the
+    remaining places of a mission under way, on a map in degrees. With several robots they write a
+    file for each.
     """
     from gp_active_sensing.export import export_map, format_of
     from gp_active_sensing.export.field_map import Limit

@@ -141,7 +141,7 @@ _DIGITS = 3
 
 
 def parameters_of(scenario: Scenario) -> dict[str, Any]:
-    """Return what a scenario says of the parameters of the node ``active_sensing``."""
+    """Return the parameters of the node ``active_sensing`` that a scenario sets."""
     whole = scenario.to_mapping()
     found = {section: whole[section] for section in _SECTIONS}
     found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
@@ -151,7 +151,7 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def visits_of(scenario: Scenario) -> dict[str, Any]:
-    """Return what a scenario says of visits, as parameters of the mission."""
+    """Return the settings of visits in a scenario, as parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
     # A scenario's sensor reads where it is sent, and says itself how often it drops out.
@@ -160,7 +160,7 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def asking_of(scenario: Scenario) -> dict[str, Any]:
-    """Return what a scenario says of how its expert is asked."""
+    """Return the settings of a scenario for questions to its expert."""
     whole = to_mapping(scenario.expert)
     found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
     return {**found, "ask": scenario.expert.kind != "none"}
@@ -229,8 +229,8 @@ class SimulationRunner:
         """Decisions that are being taken, and when they will be there [ns]."""
         self._asked_and_used: dict[str, int] = {}
         self._of_stage: dict[str, dict[str, int]] = {}
-        """What the expert was asked, and what of it was used, for the decision that each probe
-        carries out."""
+        """By probe: numbers of questions to the expert, and of answers used, for the decision that
+        the probe carries out."""
         self._true_at = 0
         """Stage at whose end the live truth was last kept."""
         mapping = parameters_of(scenario)

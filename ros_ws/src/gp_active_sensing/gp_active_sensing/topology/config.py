@@ -1,9 +1,8 @@
-"""Build the map that a configuration describes, and know the map of a run again.
+"""Build the map that a configuration describes, and recognise the map of a run.
 
-A run keeps its map as it was configured, and in its first event what was worked out of it besides:
-``map``, the spacing and the origin that nobody stated, and ``places``, by which its places are told
-from others. So a later version, or a file that somebody has changed, cannot give a run other places
-without an error.
+A run stores its map as it was configured. Its first event stores what was derived from it:
+``map``, the spacing and the origin that nobody stated, and ``places``, a fingerprint of the places.
+So a later version, or a changed file, cannot give a run other places without an error.
 """
 
 from __future__ import annotations
@@ -211,11 +210,11 @@ def stored_map(
 
 
 def mark_of_places(topology: Topology) -> dict[str, Any]:
-    """Return what tells the places of a map from others, as plain data.
+    """Return a fingerprint of the places of a map, as plain data.
 
-    ``count``: so many; ``names``: a checksum of their names, in their order; ``box``: the least and
-    the largest coordinates [m]; ``spread``: a sum of all positions, each of which counts +1 or -1
-    by its name, over the square root of their number [m].
+    ``count``: number of places; ``names``: checksum of their names, in order; ``box``: smallest and
+    largest coordinates [m]. ``spread``: signed sum of all positions over the square root of their
+    number [m]. The name of a place determines its sign.
     """
     names = [name.encode() for name in topology.names]
     signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])

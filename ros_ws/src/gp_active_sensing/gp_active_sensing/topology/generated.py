@@ -1,8 +1,8 @@
 """Maps of regular places: points, a line, grids in outlines, on occupancy grids and on rasters.
 
-Places on an occupancy grid or a raster lie on a lattice of their own, at a spacing of the user's,
-that is fixed in the map's frame, whatever piece of it the cells cover: an occupancy grid that
-grows, shifts or turns gives the same places again, and more of them.
+Places on an occupancy grid or a raster lie on a lattice of their own. It has the user's spacing and
+is fixed in the map's frame, whatever part of it the cells cover. An occupancy grid that grows,
+shifts or turns therefore gives the same places again, and more of them.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence, of which any may be next.
+    """Make a map of points of a scrambled Sobol sequence; any point may be next.
 
     Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `seed` is the
     key of the draw, `speed` that of the probe [m/s].
@@ -178,7 +178,7 @@ def make_line(
 
     `moves` are "free" (any place next) or "adjacent" (the next place to either side); `origin` is
     the position of the first place [m], `speed` that of the probe [m/s]. Places within `reach` [m]
-    may be next, too; 0 = adjacent ones only.
+    may also be next; 0 = adjacent ones only.
     """
     x = origin[0] + spacing * np.arange(count)
     positions = np.column_stack([x, np.full(count, origin[1])])
@@ -218,8 +218,8 @@ def make_grid(
 ) -> FreeTopology | GraphTopology:
     """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
 
-    Without columns and rows there are as many as the outline takes; without an origin, too, the
-    grid then begins at the outline's lower left corner.
+    Without columns and rows there are as many as the outline takes. If the origin is also missing,
+    the grid begins at the outline's lower left corner.
 
     A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
     leaves the outline or touches an obstacle, and a diagonal move needs both cells beside it, so
@@ -241,7 +241,7 @@ def make_grid(
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
             layer k is called "c2r3z{k}", layer by layer; a move up or down leads to the next one.
         speed: of the probe [m/s], or its speeds along a leg and up and down.
-        reach: places within so many metres may be next, too; 0 = adjacent ones only.
+        reach: places within so many metres may also be next; 0 = adjacent ones only.
         name: name of the map.
         frame: metric frame of the positions.
 

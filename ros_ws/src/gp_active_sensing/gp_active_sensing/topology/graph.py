@@ -45,10 +45,14 @@ class GraphTopology(Topology):
 
     The direct move to a place must be a cheapest way to it: it is taken without a search.
 
-    The arguments are those of `Topology`; (n,) `moves` out of each place; (n,) `entry`, the cost of
-    observing a place first, from nowhere, None = nothing; `stay`, whether a probe can observe the
-    place where it stands without moving; and `reach`: places within so many metres of driving may
-    be next, too, whatever is crossed on the way; 0 = the adjacent ones only [m].
+    The other arguments are those of `Topology`.
+
+    Args:
+        moves: (n,) moves out of each place.
+        entry: (n,) cost of observing a place first, from nowhere; None = nothing.
+        stay: whether a probe can observe the place where it stands without moving.
+        reach: places within this driving distance [m] may also be next, whatever is crossed on the
+            way; 0 = adjacent ones only.
     """
 
     def __init__(
@@ -260,10 +264,10 @@ class GraphTopology(Topology):
     def _reachable_by_decisions(
         self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
     ) -> BoolArray:
-        """(n,) what so many decisions may lead to: each by what is near, or on through the known.
+        """Return the (n,) places that a number of decisions can lead to.
 
-        What was crossed on the way is known afterwards, so that every place passed counts as one
-        from which the next decision may be taken.
+        Each decision leads to a place within reach, or on through known places. Places crossed on
+        the way are known afterwards, so the next decision may start from any of them.
         """
         known = set(stood)
         for _ in range(decisions):

@@ -236,8 +236,8 @@ def manhattan_weights(
     ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π`` of (n, p) columns and (n, c)
     circular angles [rad]. A column that is the same everywhere adds nothing; of a further (m,)
     distance the longest counts as one. Weights of zero, or nearly, become a hundredth of the
-    median: places that look the same are near each other, not one place. With nothing to tell
-    places apart each link weighs one.
+    median: places that look the same are near each other, not one place. If all
+    places look the same, each link weighs one.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)

@@ -71,7 +71,7 @@ class AreaConfig:
 class WeightsConfig:
     """How much each place counts in the error of the map; without any of it all count the same.
 
-    The weight of a place is what `column` says of it, times the weight of the area it lies in.
+    The weight of a place is its value in `column`, times the weight of the area it lies in.
     """
 
     column: str = param(

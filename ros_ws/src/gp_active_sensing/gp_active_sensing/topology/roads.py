@@ -47,9 +47,9 @@ class Roads(GraphTopology):
 
     The position of a place is the middle of its segment; its waypoint is the far end, heading along
     it. A move onto a segment costs driving its whole length. The reverse twin of a segment may
-    follow it at dead ends only, unless `u_turns` says otherwise; it is recognised by where it leads
-    (back to where the segment came from) and by how sharp the turn is (more than 150°). Successors
-    that the map itself lists are taken as they are.
+    follow it at dead ends only, unless `u_turns` allows more. A reverse twin leads back to where
+    the segment came from, with a turn of more than 150°. Successors that the map itself lists are
+    taken as they are.
 
     Args:
         road_map: the segments.

@@ -398,7 +398,7 @@ class Components:
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the parts of n places, of which (n,) `following` are one move after each."""
+    """Return the parts of n places; (n,) `following` lists the places one move after each."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -41,8 +41,8 @@ def load_stations(
     Without a table of `distances` any place may be next, by the straight way. `more` may have
     `features`, `reach` and `frame`: `features` are what
     the covariance is a function of; None = x, y, and z where there are heights. The speed of the
-    probe is in m/s, perhaps with that up and down; places within `reach` [m] may be next, too. A
-    name of "" is that of the file.
+    probe is in m/s, perhaps with that up and down; places within `reach` [m] may also be next.
+    A name of "" is that of the file.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.

@@ -8,17 +8,17 @@ last for, are exact together. Where the heading is not known the longest way cou
 
 Roads have the curves of their geometry: they are seen as they are.
 
-From a pose to a point, with any heading there, the shortest path that never turns tighter than a
-radius r is an arc and a straight line, or, to a point within one of the two turning circles beside
-the pose, an arc away from it and an arc of the other circle through it [Boissonnat1994]. With the
-pose at the origin, facing along x, the point at (x, y), and the first arc to the left (mirror y for
-one to the right):
+The shortest path from a pose to a point never turns tighter than a radius r and may arrive with any
+heading [Boissonnat1994]. It is an arc and a straight line. If the point lies within one of the two
+turning circles beside the pose, the path is two arcs. The first turns away from the point, and the
+second turns the other way through the point. The formulas have the pose at the origin, facing along
+x, and the point at (x, y). Their first arc turns left; mirror y for one to the right.
 
 - arc and straight: :math:`t = \sqrt{x^2 + (y - r)^2 - r^2}`, the angle of the arc
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
-- two arcs: with q = (x, y - r) from the centre of the first circle, and D its length, the second
-  centre is 2r from the first one and r from the point, so that the angle between its direction and
-  q has the cosine (D² + 3r²) / (4 r D); the length is r times the sum of both angles.
+- two arcs: q = (x, y - r) is the vector from the centre of the first circle, and D its length. The
+  second centre is 2r from the first one and r from the point. The angle between its direction and q
+  therefore has the cosine (D² + 3r²) / (4 r D). The length is r times the sum of both angles.
 
 All angles are taken between 0 and 2π; the shortest of the six is the way.
 """
@@ -213,7 +213,7 @@ def curve_through(
 
 
 class Turning(Topology):
-    """What the views of all maps share; made by `turning`."""
+    """Base class of the views of all maps; made by `turning`."""
 
     straight: Topology
     """The map without a turning radius."""
@@ -224,7 +224,7 @@ class Turning(Topology):
 
     @property
     def turn_excess(self) -> float:
-        """By how much a move is longer than the straight one at most [m]."""
+        """Largest excess of a move over the straight one [m]."""
         return excess(self.turn_radius)
 
     @cached_property

@@ -285,8 +285,8 @@ def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> 
         source: where they are, for the message.
 
     Returns:
-        What is to be said where the model does not know which of its inputs are times, as one that
-        was not learned from files does not.
+        Warnings where the model does not record which of its inputs are times. A model that was not
+        learned from files does not record it.
 
     Raises:
         ReadingError: naming the column.

@@ -33,7 +33,7 @@ class State:
     """The variables of K kernels; every tensor's first axis is the kernel.
 
     Args:
-        number: (K,) which start of which kernel: index into the group's list of starts.
+        number: (K,) index into the group's list of starts, each a start of one kernel.
         mean: (K, P) of q(θ).
         raw: (K, P, P) lower triangle of C_θ with the logarithm of its diagonal.
         inducing: (K, M, d).

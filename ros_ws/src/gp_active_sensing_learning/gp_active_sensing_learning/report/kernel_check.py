@@ -302,12 +302,12 @@ class Alike:
 
 
 def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
-    """Return groups of two or more kernels among the first that say the same.
+    """Return groups of two or more kernels, among the first ones, that agree with each other.
 
-    Two do when their covariances at the means of q(θ) differ by less than one per cent, whatever
-    their local ELBOs; or when their local ELBOs are less than 1 nat apart and their predictions
-    differ by less than a tenth of their standard deviation. Each kernel joins the most probable one
-    that it agrees with.
+    Two kernels agree when their covariances at the means of q(θ) differ by less than one per cent,
+    whatever their local ELBOs. They also agree when their local ELBOs are less than 1 nat apart and
+    their predictions differ by less than a tenth of their standard deviation. Each kernel joins the
+    most probable one that it agrees with.
 
     Args:
         model: whose kernels.

@@ -38,12 +38,11 @@ class Visit:
 
 
 class ProbeVehicle:
-    """Drives paths; one step of the simulation at a time.
+    """Vehicle that drives paths, one step of the simulation at a time.
 
-    While there is no path the vehicle is parked: taken off the road where the last path ended. A
-    path that begins with the edge it was expected to take next is driven on without a stop;
-    otherwise the vehicle enters at the beginning of the path's first edge, as soon as there is a
-    gap in the traffic.
+    Without a path the vehicle is parked: it is taken off the road where the last path ended. It
+    drives on without a stop if the path begins with the edge expected next. Otherwise it enters at
+    the beginning of the path's first edge, as soon as there is a gap in the traffic.
 
     A car keeps its speed during a step of SUMO's default model, so entering and leaving an edge are
     timed exactly, between the steps.

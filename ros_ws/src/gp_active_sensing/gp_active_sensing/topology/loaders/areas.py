@@ -1,9 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-What a polygon is for is said by its properties, by the folder or layer that it is in, or by a name
-that says nothing else ("Exclusion zone A", "no-go: reeds"); a word within a proper name ("Rock
-Lake") says nothing. A polygon of which nothing is said is an outline, or a hole in one where it
-lies within another: lake, island, pond on the island.
+The purpose of a polygon is read from its properties, from its folder or layer, or from its name. A
+name counts only where it describes nothing else ("Exclusion zone A", "no-go: reeds"). A word within
+a proper name ("Rock Lake") does not count. A polygon without a purpose is an outline, or a hole in
+one where it lies within another: lake, island, pond on the island.
 """
 
 from __future__ import annotations

@@ -293,8 +293,8 @@ class Drafts:
         """Make the road map of coordinates in a system; see `projection.place`.
 
         A name of "" is that of the file; `datum` is longitude and latitude of the origin of local
-        metres; `allow_small` = a map of less than a metre is meant; `nothing` is said where there
-        is no segment.
+        metres; `allow_small` = a map of less than a metre is meant; `nothing` is the text of the
+        error where there is no segment.
 
         Raises:
             MapError: with every problem found (the first ten in words).

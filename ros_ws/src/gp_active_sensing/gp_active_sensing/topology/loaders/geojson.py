@@ -2,9 +2,9 @@
 
 Ours is described in ``maps/README.md``. Nodes of a Nav2 graph are Point features with a whole
 number as `id`; edges are directed MultiLineString (or LineString) features with `id`, `startid` and
-`endid`. The server drives straight from node to node and ignores the geometry of edges, so a road
-with bends is written as one edge a leg; what belongs together is marked in the edges' metadata and
-read back as one segment.
+`endid`. The server drives straight from node to node and ignores the geometry of edges. A road
+with bends is therefore written as one edge for each leg. The edges' metadata mark the legs of one
+segment, and they are read back as one segment.
 """
 
 from __future__ import annotations

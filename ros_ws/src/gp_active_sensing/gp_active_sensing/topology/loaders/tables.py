@@ -145,10 +145,11 @@ def read_stations(
 ) -> Sites:
     """Read a table of places, or points of a file of GIS.
 
-    Columns, in any case and order: `x` and `y` [m], perhaps with the `zone` of UTM that they are
-    in, or `longitude` and `latitude` [degree], which are projected; perhaps a `name` (else the
-    places are called 1, 2, …) and a `height`, `z` or `depth` [m, or as the title says]. Every other
-    column of numbers is kept by its name, with gaps where a cell is empty or a usual fill value.
+    Columns may be in any case and order. Positions are `x` and `y` [m], perhaps with their `zone`
+    of UTM, or `longitude` and `latitude` [degree], which are projected. Optional columns are `name`
+    (else the places are called 1, 2, …) and `height`, `z` or `depth` [m, or the title's unit].
+    Every other column of numbers is kept by its name, with gaps where a cell is empty or a usual
+    fill value.
     Columns with names of their own come first: ``{"x": "E", "y": "N"}``, keys of `ColumnsConfig`. A
     name of "" is that of the file; a crs of "" means metres of the map's own, or degrees.
 
