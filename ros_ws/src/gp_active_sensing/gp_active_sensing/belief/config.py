@@ -159,7 +159,7 @@ class BeliefConfig:
     kernel: str | tuple[str, ...] | None = param(
         None,
         help="covariance function of the features, of the road graph (graph_matern…), of earlier "
-        "readings (empirical, with history), or none = no spatial correlation; a list = equally "
+        "readings (empirical, with history), or none = no spatial correlation. A list = equally "
         f"probable candidates. null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
         f"{', '.join(PLANE_KERNELS)}, with length_scales {GIVEN}",
         min_items=1,
