@@ -75,7 +75,7 @@ def test_the_decisions_are_those_of_the_same_engine_asked_by_hand(
     )
     records = RunDirectory.open(tmp_path / "run").records()
     assert len(records) == len(WAY)
-    at, late = WAY[0], None
+    at, late, told_at = WAY[0], None, list[int]()
     for record, place in zip(records, WAY, strict=True):
         plan = loop.ask(at)
         told = information(loop.belief, [plan.waypoints[0], place])
@@ -87,8 +87,11 @@ def test_the_decisions_are_those_of_the_same_engine_asked_by_hand(
         assert record["value"] == pytest.approx(value)
         if late is not None:  # the second reading of a place comes when the decision is taken
             loop.tell([late])
-        loop.tell([Reading(0, place, value)])
-        at, late = place, Reading(0, place, value)
+        stamp_ns = 10_000_000_000 * len(told_at)
+        told_at.append(stamp_ns)
+        loop.tell([Reading(stamp_ns, place, value)])
+        # Equal to the last digit and soon after: it counts once.
+        at, late = place, Reading(stamp_ns + 500_000_000, place, value)
     found = done.summary["replay"]["information"]
     assert found["stages"] == len(WAY)
     assert found["planned"] > found["went"] > 0.0
