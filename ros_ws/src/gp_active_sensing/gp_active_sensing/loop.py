@@ -225,7 +225,7 @@ class SensingLoop:
             began = began | {probe}
         closed = self.limits.closed(self.belief, declared)
         if self.remaining.end is not None:
-            closed[self.remaining.end] = False  # whoever set it knows the place
+            closed[self.remaining.end] = False  # anyone who set it knows the place
         self.set_limits(declared, began, np.flatnonzero(closed).tolist())
 
     def set_limits(
