@@ -35,7 +35,7 @@ _START = 'exec "$@" 3</dev/fd/{read} 4>/dev/fd/{write}'
 
 
 READY = "document.documentElement.dataset.ready"
-"""What a page says once it is drawn."""
+"""Content of a page after it was drawn."""
 TITLES = (
     "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
 )

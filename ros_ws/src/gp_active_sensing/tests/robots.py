@@ -211,7 +211,7 @@ class Voyage:
 
 
 class House:
-    """What a robot's own controller knows: the true ground, whose doors may be shut.
+    """True ground of a house, whose doors may be shut, for the robot's own controller.
 
     Args:
         columns, rows: squares of 1 m.

@@ -23,9 +23,9 @@ FEWEST = 10
 """Places to be read before a promise counts where the scale is not known; also parts of a map."""
 _TINY = 1e-300
 _EXACT = 1e-9
-"""Least relative variance of a squared error: below it is a number."""
+"""Relative variance of a squared error below which it counts as a constant."""
 _MOST = 200
-"""Places at most, evenly spread over the map, that say how errors of two places depend."""
+"""Largest number of places, evenly spread over the map, in the covariance of errors."""
 _LITTLE = 1e-4
 """Weight of a candidate below which its errors count as fully dependent."""
 _FACTORS = 128

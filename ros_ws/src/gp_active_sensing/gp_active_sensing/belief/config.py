@@ -197,8 +197,8 @@ class BeliefConfig:
     )
     place_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of what belongs to each place alone, part of the field "
-        "that no other place tells of; null = a few shares of the field's, but nothing where "
+        help="candidate standard deviations of the part of the field that is independent from "
+        "place to place; null = a few shares of the field's, but nothing where "
         "signal_std and noise_std are given; [0] = nothing",
         unit="unit of the readings",
         low=0.0,

@@ -1,4 +1,4 @@
-"""What a probe has driven since it set out, beside what was planned."""
+"""Compare the drive of a probe with its plan."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ class TopicMonitor:
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return what tells of poses that are not all of one probe."""
+    """Return the signs that a pose topic carries the poses of several probes."""
     several = {name: s.publishers for name, s in streams.items() if name.endswith("pose")}
     found = [f"{n} publishers of topic {name}" for name, n in several.items() if n > 1]
     return found + ([f"{jumps} jumps of a pose"] if jumps else [])

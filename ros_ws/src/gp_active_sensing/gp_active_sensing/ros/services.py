@@ -91,7 +91,7 @@ class Services:
             problem = self._results.finish("asked to finish")
             response.success = not problem
             kept = f", but not everything is kept: {problem}" if problem else ""
-            response.message = f"finished{kept}; the last waypoint stands"
+            response.message = f"finished{kept}; the last waypoint stays published"
         return response
 
     def _on_save(self, request: Any, response: Any) -> Any:
@@ -193,7 +193,7 @@ class FleetServices:
     def _offer(self, name: str) -> None:
         for word, command, done in (
             ("join", changes.join, "takes part from its next pose on"),
-            ("leave", changes.leave, "takes no part any more; its last waypoint stands"),
+            ("leave", changes.leave, "takes no part any more; its last waypoint stays published"),
             (
                 "unreachable",
                 Mission.unreachable,

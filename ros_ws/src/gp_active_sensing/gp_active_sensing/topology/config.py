@@ -249,7 +249,7 @@ def other_places(told: Any, found: Mapping[str, Any]) -> str:
             + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        return f"what it says of its places cannot be read ({error!r})"
+        return f"the description of its places is damaged ({error!r})"
 
 
 def _at(point: Any) -> str:

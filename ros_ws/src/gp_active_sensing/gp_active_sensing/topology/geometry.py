@@ -186,7 +186,7 @@ class FreeGround:
 HAIR = 1e-6
 """Part of a cell: what lies so near to an edge touches the cell beyond it as well."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets to look on either side of an edge [cells]."""
+"""Offsets to the cells on both sides of an edge [cells]."""
 _AT_ONCE = 1 << 21
 """Cells that lines are looked up in at a time."""
 

@@ -1,4 +1,4 @@
-"""What is known of the ground, cell by cell, as robots keep it."""
+"""Occupancy grids: free, occupied and unknown cells of the ground."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
     assert events[-1] == "end"
     assert events.count("reading") == events.count("decision") == 3
     assert wait_until((run / "report.html").exists, "the report")
-    # The last waypoint stands: nothing came after it.
+    # The last waypoint stays published: nothing came after it.
     assert len({(w.pose.position.x, w.header.stamp.nanosec) for w in probe.waypoints}) == 3
     assert node.exit_code is None
 
@@ -237,7 +237,7 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     refused = probe.call("finish")
     assert not refused.success
     assert "ended already (asked to finish)" in refused.message
-    assert len(probe.waypoints) == 2, "the last waypoint stands"
+    assert len(probe.waypoints) == 2, "the last waypoint stays published"
     assert node.exit_code is None
 
 

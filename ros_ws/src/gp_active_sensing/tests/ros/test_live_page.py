@@ -71,7 +71,7 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
             assert command(at, "resume", found[2])[0] == 200
             viewer.until(lambda parts: parts["mission"]["state"] == "running")
             status, answer = command(at, "finish", found[2])
-            assert (status, answer["text"]) == (200, "finished; the last waypoint stands")
+            assert (status, answer["text"]) == (200, "finished; the last waypoint stays published")
             viewer.until(lambda parts: parts["mission"]["state"] == "ended")
             assert viewer.parts["mission"]["reason"] == "asked to finish"
         assert process.wait(LIMIT) == 0, log.read_text()

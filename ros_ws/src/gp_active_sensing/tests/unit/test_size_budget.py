@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,3 +79,12 @@ def test_sizes_are_below_their_ceilings(request: pytest.FixtureRequest) -> None:
     ]
     assert not above, f"make it smaller, or raise {BUDGET.name} with the reason: {above}"
     assert all(size > 0 for name, size in found["lines"].items())
+
+
+def test_nothing_that_is_built_is_tracked() -> None:
+    """A built site or a cache in the repository is a file that git ignores and tracks."""
+    listed = ["git", "-C", str(REPOSITORY), "ls-files", "--cached", "--ignored"]
+    if not (REPOSITORY / ".git").exists():
+        pytest.skip("not a checkout of git")
+    found = subprocess.run([*listed, "--exclude-standard"], capture_output=True, check=True)
+    assert found.stdout == b""

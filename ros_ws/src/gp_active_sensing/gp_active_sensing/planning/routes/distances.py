@@ -85,7 +85,7 @@ class Distances:
 
     @cached_property
     def least(self) -> Cost:
-        """Least metres and least seconds of a move; 0 where any place may be next."""
+        """Return the least metres and seconds of a move; 0 on a map without moves."""
         if self._arrays is None or not len(self._arrays.to):
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))

@@ -1,4 +1,4 @@
-"""What beliefs of every kind say after seeded readings is as on record; see `tests.recorded`."""
+"""Compare beliefs of every kind after seeded readings with the record; see `tests.recorded`."""
 
 from __future__ import annotations
 

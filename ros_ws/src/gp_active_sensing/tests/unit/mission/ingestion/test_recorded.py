@@ -1,4 +1,4 @@
-"""What becomes of seeded streams of poses and readings is as on record; see `tests.recorded`.
+"""Compare the ingestion of seeded streams with the record; see `tests.recorded`.
 
 Times and distances lie on a coarse grid, so that they meet every threshold exactly.
 """
