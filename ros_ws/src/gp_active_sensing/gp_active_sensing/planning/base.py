@@ -11,7 +11,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
-from gp_active_sensing.planning.request import BatchRequest, PlanRequest
+from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
@@ -35,6 +35,7 @@ __all__ = [
     "PlansBatch",
     "Policy",
     "PolicyState",
+    "QuantityBelief",
     "QueriesExpert",
     "Revisits",
     "Seeks",

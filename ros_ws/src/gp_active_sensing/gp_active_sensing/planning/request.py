@@ -13,7 +13,24 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
-__all__ = ["BatchRequest", "PlanRequest", "Sorties"]
+__all__ = ["BatchRequest", "PlanRequest", "QuantityBelief", "Sorties"]
+
+
+@dataclass(frozen=True)
+class QuantityBelief:
+    """Belief about a further quantity that the same robots measure.
+
+    Args:
+        name: of the quantity, as configured.
+        belief: over the same places as that of the main quantity.
+        weight: of its relative map error in the objective, not negative.
+        sampled: it is read where a probe stops for it, not where one crosses.
+    """
+
+    name: str
+    belief: Belief
+    weight: float = 1.0
+    sampled: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,8 @@ class PlanRequest:
         aim: error of the map with which the mission is over, whatever is left of its budget; None =
             the budget alone ends it.
         sorties: what follows with other batteries; None = nothing.
+        others: further quantities, which a policy that can plans for together with `belief`.
+        weight: of the main quantity, `belief`, among them.
         clock: monotonic seconds, for `limit.seconds`.
     """
 
@@ -70,10 +89,12 @@ class PlanRequest:
     unavailable: Collection[int] = ()
     aim: Aim | None = None
     sorties: Sorties | None = None
+    others: tuple[QuantityBelief, ...] = ()
+    weight: float = 1.0
     clock: Clock = time.monotonic
 
     @property
-    def others(self) -> tuple[int, ...]:
+    def under_way(self) -> tuple[int, ...]:
         """Return the pending places that other probes are under way to."""
         return tuple(place for place in self.pending if place not in self.passed)
 
@@ -97,6 +118,8 @@ class BatchRequest:
     limit: PlanLimit = PlanLimit()
     remaining: Sequence[Budget] = ()
     unavailable: Collection[int] = ()
+    others: tuple[QuantityBelief, ...] = ()
+    weight: float = 1.0
     clock: Clock = time.monotonic
 
     def of_one(self, at: int | None, pending: Collection[int], remaining: Budget) -> PlanRequest:
@@ -108,7 +131,8 @@ class BatchRequest:
             remaining: of the budget.
         """
         shared: dict[str, Any] = {
-            name: getattr(self, name) for name in ("rng", "limit", "unavailable", "clock")
+            name: getattr(self, name)
+            for name in ("rng", "limit", "unavailable", "others", "weight", "clock")
         }
         return PlanRequest(
             self.belief, self.topology, at, pending=pending, remaining=remaining, **shared

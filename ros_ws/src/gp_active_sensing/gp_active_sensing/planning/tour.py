@@ -111,7 +111,7 @@ class Tour:
         planning with fewer λ and places.
         """
         belief, topology, at = request.belief, request.topology, request.at
-        others, remaining, clock = request.others, request.remaining, request.clock
+        others, remaining, clock = request.under_way, request.remaining, request.clock
         started = clock()
         reach, unread = reachable_goals(request), unread_of(request)
         standing = [place for place in request.waiting if place is not None]

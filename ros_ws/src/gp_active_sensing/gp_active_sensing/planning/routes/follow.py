@@ -255,7 +255,7 @@ class Course:
 
     def _begin(self, unread: BoolArray, request: PlanRequest) -> int:
         """Return the number in the route where a probe goes on."""
-        at, pending, aims = request.at, request.others, dict(self.aims)
+        at, pending, aims = request.at, request.under_way, dict(self.aims)
         aim = aims.get(-1 if at is None else at)
         if aim is not None and unread[self.route[aim]]:
             return aim
@@ -320,7 +320,7 @@ class _Steps:
         topology = self.topology = request.topology
         self.at = request.at
         self.remaining = request.remaining
-        self.pending = frozenset(request.others)
+        self.pending = frozenset(request.under_way)
         self.unavailable = request.unavailable
         self.ways = reach.ways
         self.unread = unread_of(request)
