@@ -37,10 +37,7 @@ def as_plan(home: Point, route: Sequence[Point]) -> str:
     ]
     mission = {
         "version": 2,
-        "firmwareType": 3,  # ArduPilot
-        "vehicleType": 10,  # ground rover; both count only where no vehicle is connected
-        "cruiseSpeed": 3,
-        "hoverSpeed": 3,
+        "firmwareType": 0,  # any; kind and speed of the vehicle are its own, so nothing says them
         "globalPlanAltitudeMode": 1,
         "plannedHomePosition": list(home),
         "items": items,

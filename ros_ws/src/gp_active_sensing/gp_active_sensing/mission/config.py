@@ -317,8 +317,8 @@ class ActiveSensingConfig:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that each probe has one of."""
-        battery = (self.battery.topic,) if self.battery.topic else ()
-        return (self.reading.topic, self.pose.topic, self.waypoint.topic, *battery)
+        beside = (name for name in (self.battery.topic, self.pose.twist_topic) if name)
+        return (self.reading.topic, self.pose.topic, self.waypoint.topic, *beside)
 
     def __post_init__(self) -> None:
         probe_names(self.probes)

@@ -16,6 +16,7 @@ __all__ = [
     "MOST_ANSWERS",
     "MOST_BYTES",
     "TF",
+    "TWISTS",
     "WAITING_SECONDS",
     "BatteryConfig",
     "ExpertTopicsConfig",
@@ -29,6 +30,13 @@ logger = logging.getLogger(__name__)
 
 TF = "tf"
 """The pose type that is no message."""
+TWISTS = {
+    "geometry_msgs/msg/TwistStamped": ("twist", "linear"),
+    "geometry_msgs/msg/TwistWithCovarianceStamped": ("twist", "twist", "linear"),
+    "geometry_msgs/msg/Twist": ("linear",),
+    "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
+}
+"""Types of message of a measured velocity, and its path in each."""
 LEAST_MAX_RATE = 2000.0
 """Messages a second that are always used, whatever rate is expected [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
@@ -178,6 +186,16 @@ class PoseConfig:
         "PoseWithCovarianceStamped and NavSatFix: use = a reading counts for as much less as the "
         "field varies over that; ignore = poses are exact",
         choices=("use", "ignore"),
+    )
+    twist_topic: str = param(
+        "",
+        help="topic of a measured velocity, such as a Doppler velocity of a GPS receiver: a probe "
+        "that stands by it is charged no metres; empty = the twist in Odometry, if any",
+    )
+    twist_type: str = param(
+        "geometry_msgs/msg/TwistStamped",
+        help="its message type",
+        choices=tuple(TWISTS),
     )
     rate: float = param(
         50.0,

@@ -210,6 +210,9 @@ def topics_of(
                 raise ConfigError(msg)
             prefix = f"/{name}" if name else ""
             pair[kind] = topic if topic.startswith("/") else f"{prefix}/{topic}"
+        if twist := config.pose.twist_topic:
+            prefix = f"/{name}" if name else ""
+            pair["twist"] = twist if twist.startswith("/") else f"{prefix}/{twist}"
         found[name] = Topics(**pair)
     return found
 

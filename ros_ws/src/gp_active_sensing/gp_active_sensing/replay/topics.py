@@ -19,6 +19,7 @@ from gp_active_sensing.errors import (
 )
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader, split_type_name
 from gp_active_sensing.messages.occupancy import MAP_TYPE, check_size, read_map
+from gp_active_sensing.messages.twists import Twists
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.live_map import FirstMap
@@ -96,6 +97,7 @@ class Topics:
 
     reading: str
     pose: str
+    twist: str = ""
 
 
 class ProbeMessage(NamedTuple):
@@ -159,11 +161,19 @@ class TopicReader:
         reading, pose = config.reading, config.pose
         self._bag = bag
         self._refuse = self._counted if refuse is None else refuse
-        self._streams: dict[str, list[tuple[str, bool]]] = {}
+        self._streams: dict[str, list[tuple[str, str]]] = {}
+        self._twists: dict[str, Twists] = {}
+        held = {topic.name for topic in bag.topics}
         for name, pair in topics.items():
-            for topic, is_pose in ((pair.reading, False), (pair.pose, True)):
-                self._streams.setdefault(topic, []).append((name, is_pose))
-        self._check_types(reading.type, pose.type)
+            self._streams.setdefault(pair.reading, []).append((name, "reading"))
+            self._streams.setdefault(pair.pose, []).append((name, "pose"))
+            if pair.twist in held:
+                self._streams.setdefault(pair.twist, []).append((name, "twist"))
+                self._twists[name] = Twists(pose.twist_type)
+            elif pair.twist:
+                text = "bag %s: has no topic %s (pose.twist_topic): speeds are not known"
+                logger.warning(text, bag.path, pair.twist)
+        self._check_types({"reading": reading.type, "pose": pose.type, "twist": pose.twist_type})
         self._read_value = {
             topic: ValueReader.of(BagTypes(bag.typestore(topic)), reading)
             for topic in {pair.reading for pair in topics.values()}
@@ -187,17 +197,15 @@ class TopicReader:
         self.refused[reason] += 1
         return self.refused[reason]
 
-    def _check_types(self, reading: str, pose: str) -> None:
+    def _check_types(self, types: Mapping[str, str]) -> None:
         held = {topic.name: topic.type for topic in self._bag.topics}
         for topic, uses in self._streams.items():
-            for _, is_pose in uses:
-                expected = "/msg/".join(split_type_name(pose if is_pose else reading))
+            for _, key in uses:
+                expected = "/msg/".join(split_type_name(types[key]))
                 if held.get(topic, expected) != expected:
-                    key = "pose" if is_pose else "reading"
                     msg = (
-                        f"{key}.type: topic {topic} of bag {self._bag.path} is {held[topic]}, "
-                        f"expected {expected}; give --{key}-type {held[topic]}"
-                        + ("" if is_pose else " and --reading-field")
+                        f"{_KEYS[key]}: topic {topic} of bag {self._bag.path} is {held[topic]}, "
+                        f"expected {expected}; give {_OPTIONS[key].format(held[topic])}"
                     )
                     raise ConfigError(msg)
 
@@ -215,7 +223,7 @@ class TopicReader:
         """
         try:
             streams = self._streams[message.topic]
-            most = MOST_BYTES["pose" if any(is_pose for _, is_pose in streams) else "reading"]
+            most = MOST_BYTES["pose" if any(key != "reading" for _, key in streams) else "reading"]
             if len(message.data) > most:
                 msg = f"a message of {message.topic} has {len(message.data)} bytes, at most {most}"
                 raise ReplayError(msg)
@@ -230,11 +238,17 @@ class TopicReader:
         return [heard for heard in found if heard is not None]
 
     def _heard(
-        self, topic: str, probe: str, is_pose: bool, content: object, now_ns: int
+        self, topic: str, probe: str, key: str, content: object, now_ns: int
     ) -> ProbeMessage | None:
-        if is_pose:
+        if key == "twist":
+            self._twists[probe].note(content, now_ns)
+            return None
+        if key == "pose":
             pose = self._read_pose(content)
-            return ProbeMessage(probe, dataclasses.replace(pose, stamp_ns=pose.stamp_ns or now_ns))
+            pose = dataclasses.replace(pose, stamp_ns=pose.stamp_ns or now_ns)
+            if probe in self._twists:
+                pose = self._twists[probe].beside(pose)
+            return ProbeMessage(probe, pose)
         try:
             value = self._read_value[topic].read(content)
         except ReadingError as error:
@@ -245,6 +259,15 @@ class TopicReader:
             return None
         raw = RawReading(value.stamp_ns or now_ns, value.value, value.noise_variance)
         return ProbeMessage(probe, raw)
+
+
+_KEYS = {"reading": "reading.type", "pose": "pose.type", "twist": "pose.twist_type"}
+_OPTIONS = {
+    "reading": "--reading-type {} and --reading-field",
+    "pose": "--pose-type {}",
+    "twist": "--set pose.twist_type={}",
+}
+"""Options that give a replay another type, by stream."""
 
 
 class BagMaps:

@@ -390,8 +390,9 @@ class Probe(MissionArguments, SensorArguments):
         recorded = [self.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
         if grid := self.grid_topic or self.in_file.get("map", {}).get("topic"):
             recorded.append(str(grid))
-        if battery := self.in_file.get("battery", {}).get("topic"):
-            recorded.append(str(battery))
+        for section, key in (("battery", "topic"), ("pose", "twist_topic")):
+            if beside := self.in_file.get(section, {}).get(key):
+                recorded.append(str(beside))
         return [
             *self.recorder(recorded, use_sim_time=simulated),
             self.node("active_sensing", parameters, respawn=bool(self.respawn)),

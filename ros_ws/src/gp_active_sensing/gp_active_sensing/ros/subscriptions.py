@@ -15,6 +15,7 @@ from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader
+from gp_active_sensing.messages.twists import Twists
 from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawBattery, RawReading
@@ -63,6 +64,14 @@ class Subscriptions:
         self._health = health
         self._reading, self._pose = config.reading, config.pose
         self._battery = config.battery.topic
+        self._names = {
+            "reading": config.reading.topic,
+            "pose": config.pose.topic,
+            "battery": config.battery.topic,
+            "twist": config.pose.twist_topic,
+        }
+        self._twists: dict[str, Twists] = {}
+        """By probe, where its velocity has a topic of its own."""
         reading, pose = config.reading, config.pose
         self._read_value = ValueReader.of(RosTypes(), reading)
         topology = parts.mission.loop.topology
@@ -103,6 +112,8 @@ class Subscriptions:
         self._subscribe("reading", probe, self._reading, self._on_reading)
         if self._battery:
             self._listen_to_battery(probe)
+        if self._pose.twist_topic:
+            self._listen_to_twist(probe)
         if self._transforms is None:
             self._subscribe("pose", probe, self._pose, self._on_pose)
             return
@@ -112,7 +123,9 @@ class Subscriptions:
 
     def drop(self, probe: str) -> None:
         """Listen to the topics of a probe no more."""
-        for topic in ("reading", "pose", *(["battery"] if self._battery else [])):
+        self._twists.pop(probe, None)
+        beside = {"battery": self._battery, "twist": self._pose.twist_topic}
+        for topic in ("reading", "pose", *(key for key, name in beside.items() if name)):
             stream = self._health.streams.pop(probe_topic(probe, topic))
             if stream.subscription is not None:
                 self._node.give_back(stream.subscription)
@@ -142,13 +155,7 @@ class Subscriptions:
 
     def _listen_to_battery(self, probe: str) -> None:
         """Subscribe to the charge of a probe's battery."""
-        name = probe_topic(probe, self._battery)
-
-        def refuse(reason: str, why: str) -> None:
-            count = self._inbox.refuse("batteries", f"battery_{reason}", probe)
-            if qos.is_reported(count):
-                text = "a message of topic %s %s: it is not used (%d so far)"
-                logger.warning(text, name, why, count)
+        refuse = partial(self._refuse, "battery", probe)
 
         def take(message: Any, received: float) -> None:
             level = float(message.percentage)
@@ -160,10 +167,31 @@ class Subscriptions:
             stamp_ns = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
             self._inbox.put(RawBattery(self._stamped("battery", stamp_ns), level), received, probe)
 
-        kind = find_message_type(_BATTERY)
+        self._listen_beside("battery", probe, _BATTERY, 1.0, take)
+
+    def _listen_to_twist(self, probe: str) -> None:
+        """Subscribe to the velocity of a probe, which is that of its poses."""
+        twists = self._twists[probe] = Twists(self._pose.twist_type)
+
+        def take(message: Any, received: float) -> None:
+            try:
+                twists.note(message, int(self._node.get_clock().now().nanoseconds))
+            except ValueError as error:
+                self._refuse("twist", probe, "not_finite", str(error))
+
+        self._listen_beside("twist", probe, self._pose.twist_type, self._pose.rate, take)
+
+    def _listen_beside(
+        self, key: str, probe: str, type: str, rate: float, take: Callable[[Any, float], None]
+    ) -> None:
+        kind, refuse = find_message_type(type), partial(self._refuse, key, probe)
         gate = qos.MessageGate(kind, refuse, size=MOST_BYTES["pose"], rate=LEAST_MAX_RATE)
-        on_bytes = partial(_open, gate, take)
-        self._health.listen(probe_topic(probe, "battery"), name, kind, on_bytes, qos.sensor(1.0))
+
+        def on_bytes(data: bytes, received: float) -> None:
+            gate.take(data, lambda message: take(message, received))
+
+        name = probe_topic(probe, self._names[key])
+        self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
 
     def _hear_latched(self, probe: str, name: str, kind: Any) -> None:
         """Ask for the last pose of before, which a robot that stands does not send again."""
@@ -176,11 +204,11 @@ class Subscriptions:
         self._node.own(self._node.create_subscription(kind, name, hear, qos.latched(), raw=True))
 
     def _refuse(self, topic: str, probe: str, reason: str, why: str) -> None:
-        kind, word = ("poses", f"pose_{reason}") if topic == "pose" else ("readings", reason)
-        count = self._inbox.refuse(kind, word, probe)
+        word = reason if topic == "reading" else f"{topic}_{reason}"
+        count = self._inbox.refuse(_KINDS[topic], word, probe)
         if qos.is_reported(count):
-            stream = self._pose if topic == "pose" else self._reading
-            name = "/tf" if stream.type == TF else probe_topic(probe, stream.topic)
+            name = probe_topic(probe, self._names[topic])
+            name = "/tf" if topic == "pose" and self._pose.type == TF else name
             logger.warning(
                 "a message of topic %s %s: it is not used (%s, %d so far)", name, why, word, count
             )
@@ -287,6 +315,8 @@ class Subscriptions:
 
     def _put_pose(self, probe: str, pose: Pose, received: float) -> None:
         pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
+        if probe in self._twists:
+            pose = self._twists[probe].beside(pose)
         self._inbox.put(pose, received, probe)
 
     def _stamped(self, topic: str, stamp_ns: int) -> int:
@@ -297,12 +327,8 @@ class Subscriptions:
         return int(self._node.get_clock().now().nanoseconds)
 
 
-def _open(
-    gate: qos.MessageGate, take: Callable[[Any, float], None], data: bytes, received: float
-) -> None:
-    gate.take(data, lambda message: take(message, received))
-
-
+_KINDS = {"reading": "readings", "pose": "poses", "battery": "batteries", "twist": "twists"}
+"""Word by which the inbox counts the messages of a topic."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _FRAMES_SAID = 20
 """Frames of poses that are spoken of, at most."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
@@ -275,3 +276,26 @@ def test_a_bag_of_which_nothing_can_be_read_fails_with_the_reason(tmp_path: Path
     bag = driven(tmp_path / "cut", plain, store=store)
     with pytest.raises(ReplayError, match="31 of /value"):
         replayed(bag, tmp_path / "cut_out", "temperature")
+
+
+def test_a_velocity_beside_the_poses_of_a_bag_is_used(tmp_path: Path) -> None:
+    """A boat at anchor: its poses wander, its velocity says that it stands."""
+    rng, messages = np.random.default_rng(3), []
+    wander = np.cumsum(rng.normal(scale=1.0, size=(200, 2)), axis=0)
+    zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
+    still = message("geometry_msgs/msg/Twist", linear=zero, angular=zero)
+    for step, (x, y) in enumerate(wander.tolist()):
+        stamp = START + step * 10 * TENTH
+        twist = message("geometry_msgs/msg/TwistStamped", header=header(stamp), twist=still)
+        messages += [
+            ("/velocity", stamp, twist),
+            ("/odom", stamp, odometry(stamp, x, y)),
+            ("/value", stamp, temperature(stamp, 5.0)),
+        ]
+    bag = write_bag(tmp_path / "bag", messages)
+    driven_metres = [
+        replayed(bag, tmp_path / name, "temperature", overrides=(*OVERRIDES, *more))["metres"]
+        for name, more in (("without", ()), ("beside", ("pose.twist_topic=velocity",)))
+    ]
+    assert driven_metres[0] > 20.0
+    assert driven_metres[1] == 0.0

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from geometry_msgs.msg import PoseWithCovarianceStamped
+from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import BatteryState, Temperature
 
@@ -238,3 +238,26 @@ def test_the_charge_of_a_battery_is_used_and_what_is_no_charge_is_counted(ros: R
     wait_until(lambda: sortie.level == 0.75, "the charge")
     assert rejected(node)["battery_no_charge"] == 2
     probe.wait_value("charge", "0.75")
+
+
+# -- velocity ------------------------------------------------------------------------------------
+
+
+def test_a_velocity_of_its_own_topic_is_that_of_the_poses(ros: Ros) -> None:
+    node = sensing(
+        ros, "pose.twist_topic:=velocity", "pose.twist_type:=geometry_msgs/msg/TwistStamped"
+    )
+    probe = Probe(ros).connect()
+    velocities = probe.node.create_publisher(TwistStamped, "velocity", qos.reliable())
+    wait_until(lambda: velocities.get_subscription_count() > 0, "the subscription")
+    for speed in (2.0, float("nan")):
+        message = TwistStamped()
+        message.header.stamp = outputs.time_of(probe.now_ns())
+        message.twist.linear.x = speed
+        velocities.publish(message)
+    wait_until(lambda: rejected(node).get("twist_not_finite") == 1, "both velocities")
+    probe.pose(0.0)
+    track = node.mission.probe.ingestion.track
+    wait_until(lambda: track.newest is not None, "the pose")
+    assert track.newest is not None
+    assert track.newest.speed == 2.0

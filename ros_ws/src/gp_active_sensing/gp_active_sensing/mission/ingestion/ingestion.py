@@ -106,7 +106,9 @@ class Ingestion:
         self.off_map = False
         self.expected: Collection[int] = ()
         self.odometer = Odometer(
-            _NOISE * (_ROAD if matcher.has_lines else matcher.spacing), matcher.driven
+            _NOISE * (_ROAD if matcher.has_lines else matcher.spacing),
+            matcher.driven,
+            twists=bool(pose.twist_topic),
         )
         self.known = DuplicateFilter()
         """Readings used before a restart, which may be sent again."""

@@ -52,21 +52,24 @@ class Odometer:
     Args:
         most: standard deviation of a noise that is believed in; what is more is driving [m].
         length: x, y, z of a way -> its length [m].
+        twists: speeds are measured; otherwise they count once one shows that they come.
     """
 
-    def __init__(self, most: float, length: Callable[[float, float, float], float]) -> None:
+    def __init__(
+        self, most: float, length: Callable[[float, float, float], float], *, twists: bool = False
+    ) -> None:
         self.metres = 0.0
         """Driven since the mission began."""
         self.counted: Pose | None = None
         """Up to where `metres` are counted; with the stamp of the newest pose."""
         self.noise = 0.0
         """White noise of a pose along each axis; 0 = none was seen [m]."""
-        self._most, self._length = most, length
+        self._most, self._length, self._measured = most, length, twists
         self._forget()
 
     def _forget(self) -> None:
         self._claimed = 0.0
-        self._moving = self._twists = False
+        self._moving, self._twists = False, self._measured
         self._anchored_ns = 0
         self._last: tuple[int, float, float] | None = None
         self._step: tuple[float, float, float] | None = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from gp_active_sensing.messages.twists import Twists
 from gp_active_sensing.mission.ingestion.odometer import Odometer
 from gp_active_sensing.mission.poses import Pose
 from tests.cases import for_each
@@ -17,8 +19,8 @@ GPS = {"white": 0.15, "slow": 0.6}
 AMCL = {"white": 0.03, "slow": 0.05, "memory": 20.0}
 
 
-def odometer(spacing: float = 10.0) -> Odometer:
-    return Odometer(0.2 * spacing, lambda x, y, z: math.hypot(x, y))
+def odometer(spacing: float = 10.0, *, twists: bool = False) -> Odometer:
+    return Odometer(0.2 * spacing, lambda x, y, z: math.hypot(x, y), twists=twists)
 
 
 def lawnmower(step: float, rows: int) -> list[tuple[float, float]]:
@@ -114,3 +116,41 @@ def test_it_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
     assert (one.metres, one.counted, one.memory) == (other.metres, other.counted, other.memory)
     with pytest.raises(ValueError, match="17"):
         odometer().recall(1.0, one.counted, (1.0,))
+
+
+def test_a_measured_velocity_tells_a_drift_from_a_drive() -> None:
+    """A Doppler velocity with noise of its own: at anchor nothing counts, on a drive all does."""
+    for seed in range(10):
+        gps, meter = Localisation(**GPS, seed=seed), odometer(twists=True)
+        twists, rng = Twists("geometry_msgs/msg/Twist"), np.random.default_rng(seed)
+
+        def add(now_ns: int, robot: Robot) -> None:
+            noise = 0.03 * rng.normal(size=2)  # noqa: B023
+            linear = SimpleNamespace(x=robot.vx + noise[0], y=robot.vy + noise[1], z=0.0)
+            twists.note(SimpleNamespace(linear=linear), now_ns)  # noqa: B023
+            pose = gps.pose(now_ns, robot.x, robot.y)  # noqa: B023
+            meter.add(twists.beside(pose))  # noqa: B023
+
+        robot = Robot(0.0, 0.0)
+        for k in range(600):
+            add((1 + k) * SECOND, robot)
+        assert meter.metres == 0.0, seed
+        for now_ns in driven(robot, lawnmower(15.0, 6), 0.2):
+            add(600 * SECOND + now_ns, robot)
+        robot.vx = robot.vy = 0.0
+        for k in range(1, 600):
+            add((600 + k) * SECOND + now_ns, robot)
+        assert meter.metres == pytest.approx(robot.metres, rel=0.03), seed
+
+
+def test_a_velocity_counts_for_poses_of_its_time_only() -> None:
+    twists, pose = Twists("geometry_msgs/msg/Twist"), Pose(5 * SECOND, "map", 0.0, 0.0, math.nan)
+    assert math.isnan(twists.beside(pose).speed)
+    still = SimpleNamespace(linear=SimpleNamespace(x=0.0, y=0.0, z=0.0))
+    twists.note(still, 3 * SECOND)
+    assert math.isnan(twists.beside(pose).speed)
+    twists.note(still, 5 * SECOND)
+    assert twists.beside(pose).speed == 0.0
+    with pytest.raises(ValueError, match="finite"):
+        twists.note(SimpleNamespace(linear=SimpleNamespace(x=math.nan, y=0.0, z=0.0)), 6 * SECOND)
+    assert twists.beside(pose).speed == 0.0

@@ -1,0 +1,65 @@
+"""Speeds beside the poses of a probe, from a topic of twists of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.messages.conversions import stamp_ns
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stream_config import TWISTS
+
+__all__ = ["Twists"]
+
+_SMOOTH = 1.0
+"""Time constant over which velocities are averaged: a Doppler velocity has noise as well [s]."""
+_VALID_NS = 1_000_000_000
+"""A velocity is that of a pose stamped at most so far from it [ns]."""
+
+
+class Twists:
+    """Keeps the newest velocity of one probe, and says how fast it was at a pose.
+
+    Args:
+        type: of the messages, one of `TWISTS`.
+    """
+
+    def __init__(self, type: str) -> None:
+        self._path = TWISTS[type]
+        self._stamp_ns: int | None = None
+        self._velocity = (0.0, 0.0, 0.0)
+
+    def note(self, message: Any, now_ns: int) -> None:
+        """Take a message into the average; one that is older than the last is ignored.
+
+        Args:
+            message: of the type.
+            now_ns: time of arrival, for a message without a stamp.
+
+        Raises:
+            ValueError: a velocity that is not finite.
+        """
+        found = message
+        for name in self._path:
+            found = getattr(found, name)
+        new = float(found.x), float(found.y), float(found.z)
+        if not all(map(math.isfinite, new)):
+            msg = f"has velocity {new}, expected finite numbers"
+            raise ValueError(msg)
+        header = getattr(message, "header", None)
+        stamp = (stamp_ns(header.stamp) if header is not None else 0) or now_ns
+        seconds = math.inf if self._stamp_ns is None else 1e-9 * (stamp - self._stamp_ns)
+        if seconds < -_SMOOTH:
+            seconds = math.inf  # the clock went back
+        if seconds <= 0.0:
+            return
+        part = -math.expm1(-seconds / _SMOOTH)
+        x, y, z = (old + part * (v - old) for old, v in zip(self._velocity, new, strict=True))
+        self._velocity, self._stamp_ns = (x, y, z), stamp
+
+    def beside(self, pose: Pose) -> Pose:
+        """Return a pose with the speed at its time; without one where no twist is near in time."""
+        if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
+            return pose
+        return replace(pose, speed=math.hypot(*self._velocity))
