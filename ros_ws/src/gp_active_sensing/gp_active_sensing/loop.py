@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -21,8 +21,9 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
 from gp_active_sensing.engine.limits import ValueLimits, check_limits
+from gp_active_sensing.engine.quantities import FurtherReceiver, Receiver, by_name
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
-from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
     BatchRequest,
     LooksAhead,
@@ -30,6 +31,7 @@ from gp_active_sensing.planning.base import (
     PlansBatch,
     Policy,
     PolicyState,
+    QuantityBelief,
     QueriesExpert,
     check_fit,
     no_plan,
@@ -88,9 +90,15 @@ class SensingLoop:
         turn_radius: least radius of a curve that the probe can drive [m]; 0 = it turns on the spot.
         aim: error of the map with which the mission is over, whatever is left of the budget.
         limits: on the value of the places that a probe may enter; None = it may enter any.
+        name: of the quantity that `belief` is about, the main one; "" = it needs none.
+        weight: of the main quantity in the plans.
+        quantities: further quantities that the same probes measure, see `engine.quantities`; their
+            beliefs are owned and changed by the loop as well.
         clock: monotonic seconds, for limits in seconds only.
 
     Raises:
+        ValueError: beliefs over other places than those of the map, names that do not differ.
+        ConfigError: limits on a quantity that there is not.
         PlanningError: the policy cannot plan on this map, or with this belief; no such end place.
     """
 
@@ -109,6 +117,9 @@ class SensingLoop:
         turn_radius: float = 0.0,
         aim: Aim | None = None,
         limits: ValueLimits | None = None,
+        name: str = "",
+        weight: float = 1.0,
+        quantities: Sequence[QuantityBelief] = (),
         clock: Clock = time.monotonic,
     ) -> None:
         if limits is not None:
@@ -116,6 +127,12 @@ class SensingLoop:
         if belief.n != topology.n:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
+        self.quantities = by_name(name, belief, quantities)
+        """The further quantities, by name."""
+        if limits is not None and limits.quantity not in ("", name, *self.quantities):
+            known = ", ".join(filter(None, (name, *self.quantities))) or "none with a name"
+            msg = f"limits.quantity: {limits.quantity!r} is not measured; known: {known}"
+            raise ConfigError(msg)
         check_fit(policy, belief, topology)
         BudgetConstraint(topology, budget)  # knows its end place
         self.whole = self.topology = topology
@@ -126,6 +143,8 @@ class SensingLoop:
         self.sorties: Sorties | None = None
         """Batteries after the one in the probe of a copy; None = it lasts."""
         self.belief = belief
+        self.name = name
+        self.weight = weight
         self.retries = retries
         self.snap_distance = snap_distance
         self.remaining = budget
@@ -143,7 +162,7 @@ class SensingLoop:
         self.clock_ns: int | None = None
         """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
-        self._newest_ns: int | None = None
+        self._newest_ns: dict[str, int] = {}
         self.policy = policy
         self.seed = seed
         self.limit = limit
@@ -172,7 +191,13 @@ class SensingLoop:
         """Places that are not to be chosen: set aside, blocked or occupied."""
         return self.closed.union(self.set_aside, self.blocked, self.beyond)
 
-    def move_to(self, topology: Topology, fresh: Belief, closed: Collection[int] = ()) -> None:
+    def move_to(
+        self,
+        topology: Topology,
+        fresh: Belief,
+        closed: Collection[int] = (),
+        further: Mapping[str, Belief] = MappingProxyType({}),
+    ) -> None:
         """Go on with a map that has changed: its first places are those so far, in their order.
 
         What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
@@ -182,10 +207,11 @@ class SensingLoop:
             topology: the map from now on.
             fresh: a belief over its places, of the same configuration, before its first reading.
             closed: places that are occupied: not chosen while they are. The map has no move there.
+            further: such a belief for each further quantity.
 
         Raises:
-            ValueError: it lacks a place, or has them in another order or frame; nothing has changed
-                then.
+            ValueError: it lacks a place, or has them in another order or frame, or a quantity has
+                no belief; nothing has changed then.
             PlanningError: the policy cannot plan on it; nothing has changed then.
         """
         names, frame = self.topology.names, self.topology.frame
@@ -195,8 +221,13 @@ class SensingLoop:
                 f"map {self.topology.name!r}, got one of {topology.n} in frame {topology.frame!r}"
             )
             raise ValueError(msg)
+        if set(further) != set(self.quantities):
+            msg = f"expected a belief for each of {list(self.quantities)}, got {list(further)}"
+            raise ValueError(msg)
         check_fit(self.policy, fresh, topology)
         self.belief.move_to(fresh)
+        for name, each in self.quantities.items():
+            each.belief.move_to(further[name])
         self.whole = topology
         self._restrict()
         self.closed = frozenset(closed)
@@ -223,7 +254,7 @@ class SensingLoop:
         if at is not None and probe not in began:
             declared |= set(self.limits.near(self.whole, at).tolist())
             began = began | {probe}
-        closed = self.limits.closed(self.belief, declared)
+        closed = self.limits.closed(self.belief_of(self.limits.quantity), declared)
         if self.remaining.end is not None:
             closed[self.remaining.end] = False  # anyone who set it knows the place
         self.set_limits(declared, began, np.flatnonzero(closed).tolist())
@@ -271,10 +302,40 @@ class SensingLoop:
 
     # -- readings -------------------------------------------------------------------------------
 
+    def of(self, quantity: str = "") -> Receiver:
+        """Return what takes the readings of a quantity in; the loop itself of the main one.
+
+        Raises:
+            ReadingError: there is no such quantity.
+        """
+        if self.belief_of(quantity) is self.belief:
+            return self
+        return FurtherReceiver(self, lambda: self.quantities[quantity].belief)
+
+    def belief_of(self, quantity: str = "") -> Belief:
+        """Return the belief about a quantity; "" = the main one.
+
+        Raises:
+            ReadingError: there is no such quantity.
+        """
+        if quantity in ("", self.name):
+            return self.belief
+        if quantity not in self.quantities:
+            known = ", ".join(filter(None, (self.name, *self.quantities))) or "none with a name"
+            msg = f"a reading of the quantity {quantity!r}, which is not measured; known: {known}"
+            raise ReadingError("unknown_quantity", msg)
+        return self.quantities[quantity].belief
+
+    @property
+    def used(self) -> int:
+        """Return the number of readings used, those of every quantity together."""
+        return self.counts["accepted"] + sum(self.counts[f"accepted_{q}"] for q in self.quantities)
+
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
         """Use readings in any order; each is either used or rejected and counted.
 
-        A `PlacedReading` has been checked, and only the budget can reject it.
+        A `PlacedReading` has been checked, and only the budget can reject it. A reading of a
+        further quantity changes the belief about that quantity and costs nothing.
 
         A newly observed place costs one reading of the budget, once; so does the
         visit of an observed place that a policy chose again. Late readings are used like any other
@@ -286,28 +347,29 @@ class SensingLoop:
         for reading in readings:
             try:
                 placed = reading if isinstance(reading, PlacedReading) else self.place(reading)
+                belief = self.belief_of(placed.reading.quantity)
                 self.check_budget(placed)
             except ReadingError as error:
                 one = reading.reading if isinstance(reading, PlacedReading) else reading
                 rejected.append(self.reject(one, error))
                 continue
             location = placed.place
-            is_new = self.costs(location)
-            self.belief.observe_placed(placed)
+            main = belief is self.belief
+            is_new = self.costs(location) if main else not belief.observed[location]
+            belief.observe_placed(placed)
             accepted += 1
-            late += self._is_late(placed.reading)
-            if is_new:
+            late += self._count(placed.reading)
+            if is_new and main:
                 self.reservations.pay(location)
                 self.remaining = self.remaining.minus(readings=1)
                 self.spent += 1
                 new_places.append(location)
                 self.set_aside.discard(location)
                 self._misses.pop(location, None)
-                # After each new place, not each batch: what a journal gives back is the same.
-                if why := self.belief.adapt():
-                    logger.info("the belief follows the readings: %s", why)
-        self.counts["accepted"] += accepted
-        self.counts["late"] += late
+            # After each new place, not each batch: what a journal gives back is the same.
+            if is_new and (why := belief.adapt()):
+                of = placed.reading.quantity
+                logger.info("the belief%s follows the readings: %s", of and f" about {of}", why)
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
     def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
@@ -317,11 +379,8 @@ class SensingLoop:
             before: the reading as stored; of an amended one, with the stamp of the first.
             reading: what is to count instead.
         """
-        self.belief.amend_placed(before, reading)
-        late = self._is_late(reading.reading)
-        self.counts["accepted"] += 1
-        self.counts["late"] += late
-        return TellReport(1, late=int(late))
+        self.belief_of(reading.reading.quantity).amend_placed(before, reading)
+        return TellReport(1, late=self._count(reading.reading))
 
     def reject(self, reading: Reading, error: ReadingError) -> Rejection:
         """Count a reading that cannot be used."""
@@ -330,15 +389,21 @@ class SensingLoop:
         logger.log(level, "reading rejected: %s", error)
         return Rejection(reading, error.reason, str(error))
 
-    def _is_late(self, reading: Reading) -> bool:
-        """Return whether a reading is older than one used before; its time counts for the next."""
-        newest_ns = reading.stamp_ns if self._newest_ns is None else self._newest_ns
-        self._newest_ns = max(newest_ns, reading.stamp_ns)
-        return reading.stamp_ns < newest_ns
+    def _count(self, reading: Reading) -> int:
+        """Count a reading that is used; return 1 if it is older than one of its quantity before."""
+        name = reading.quantity if reading.quantity in self.quantities else ""
+        newest_ns = self._newest_ns.get(name, reading.stamp_ns)
+        self._newest_ns[name] = max(newest_ns, reading.stamp_ns)
+        late = int(reading.stamp_ns < newest_ns)
+        ending = name and f"_{name}"
+        self.counts[f"accepted{ending}"] += 1
+        self.counts[f"late{ending}"] += late
+        return late
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass; it matters where the belief is about a field that changes."""
-        self.belief.advance(1e-9 * now_ns)
+        """Let time pass; it matters where a belief is about a field that changes."""
+        for belief in (self.belief, *(each.belief for each in self.quantities.values())):
+            belief.advance(1e-9 * now_ns)
 
     def inform(self, readings: Iterable[Reading]) -> TellReport:
         """Use an expert's readings: they tell about the field and cost nothing of the budget."""
@@ -346,7 +411,8 @@ class SensingLoop:
         accepted = 0
         for reading in readings:
             try:
-                self.belief.observe_placed(self._placed(reading), expert=True)
+                belief = self.belief_of(reading.quantity)
+                belief.observe_placed(self._placed(reading), expert=True)
             except ReadingError as error:
                 rejected.append(Rejection(reading, error.reason, str(error)))
                 self.counts[f"expert_rejected_{error.reason}"] += 1
@@ -367,8 +433,10 @@ class SensingLoop:
         return placed
 
     def _placed(self, reading: Reading) -> PlacedReading:
+        belief = self.belief_of(reading.quantity)
         location = place_of(reading, self.topology, self.snap_distance)
-        return self.belief.place(replace(reading, location=location))
+        quantity = "" if belief is self.belief else reading.quantity
+        return belief.place(replace(reading, location=location, quantity=quantity))
 
     def check_budget(self, placed: PlacedReading) -> None:
         """Check that the budget has a reading for a place.
@@ -376,7 +444,7 @@ class SensingLoop:
         Raises:
             ReadingError: it has none, or keeps it for another place.
         """
-        if not self.wants(placed.place):
+        if placed.reading.quantity not in self.quantities and not self.wants(placed.place):
             name = self.topology.names[placed.place]
             msg = (
                 f"a reading of {name}: the budget of readings is spent, or kept for where the "
@@ -390,7 +458,9 @@ class SensingLoop:
 
     def _check_stamp(self, reading: Reading) -> None:
         """Refuse a stamp far ahead: where the field changes, it would make all else out of date."""
-        if self.clock_ns is None or self.restoring or not self.belief.drift.changing:
+        if self.clock_ns is None or self.restoring:
+            return
+        if not self.belief_of(reading.quantity).drift.changing:
             return
         ahead = 1e-9 * (reading.stamp_ns - self.clock_ns)
         if ahead > AHEAD:
@@ -598,6 +668,8 @@ class SensingLoop:
                 unavailable=unavailable,
                 aim=self.aim,
                 sorties=self._sorties_in_metres(left),
+                others=tuple(self.quantities.values()),
+                weight=self.weight,
                 clock=self.clock,
             )
             if isinstance(seen, Turning):
@@ -617,6 +689,8 @@ class SensingLoop:
                     rng=rng,
                     remaining=[remaining] * (1 + len(others)),
                     unavailable=unavailable,
+                    others=tuple(self.quantities.values()),
+                    weight=self.weight,
                     clock=self.clock,
                 ),
                 joint.policy_state,
@@ -714,10 +788,14 @@ class SensingLoop:
         other.clock = self.clock if clock is None else clock
         other.blocked = set(self.blocked)
         other.belief = self.belief.copy()
+        other.quantities = {
+            name: replace(each, belief=each.belief.copy()) for name, each in self.quantities.items()
+        }
         other.counts = self.counts.copy()
         other.set_aside = set(self.set_aside)
         other.reservations = self.reservations.copy()
         other._misses = self._misses.copy()
+        other._newest_ns = self._newest_ns.copy()
         return other
 
     def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:

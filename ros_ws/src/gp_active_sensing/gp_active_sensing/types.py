@@ -77,6 +77,8 @@ class Reading:
     for; None = at the point, or of no consequence."""
     position_variance: float = 0.0
     height_variance: float = 0.0
+    quantity: str = ""
+    """Name of the quantity that it is of; "" = the main one of its mission."""
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ class LimitsConfig:
         unit="m",
         low=0.0,
     )
+    quantity: str = param(
+        "", help="name of the quantity that is limited, of those in readings; empty = the main one"
+    )
 
     def limits(self) -> ValueLimits | None:
         """Return the limits of the loop; None where there are none.
@@ -63,7 +66,7 @@ class LimitsConfig:
         if low >= high:
             msg = f"limits.at_least: {low:g} is not below limits.at_most, {high:g}"
             raise ConfigError(msg)
-        return ValueLimits(low, high, self.probability, self.start_radius)
+        return ValueLimits(low, high, self.probability, self.start_radius, self.quantity)
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,14 @@ class ValueLimits:
         probability: asked for.
         start_radius: places within so far of where a probe begins are declared safe [m]; None =
             2.5 steps of the map.
+        quantity: name of the limited quantity; "" = the main one.
     """
 
     low: float = -math.inf
     high: float = math.inf
     probability: float = 0.99
     start_radius: float | None = None
+    quantity: str = ""
 
     def near(self, topology: Topology, at: int) -> IntArray:
         """Return the places that are declared safe when a probe begins at one."""

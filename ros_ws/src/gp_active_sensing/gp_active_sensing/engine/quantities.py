@@ -1,0 +1,123 @@
+"""Further quantities of a mission: how their readings reach the loop.
+
+A mission has one main quantity. Its readings cost the budget, and a place counts as observed when
+it was read there. Further quantities have beliefs of their own and are planned for together with
+it. Their readings cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.planning.request import QuantityBelief
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import PlacedReading, Reading, Rejection, TellReport
+
+__all__ = ["FurtherReceiver", "Receiver", "by_name"]
+
+
+class Receiver(Protocol):
+    """Receiver of the readings of one quantity: `SensingLoop`, or `FurtherReceiver`."""
+
+    @property
+    def belief(self) -> Belief:
+        """The belief about the quantity."""
+
+    @property
+    def topology(self) -> Topology:
+        """The map."""
+
+    @property
+    def clock_ns(self) -> int | None:
+        """Time of the driver's clock [ns]; None = it has none."""
+
+    def place(self, reading: Reading) -> PlacedReading:
+        """Check a reading and find its place. Raises ReadingError."""
+
+    def check_budget(self, placed: PlacedReading) -> None:
+        """Check that the budget has a reading for a place. Raises ReadingError."""
+
+    def costs(self, location: int) -> bool:
+        """Return whether the next reading of a place begins a visit."""
+
+    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
+        """Use readings; each is either used or rejected and counted."""
+
+    def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
+        """Replace a reading by another one of the same stay."""
+
+    def reject(self, reading: Reading, error: ReadingError) -> Rejection:
+        """Count a reading that cannot be used."""
+
+
+class FurtherReceiver:
+    """Takes the readings of a further quantity in; none of them costs the budget.
+
+    Args:
+        loop: the engine.
+        belief: returns the belief about the quantity.
+    """
+
+    def __init__(self, loop: Receiver, belief: Callable[[], Belief]) -> None:
+        self._loop, self._belief = loop, belief
+        self.place = loop.place
+        self.amend = loop.amend
+        self.reject = loop.reject
+
+    @property
+    def belief(self) -> Belief:
+        """The belief about the quantity."""
+        return self._belief()
+
+    @property
+    def topology(self) -> Topology:
+        """The map."""
+        return self._loop.topology
+
+    @property
+    def clock_ns(self) -> int | None:
+        """Time of the driver's clock [ns]; None = it has none."""
+        return self._loop.clock_ns
+
+    def check_budget(self, placed: PlacedReading) -> None:
+        """Accept every reading."""
+
+    def costs(self, location: int) -> bool:
+        """Return whether the next reading of a place is the first one of this quantity."""
+        return not self.belief.observed[location]
+
+    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
+        """Use readings; the new places of the report are those of this quantity."""
+        before = self.belief.observed.copy()
+        report = self._loop.tell(readings)
+        new = (self.belief.observed & ~before).nonzero()[0].tolist()
+        return replace(report, new_places=tuple(new))
+
+
+def by_name(
+    main: str, belief: Belief, quantities: Sequence[QuantityBelief]
+) -> dict[str, QuantityBelief]:
+    """Return further quantities by their names, in their order.
+
+    Args:
+        main: name of the main quantity.
+        belief: about it.
+        quantities: the further ones.
+
+    Raises:
+        ValueError: one without a name, two of one name, or beliefs over other places.
+    """
+    found: dict[str, QuantityBelief] = {}
+    for each in quantities:
+        if not each.name or each.name == main or each.name in found:
+            msg = f"quantities: expected names that differ, got {each.name!r} beside {main!r}"
+            raise ValueError(msg)
+        if each.belief.n != belief.n:
+            msg = f"quantities: {each.name} has {each.belief.n} places, the map has {belief.n}"
+            raise ValueError(msg)
+        found[each.name] = each
+    return found
