@@ -10,6 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
 from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief
 from gp_active_sensing.topology.base import Topology
@@ -24,6 +25,7 @@ from gp_active_sensing.types import (
 )
 
 __all__ = [
+    "SEVERAL",
     "BatchRequest",
     "Candidates",
     "ChecksFit",
@@ -33,10 +35,12 @@ __all__ = [
     "LooksAhead",
     "PlanRequest",
     "PlansBatch",
+    "PlansSeveral",
     "Policy",
     "PolicyState",
     "QuantityBelief",
     "QueriesExpert",
+    "RefusesSeveral",
     "Revisits",
     "Seeks",
     "SetsDrift",
@@ -239,20 +243,57 @@ class StepsToward(Protocol):
 
 
 @runtime_checkable
+class PlansSeveral(Protocol):
+    """A policy that says whether it plans for several quantities together."""
+
+    several: bool
+
+
+@runtime_checkable
+class RefusesSeveral(Protocol):
+    """A policy that says whether it cannot plan where several quantities are measured."""
+
+    one_quantity: bool
+
+
+@runtime_checkable
 class LooksAhead(Protocol):
     """A policy that looks some readings ahead."""
 
     horizon: int
 
 
-def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
+SEVERAL = ("integrated_variance", "lawnmower", "max_entropy", "spread", "tour")
+"""Policies that plan for several quantities together."""
+
+
+def check_fit(
+    policy: Policy,
+    belief: Belief,
+    topology: Topology,
+    others: Collection[QuantityBelief] = (),
+) -> None:
     """Ask a policy that does not fit every map or belief whether it fits these.
 
     Engines ask when they are built, so that a mission that cannot be planned does not begin.
 
+    Args:
+        policy: of a mission.
+        belief: about its main quantity.
+        topology: its map.
+        others: its further quantities.
+
     Raises:
-        PlanningError: the policy cannot plan on this map, or with this belief.
+        PlanningError: the policy cannot plan on this map, with this belief, or for several
+            quantities.
     """
+    if others and isinstance(policy, RefusesSeveral) and policy.one_quantity:
+        msg = (
+            f"this policy plans for one quantity, got {1 + len(others)}: remove "
+            f"{', '.join(repr(q.name) for q in others)} or take one of {', '.join(SEVERAL)}, which "
+            "plan for several together; policies that look for an extremum plan for the main one"
+        )
+        raise PlanningError(msg)
     if isinstance(policy, ChecksFit):
         policy.check(belief, topology)
 

@@ -111,6 +111,9 @@ class Greedy(ABC):
     A new one overrides `scores`, and `frozen` when it keeps something from the first stage.
     """
 
+    several: ClassVar[bool] = False
+    """The scores of several quantities, times their weights, may be added [nat]."""
+
     @abstractmethod
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
@@ -133,6 +136,11 @@ class Greedy(ABC):
         if options.reason:
             return no_plan(options.reason), state
         values = self.scores(belief, options.locations, request.pending, state)
+        if self.several and request.others:
+            values = request.weight * values
+            for q in request.others:
+                one = self.scores(q.belief, options.locations, request.pending, state)
+                values += q.weight * (one - reported_offset(q.belief.noise_variance, 1))
         best = int(first_best(values, floor=NAT))
         return options.valued_plan(best, values, seconds=request.clock() - started), state
 
@@ -151,10 +159,12 @@ def expected_entropy(
 class MaxEntropy(Greedy):
     """Largest entropy of the predictive mixture, ``argmax_x H[Z_x | z_D]``: bal with N' = 1.
 
-    [Hoang2014, Eq. 6 at the last stage]
+    [Hoang2014, Eq. 6 at the last stage]. Of several quantities it is the sum of their entropies
+    times their weights; those of the further ones are less the entropy of the noise.
     """
 
     unit = "nat"
+    several: ClassVar[bool] = True
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
@@ -316,9 +326,11 @@ class IntegratedVariance:
 
     The weights of the places (`map.weights`) are equal unless the map says otherwise. A value is a
     drop of the mean variance [square of the reading's unit, after a transform]. What a reading
-    tells about λ is not counted.
+    tells about λ is not counted. Of several quantities it is the drop of the weighted mean of their
+    variances, each in that of its field.
     """
 
+    several: ClassVar[bool] = True
     REMOVED: ClassVar[Mapping[str, str]] = {
         "horizon": _LOOK_AHEAD,
         "beam": _LOOK_AHEAD,
@@ -334,11 +346,22 @@ class IntegratedVariance:
         if options.reason:
             return no_plan(options.reason), state
         first, most = options.locations, self.candidates
-        if unread(belief, pending).size:
-            field = map_error_of(belief, topology, first, pending=pending, candidates=most)
+        others, weight = request.others, request.weight
+        if any(unread(each, pending).size for each in request.beliefs):
+            field = map_error_of(
+                belief,
+                topology,
+                first,
+                pending=pending,
+                candidates=most,
+                others=others,
+                weight=weight,
+            )
             values = field.weights @ field.gains()
         else:
-            weights, gains = map_error_gains(belief, topology, first, candidates=most)
+            weights, gains = map_error_gains(
+                belief, topology, first, candidates=most, others=others, weight=weight
+            )
             values = weights @ gains
         seconds = request.clock() - started
         return options.valued_plan(int(first_best(values)), values, seconds=seconds), state

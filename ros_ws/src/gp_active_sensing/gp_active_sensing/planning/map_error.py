@@ -12,12 +12,19 @@ it further by
                {C_{xx} + \sigma_e^2 - C_{xA} M C_{Ax}},
 
 and the removal of a place a from A increases it by :math:`B_{aa} / M_{aa}`.
+
+Of several quantities q with weights :math:`\omega_q` it is the relative error
+:math:`\sum_q \omega_q J_q / v_q`, where :math:`v_q` is the variance of quantity q over the map
+before its readings. The quantities are independent. The candidates of one follow those of another,
+with variances divided by :math:`v_q`, and have the weights of their own belief times
+:math:`\omega_q`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -27,6 +34,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.beliefs import representatives, unread
+from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -62,6 +70,10 @@ _KNOWN = 1e-12
 """Variance below which a place is known, as a share of the largest."""
 _WORTHWHILE = 1e-9
 """Share of a value that an exchange has to bring: less is rounding."""
+_FEW = 48
+"""Places at most by which the variance of a quantity over the map is estimated."""
+_FLAT = 1e-9
+"""Least variance over the map, as a share of that at a place."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,26 @@ class Targets:
     own: FloatArray
 
 
+class Part(NamedTuple):
+    """The candidates of one of several quantities.
+
+    Args:
+        rows: their numbers.
+        unit: variance that all of theirs are divided by.
+        sampled: the quantity is read only where a probe stops.
+    """
+
+    rows: slice
+    unit: float
+    sampled: bool
+
+
 @dataclass(frozen=True, eq=False)
 class MapVariance:
     """Covariances of m readable places with the error of the map, under L candidates.
 
-    Variances are those the Gaussian process sees (after the belief's transform).
+    Variances are those the Gaussian process sees (after the belief's transform). Those of several
+    quantities are divided by the variance of each over the map.
 
     Args:
         places: (m,) sorted.
@@ -92,6 +119,7 @@ class MapVariance:
         covariance: (L, m, m) posterior covariance C of the noise-free field.
         shared: (L, m, m) S = C W C, with weights that sum to one.
         total: (L,) the mean variance of the map.
+        parts: candidates of each of several quantities, the main one first; () = of one quantity.
     """
 
     places: IntArray
@@ -100,6 +128,27 @@ class MapVariance:
     covariance: FloatArray
     shared: FloatArray
     total: FloatArray
+    parts: tuple[Part, ...] = ()
+
+    def of(self, number: int) -> MapVariance:
+        """Return the same of one quantity, by its number, in that quantity's own unit."""
+        if not self.parts:
+            return self
+        rows, unit, _ = self.parts[number]
+        weights = self.weights[rows]
+        return MapVariance(
+            self.places,
+            weights / max(float(weights.sum()), _NO_VARIANCE),
+            unit * self.noise[rows],
+            unit * self.covariance[rows],
+            unit**2 * self.shared[rows],
+            unit * self.total[rows],
+        )
+
+    @property
+    def sampled(self) -> bool:
+        """Return whether a quantity is read only where a probe stops."""
+        return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
         """Return what one reading of each place takes off the mean variance, (L, m)."""
@@ -107,23 +156,32 @@ class MapVariance:
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
 
-    def value(self, which: IntArray) -> float:
+    def value(self, which: IntArray, stops: IntArray | None = None) -> float:
         """Return what readings of some places take off the mean variance, expected over the belief.
 
         It does not count what the readings tell about λ, so it is no bound. O(L k³).
 
         Args:
             which: (k,) numbers of different places among the m.
+            stops: numbers of those where a probe stops, for sampled quantities; None = all of them.
         """
-        return float(self.weights @ self.values(which))
+        if stops is None or not self.sampled:
+            return float(self.weights @ self.values(which))
+        sampled = np.zeros(len(self.weights), dtype=np.bool_)
+        for part in self.parts:
+            sampled[part.rows] = part.sampled
+        found = np.where(sampled, self.values(stops, sampled), self.values(which, ~sampled))
+        return float(self.weights @ found)
 
-    def values(self, which: IntArray) -> FloatArray:
-        """Return the same under each candidate, (L,)."""
+    def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
+        """Return the same under each candidate, (L,); 0 under those that `rows` (L,) leaves out."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
         index = np.ix_(which, which)
         for row, noise in enumerate(self.noise):
+            if rows is not None and not rows[row]:
+                continue
             block = self.covariance[row][index]
             block[np.diag_indices_from(block)] += noise
             factor, info = dpotrf(block, lower=1, overwrite_a=1)
@@ -156,7 +214,7 @@ class MapVariance:
         shared += gain @ S[:, which[:, None], which] @ np.swapaxes(gain, 1, 2)
         covariance = C - gain @ C[:, which, :]
         total = self.total - self.values(which)
-        return MapVariance(self.places, self.weights, self.noise, covariance, shared, total)
+        return replace(self, covariance=covariance, shared=shared, total=total)
 
     def at(self, which: IntArray) -> MapVariance:
         """Return the same for some of the places only."""
@@ -222,6 +280,8 @@ def map_error_of(
     pending: Collection[int] = (),
     candidates: int = 8,
     targets: Targets | None = None,
+    others: Sequence[QuantityBelief] = (),
+    weight: float = 1.0,
 ) -> MapVariance:
     """Return what readings at some places would do to the error of the map. O(L' m² (T + |D|)).
 
@@ -230,11 +290,58 @@ def map_error_of(
         topology: knows the weights of its places.
         places: (m,) that may be read, sorted.
         pending: places that will have been read before, with values not known yet.
-        candidates: most λ; of those that predict alike the most probable one stands for all.
+        candidates: most λ of a quantity; of those that predict alike the most probable one stands
+            for all.
         targets: over which the error is summed; None = `targets_of(topology)`.
+        others: further quantities that are read together with that of `belief`.
+        weight: of the quantity of `belief` among them.
     """
-    belief = belief.with_mean_within(VAGUE_MEAN)
     targets = targets_of(topology) if targets is None else targets
+    if not others:
+        return _map_error(belief, places, pending, candidates, targets)
+    several = _weighed(belief, weight, others, targets, candidates)
+    found = [_map_error(q.belief, places, pending, candidates, targets) for q, _, _ in several]
+    ends = np.cumsum([0, *(len(field.weights) for field in found)]).tolist()
+    pairs = list(zip(found, several, strict=True))
+    return MapVariance(
+        places,
+        np.concatenate([share * field.weights for field, (_, share, _) in pairs]),
+        np.concatenate([field.noise / unit for field, (_, _, unit) in pairs]),
+        np.concatenate([field.covariance / unit for field, (_, _, unit) in pairs]),
+        np.concatenate([field.shared / unit**2 for field, (_, _, unit) in pairs]),
+        np.concatenate([field.total / unit for field, (_, _, unit) in pairs]),
+        tuple(
+            Part(slice(ends[i], ends[i + 1]), unit, q.sampled)
+            for i, (q, _, unit) in enumerate(several)
+        ),
+    )
+
+
+def _weighed(
+    belief: Belief,
+    weight: float,
+    others: Sequence[QuantityBelief],
+    targets: Targets,
+    candidates: int,
+) -> list[tuple[QuantityBelief, float, float]]:
+    """Return the quantities, each with its share of the weights and its variance over the map."""
+    several = (QuantityBelief("", belief, weight), *others)
+    total = sum(q.weight for q in several)
+    return [
+        (
+            q,
+            q.weight / total if total > 0.0 else 1.0 / len(several),
+            _variance_of(q.belief, targets, candidates),
+        )
+        for q in several
+    ]
+
+
+def _map_error(
+    belief: Belief, places: IntArray, pending: Collection[int], candidates: int, targets: Targets
+) -> MapVariance:
+    """Return `map_error_of` of one quantity."""
+    belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
     before = unread(belief, pending)
@@ -248,9 +355,30 @@ def map_error_of(
         _shared(belief, which, everything, covariance, targets),
         belief.marginals_under(targets.places, which)[1] @ targets.weights,
     )
-    if not before.size:
-        return found
-    return found.given(np.searchsorted(everything, before)).at(np.searchsorted(everything, places))
+    if before.size:
+        found = found.given(np.searchsorted(everything, before))
+        found = found.at(np.searchsorted(everything, places))
+    return found
+
+
+def _variance_of(belief: Belief, targets: Targets, candidates: int) -> float:
+    r"""Return the expected variance of a field over the map before its readings.
+
+    :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)` with today's
+    belief. What an unknown mean adds is not in it. In the sensor's unit.
+    """
+    count = len(targets.places)
+    some = np.unique(np.linspace(0, count - 1, min(count, _FEW)).round().astype(np.int64))
+    places = targets.places[some]
+    own = _in_own_unit(belief, targets, places).weights
+    w = own[some] / own[some].sum()
+    which, weights = representatives(belief, candidates)
+    K = belief.covariance.only(which.tolist()).between(places, places)
+    here = np.diagonal(K, axis1=1, axis2=2) @ w
+    over = np.maximum(here - np.einsum("p,lpr,r->l", w, K, w), _FLAT * here)
+    now, before = belief.hyperparameters, belief.covariance.hyperparameters
+    scales = np.array([now[i].variance / before[i].variance for i in which.tolist()])
+    return float(own.sum() * (weights @ (over * scales)))
 
 
 def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
@@ -269,7 +397,13 @@ def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
 
 
 def map_error_gains(
-    belief: Belief, topology: Topology, places: IntArray, *, candidates: int = 8
+    belief: Belief,
+    topology: Topology,
+    places: IntArray,
+    *,
+    candidates: int = 8,
+    others: Sequence[QuantityBelief] = (),
+    weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return weights (L',) and what a reading of each place takes off the mean variance (L', m).
 
@@ -280,9 +414,27 @@ def map_error_gains(
         topology: knows the weights of its places.
         places: (m,) that may be read.
         candidates: most λ, see `map_error_of`.
+        others: further quantities.
+        weight: of the main one.
     """
+    targets = targets_of(topology, _MANY)
+    if not others:
+        return _gains(belief, targets, places, candidates)
+    several = _weighed(belief, weight, others, targets_of(topology), candidates)
+    weights, gains = [], []
+    for q, share, unit in several:
+        each, gain = _gains(q.belief, targets, places, candidates)
+        weights.append(share * each)
+        gains.append(gain / unit)
+    return np.concatenate(weights), np.concatenate(gains)
+
+
+def _gains(
+    belief: Belief, targets: Targets, places: IntArray, candidates: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return `map_error_gains` of one quantity."""
     belief = belief.with_mean_within(VAGUE_MEAN)
-    targets = _in_own_unit(belief, targets_of(topology, _MANY), places)
+    targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
     noise = belief.noise_variance[which]
     gains = np.empty((len(which), len(places)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
-__all__ = ["BatchRequest", "PlanRequest", "QuantityBelief", "Sorties"]
+__all__ = ["BatchRequest", "PlanRequest", "QuantityBelief", "Sorties", "Sought"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,28 @@ class QuantityBelief:
         belief: over the same places as that of the main quantity.
         weight: of its relative map error in the objective, not negative.
         sampled: it is read where a probe stops for it, not where one crosses.
+        aim: error of its map with which the mission may end; None = it does not matter.
     """
 
     name: str
     belief: Belief
     weight: float = 1.0
     sampled: bool = False
+    aim: Aim | None = None
+
+
+class Sought(NamedTuple):
+    """An error that the map of a quantity is to have.
+
+    Args:
+        number: of the quantity; the main one is 0.
+        belief: about it.
+        aim: its error.
+    """
+
+    number: int
+    belief: Belief
+    aim: Aim
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,18 @@ class PlanRequest:
     others: tuple[QuantityBelief, ...] = ()
     weight: float = 1.0
     clock: Clock = time.monotonic
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """Return the beliefs about all quantities, the main one first."""
+        return (self.belief, *(q.belief for q in self.others))
+
+    @property
+    def sought(self) -> tuple[Sought, ...]:
+        """Return the errors that end the mission once all are met; () = its budget ends it."""
+        aims = (self.aim, *(q.aim for q in self.others))
+        pairs = enumerate(zip(self.beliefs, aims, strict=True))
+        return tuple(Sought(i, belief, aim) for i, (belief, aim) in pairs if aim is not None)
 
     @property
     def under_way(self) -> tuple[int, ...]:

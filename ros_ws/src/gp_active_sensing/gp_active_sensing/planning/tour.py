@@ -72,11 +72,14 @@ class Tour:
 
     Metres, seconds, readings and the way home are kept exactly. Without any of them the route is
     that of the next 400 readings. Several probes share the budget of readings: each leaves
-    the routes of the others to them.
+    the routes of the others to them. Of several quantities it is the mean of their maps' variances,
+    times their weights, each in that of its field.
     """
 
+    several: ClassVar[bool] = True
     candidates: ClassVar[int] = 4
-    """Largest number of λ planned with. Of those that predict alike one stands for all."""
+    """Largest number of λ planned with of a quantity. Of those that predict alike one stands for
+    all."""
     places: ClassVar[int] = 500
     """Largest number of places planned with. On a larger map each stands for those near it."""
     longest: ClassVar[int] = 400
@@ -136,9 +139,11 @@ class Tour:
             pending=elsewhere,
             candidates=few,
             targets=targets_of(topology, most) if most < self.places else None,
+            others=request.others,
+            weight=request.weight,
         )
-        share = self._share(remaining, len(others) + len(request.waiting))
-        sorties = None if request.aim is not None else request.sorties
+        share, sought = self._share(remaining, len(others) + len(request.waiting)), request.sought
+        sorties = None if sought else request.sorties
         if sorties is not None:
             whole = replace(sorties.whole, readings=share.readings)
             sorties = replace(sorties, whole=whole)
@@ -155,14 +160,12 @@ class Tour:
         )
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
-        if request.aim is not None and (
-            parts_only(driver, belief, request.aim, self.candidates, elsewhere)
-            or not _goes_on(driver, routes)
+        if sought and (
+            parts_only(driver, sought, self.candidates, elsewhere) or not _goes_on(driver, routes)
         ):
             new = next_pass(
                 driver,
-                belief,
-                request.aim,
+                sought,
                 self.candidates,
                 room.for_larger(),
                 elsewhere=elsewhere,
@@ -188,7 +191,7 @@ class Tour:
         if plan is None:
             plan = nearest_plan(request, reach)
         if plan.waypoints:
-            left = None if request.aim is None else _after(driver.budget, plan, unread)
+            left = _after(driver.budget, plan, unread) if sought else None
             routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed, left)
         return replace(plan, seconds=clock() - started), routes.state()
 

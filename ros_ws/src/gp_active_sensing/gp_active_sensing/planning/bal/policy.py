@@ -68,6 +68,8 @@ class Bal:
 
     unit = "nat"
     bounded = True
+    one_quantity: ClassVar[bool] = True
+    """The tree branches over the readings of one."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "objective": "is removed; bal plans for entropy; take policy tour for the error of the map",
         "tail": "is removed; take policy tour for routes with the rest of the budget",

@@ -22,11 +22,12 @@ from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.explain import on_route
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
+from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Aim, BoolArray, Budget, IntArray, Plan, PlanLimit
+from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
 
 __all__ = [
@@ -73,13 +74,21 @@ def pass_of(
     """
     belief, topology = request.belief, request.topology
     goals = reach.locations[unread[reach.locations]]
-    if request.aim is None or not goals.size:
+    if not request.sought or not goals.size:
         return Pass(request.remaining)
     remaining = request.remaining
     if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
         remaining = replace(remaining, readings=len(goals))
     places, stands = thinned(topology, goals, _PLACES)
-    field = map_error_of(belief, topology, places, pending=request.pending, candidates=_CANDIDATES)
+    field = map_error_of(
+        belief,
+        topology,
+        places,
+        pending=request.pending,
+        candidates=_CANDIDATES,
+        others=request.others,
+        weight=request.weight,
+    )
     driver = RouteDriver(
         topology,
         distances_of(topology, unit_of(remaining)),
@@ -95,13 +104,12 @@ def pass_of(
     def more() -> bool:
         return not spent() and (most is None or driver.evaluated < most)
 
-    return next_pass(driver, belief, request.aim, _CANDIDATES, more, elsewhere=request.pending)
+    return next_pass(driver, request.sought, _CANDIDATES, more, elsewhere=request.pending)
 
 
 def next_pass(
     driver: RouteDriver,
-    belief: Belief,
-    aim: Aim,
+    sought: Sequence[Sought],
     candidates: int,
     more: Callable[[], bool],
     *,
@@ -121,8 +129,7 @@ def next_pass(
 
     Args:
         driver: knows what is left, and the field.
-        belief: what is known.
-        aim: error of the map with which the mission is over.
+        sought: errors that end the mission once all are met; at least one.
         candidates: most λ, as of the driver's field.
         more: asked before each tour but the first whether there is room for it; without any it is
             the largest tour so far.
@@ -133,23 +140,21 @@ def next_pass(
     most = len(field.places)
     if whole.readings is not None:
         most = min(most, whole.readings)
-    read = int(np.count_nonzero(belief.readings))
-    unknown = not belief.settled or read < FEWEST
-    which, shares = representatives(belief, candidates)
-    forecast = AimForecast(aim, belief, driver.topology.weights, which, shares)
-    parts = _middles(driver, _open_parts(driver, belief, elsewhere))
+    read = _read(sought)
+    unknown = read < FEWEST or not all(one.belief.settled for one in sought)
+    forecasts = [_Forecast(driver, one, candidates) for one in sought]
+    parts = _middles(driver, _open_parts(driver, sought, elsewhere))
     parts = _nearest(driver, parts, min(most, math.ceil(len(parts) / probes)))
     order = parts if parts else _design(driver, parts, FEWEST)
 
     def enough(route: Driven) -> bool:
-        left = field.total - field.values(driver.which(route.reads))
-        return forecast.met(np.clip(left / np.maximum(forecast.total, _TINY), 0.0, 1.0))
+        return all(forecast.met(route) for forecast in forecasts)
 
     first = in_short_order(driver, order)
     if unknown or not first.whole:
         return Pass(driver.needs(first) if first.whole else whole)
     if enough(first):
-        only = bool(parts) and forecast.met(np.ones(len(shares)))
+        only = bool(parts) and all(forecast.met(None) for forecast in forecasts)
         return Pass(driver.needs(first), first.stops if only else ())
     most = min(most, max(read, len(order)))
     low, high, count = len(order), most, min(2 * len(order), most)
@@ -177,32 +182,56 @@ def next_pass(
     return Pass(whole if low >= high and low < most else driver.needs(short))
 
 
+class _Forecast:
+    """Predicts whether the map of a quantity is good enough after a route; see `AimForecast`."""
+
+    def __init__(self, driver: RouteDriver, sought: Sought, candidates: int) -> None:
+        number, belief, aim = sought
+        which, shares = representatives(belief, candidates)
+        self._found = AimForecast(aim, belief, driver.topology.weights, which, shares)
+        self._driver, self._field = driver, driver.field.of(number)
+        self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
+
+    def met(self, route: Driven | None) -> bool:
+        """Return whether it is after a route, or now."""
+        field, driver = self._field, self._driver
+        if route is None:
+            return self._found.met(np.ones(len(field.weights)))
+        reads = driver.stops_of(route.reads) if self._sampled else route.reads
+        left = field.total - field.values(driver.which(reads))
+        return self._found.met(np.clip(left / np.maximum(self._found.total, _TINY), 0.0, 1.0))
+
+
+def _read(sought: Sequence[Sought]) -> int:
+    """Return the number of places with a reading, of the quantity that has the fewest."""
+    return min(int(np.count_nonzero(one.belief.readings)) for one in sought)
+
+
 def parts_only(
-    driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, elsewhere: Collection[int]
+    driver: RouteDriver, sought: Sequence[Sought], candidates: int, elsewhere: Collection[int]
 ) -> bool:
     """Return whether a map is good enough except for parts without readings.
 
     Args:
         driver: knows the map.
-        belief: what is known.
-        aim: error of the map with which the mission is over.
+        sought: errors that end the mission once all are met.
         candidates: most λ.
         elsewhere: places that other probes are going to read.
     """
-    if np.count_nonzero(belief.readings) < FEWEST or not belief.settled:
+    if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
         return False
-    if not _open_parts(driver, belief, elsewhere):
+    if not _open_parts(driver, sought, elsewhere):
         return False
-    which, shares = representatives(belief, candidates)
-    forecast = AimForecast(aim, belief, driver.topology.weights, which, shares)
-    return forecast.met(np.ones(len(shares)))
+    return all(_Forecast(driver, one, candidates).met(None) for one in sought)
 
 
-def _open_parts(driver: RouteDriver, belief: Belief, elsewhere: Collection[int]) -> list[IntArray]:
-    """Return the parts of the map where nothing was read, and where no other probe will read."""
+def _open_parts(
+    driver: RouteDriver, sought: Sequence[Sought], elsewhere: Collection[int]
+) -> list[IntArray]:
+    """Return the parts of the map where something was not read, and no other probe will read."""
     others = np.fromiter(elsewhere, dtype=np.int64)
-    found = not_seen(belief, driver.topology)
-    return [part for part in found if not np.isin(others, part).any()]
+    found = {int(part[0]): part for one in sought for part in not_seen(one.belief, driver.topology)}
+    return [part for part in found.values() if not np.isin(others, part).any()]
 
 
 def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
@@ -285,6 +314,8 @@ class RoutePolicy(ABC):
 
     crosses: ClassVar[bool] = True
     """The way to the next place may lead on through places that are known, past unknown ones."""
+    several: ClassVar[bool] = True
+    """The map is covered for whatever is measured; see `PlansSeveral`."""
     lays_again: ClassVar[bool] = False
     """Another route is laid when nothing of the first one is left."""
 
@@ -312,7 +343,7 @@ class RoutePolicy(ABC):
         course, plan, laying = Course.of(state), None, Laying(())
         if course is not None:
             plan, course = course.next_plan(request, reach)
-        in_passes = request.aim is not None and self.in_passes
+        in_passes = bool(request.sought) and self.in_passes
         if plan is None and not reach.reason and (course is None or self.lays_again or in_passes):
 
             def spent() -> bool:

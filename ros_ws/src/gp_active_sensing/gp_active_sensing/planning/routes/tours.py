@@ -135,7 +135,28 @@ class RouteDriver:
     def valued(self, route: Driven) -> Driven:
         """Return a route with its value."""
         self.evaluated += 1
-        return replace(route, value=self.field.value(self.which(route.reads)))
+        reads = self.which(route.reads)
+        stops = self.which(self.stops_of(route.reads)) if self.field.sampled else reads
+        return replace(route, value=self.field.value(reads, stops))
+
+    def stops_of(self, reads: Sequence[int]) -> list[int]:
+        """Return the places of a route where a probe stops: it crosses what the map's reach allows.
+
+        Args:
+            reads: places in the order in which they are read.
+        """
+        reach, points = self.topology.reach, self.topology.points
+        if self.topology.free or not reach:
+            return list(reads)
+        found: list[int] = []
+        here, metres, last = self.at, 0.0, self.at
+        for place in reads:
+            step = 0.0 if last is None else float(np.linalg.norm(points[place] - points[last]))
+            if last != here and last is not None and metres + step > reach:
+                found.append(last)
+                here, metres = last, 0.0
+            last, metres = place, metres + step
+        return found if last is None or last == here else [*found, last]
 
     def drive_only(self, stops: Sequence[int]) -> Driven:
         """Return the route along some stops; those that the budget does not last for are left out.

@@ -16,6 +16,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import least_of, reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
+from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.base import (
     Pass,
     next_pass,
@@ -65,8 +66,12 @@ def driver_of(belief: Belief, topology: Topology, budget: Budget, at: int = 0) -
     return RouteDriver(topology, distances, reach.ways, at, unread, budget, field)
 
 
+def for_error(belief: Belief, error: float) -> list[Sought]:
+    return [Sought(0, belief, Aim(error))]
+
+
 def passed(belief: Belief, topology: Topology, budget: Budget, aim: Aim) -> Pass:
-    return next_pass(driver_of(belief, topology, budget), belief, aim, 4, lambda: True)
+    return next_pass(driver_of(belief, topology, budget), [Sought(0, belief, aim)], 4, lambda: True)
 
 
 def test_the_first_one_goes_through_every_part_of_the_map_and_takes_little() -> None:
@@ -96,7 +101,7 @@ def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not
     belief = belief_on(BeliefConfig(), topology)
     read(belief, topology, range(0, SIDE**2, 3))
     driver, aim = driver_of(belief, topology, Budget(readings=60)), Aim(0.07)
-    count = next_pass(driver, belief, aim, 4, lambda: True).budget.readings
+    count = next_pass(driver, [Sought(0, belief, aim)], 4, lambda: True).budget.readings
     assert count is not None
     assert FEWEST < count < 34
     forecast = AimForecast(aim, belief, topology.weights, *representatives(belief, 4))
@@ -139,7 +144,7 @@ def test_without_time_the_largest_tour_so_far_is_taken() -> None:
     belief = belief_on(BeliefConfig(), topology)
     read(belief, topology, range(0, SIDE**2, 3))
     driver = driver_of(belief, topology, budget)
-    hurried = next_pass(driver, belief, Aim(0.01), 4, lambda: False).budget.metres
+    hurried = next_pass(driver, for_error(belief, 0.01), 4, lambda: False).budget.metres
     calm = passed(belief, topology, budget, Aim(0.01)).budget.metres
     assert hurried is not None
     assert calm is not None
@@ -234,10 +239,10 @@ def test_what_other_probes_will_read_is_left_to_them() -> None:
     topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
     belief = belief_on(BeliefConfig(), topology)
     driver = driver_of(belief, topology, budget)
-    whole = next_pass(driver, belief, Aim(0.01), 4, lambda: True)
-    half = next_pass(driver, belief, Aim(0.01), 4, lambda: True, probes=2)
+    whole = next_pass(driver, for_error(belief, 0.01), 4, lambda: True)
+    half = next_pass(driver, for_error(belief, 0.01), 4, lambda: True, probes=2)
     middles = spread_over(topology)
-    rest = next_pass(driver, belief, Aim(0.01), 4, lambda: True, elsewhere=middles[2:])
+    rest = next_pass(driver, for_error(belief, 0.01), 4, lambda: True, elsewhere=middles[2:])
     taken = [found.budget.metres or 0.0 for found in (rest, half, whole)]
     assert taken == sorted(taken)
     assert taken[1] < 0.7 * taken[2]
@@ -248,22 +253,22 @@ def test_where_only_parts_are_missing_the_next_pass_goes_there() -> None:
     belief = belief_on(BeliefConfig(), topology)
     driver = driver_of(belief, topology, budget)
     parts = parts_that_count(topology, FEWEST)
-    assert not parts_only(driver, belief, Aim(10.0), 4, ())  # fewer readings than count
+    assert not parts_only(driver, for_error(belief, 10.0), 4, ())  # fewer readings than count
     read(belief, topology, [int(p) for part in parts[2:] for p in part[::2]])
     driver = driver_of(belief, topology, budget)
-    assert parts_only(driver, belief, Aim(10.0), 4, ())
-    assert not parts_only(driver, belief, Aim(0.01), 4, ())  # the error is missing, too
+    assert parts_only(driver, for_error(belief, 10.0), 4, ())
+    assert not parts_only(driver, for_error(belief, 0.01), 4, ())  # the error is missing, too
     both = [int(parts[0][3]), int(parts[1][3])]
-    assert parts_only(driver, belief, Aim(10.0), 4, both[:1])
-    assert not parts_only(driver, belief, Aim(10.0), 4, both)
-    found = next_pass(driver, belief, Aim(10.0), 4, lambda: True)
+    assert parts_only(driver, for_error(belief, 10.0), 4, both[:1])
+    assert not parts_only(driver, for_error(belief, 10.0), 4, both)
+    found = next_pass(driver, for_error(belief, 10.0), 4, lambda: True)
     assert len(found.stops) == 2
     assert {int(np.flatnonzero([stop in part for part in parts])[0]) for stop in found.stops} == {
         0,
         1,
     }
     read(belief, topology, both)
-    assert not parts_only(driver, belief, Aim(10.0), 4, ())
+    assert not parts_only(driver, for_error(belief, 10.0), 4, ())
 
 
 @for_each("seed", range(3))

@@ -13,6 +13,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.budget import least_of, reachable_goals
 from gp_active_sensing.planning.map_error import map_error_of, thinned
+from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.base import next_pass, parts_only, pass_of
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
@@ -190,11 +191,12 @@ def test_passes(name: str) -> None:
         driver = driver_on(topology, budget, 1, belief)
         elsewhere = rng.permutation(topology.n)[: number % 3].tolist()
         more = [lambda: True, lambda driver=driver: driver.evaluated < 2][number % 2]
-        one = next_pass(driver, belief, aim, 3, more, elsewhere=elsewhere, probes=1 + number % 2)
+        sought = [Sought(0, belief, aim)]
+        one = next_pass(driver, sought, 3, more, elsewhere=elsewhere, probes=1 + number % 2)
         request = asked(belief, topology, 1, elsewhere, remaining=budget, aim=aim)
         other = pass_of(request, reachable_goals(request), unread_of(request), lambda: False)
         least = least_of(one.budget, other.budget)
-        only = parts_only(driver, belief, aim, 3, elsewhere)
+        only = parts_only(driver, sought, 3, elsewhere)
         found.append([one, other, least, only])
     check_recorded(RECORD, f"passes {name}", found)
 
