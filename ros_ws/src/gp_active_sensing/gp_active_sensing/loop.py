@@ -133,7 +133,7 @@ class SensingLoop:
             known = ", ".join(filter(None, (name, *self.quantities))) or "none with a name"
             msg = f"limits.quantity: {limits.quantity!r} is not measured; known: {known}"
             raise ConfigError(msg)
-        check_fit(policy, belief, topology)
+        check_fit(policy, belief, topology, quantities)
         BudgetConstraint(topology, budget)  # knows its end place
         self.whole = self.topology = topology
         """The map, and the same without the moves that are shut now and what may lie beyond the
@@ -224,7 +224,7 @@ class SensingLoop:
         if set(further) != set(self.quantities):
             msg = f"expected a belief for each of {list(self.quantities)}, got {list(further)}"
             raise ValueError(msg)
-        check_fit(self.policy, fresh, topology)
+        check_fit(self.policy, fresh, topology, self.quantities.values())
         self.belief.move_to(fresh)
         for name, each in self.quantities.items():
             each.belief.move_to(further[name])
@@ -710,9 +710,17 @@ class SensingLoop:
 
     def good_enough(self) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`."""
-        if self.aim is None:
-            return ""
-        return met(self.aim, self.belief, self.topology, self.unavailable)
+        further = self.quantities.values()
+        sought = ((self.aim, self.belief, ""), *((q.aim, q.belief, q.name) for q in further))
+        found: list[str] = []
+        for aim, belief, name in sought:
+            if aim is None:
+                continue
+            why = met(aim, belief, self.topology, self.unavailable)
+            if not why:
+                return ""
+            found.append(f"{name}: {why}" if name else why)
+        return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.

@@ -8,6 +8,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import SEVERAL, BatchRequest, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
@@ -204,3 +205,17 @@ def test_passes_are_for_all_errors_that_are_asked_for() -> None:
         needed.append(next_pass(driver, sought, 4, lambda: True).budget.metres)
         only = next_pass(driver, sought[1:], 4, lambda: True).budget.metres
     assert needed[0] < needed[1] == only
+
+
+def test_a_mission_goes_on_until_every_map_is_good_enough() -> None:
+    rng, topology = np.random.default_rng(4), grid()
+    main, other = (read(topology, KNOWN, rng, range(0, 24, 2)) for _ in range(2))
+    done = []
+    for error in (100.0, 0.01, None):
+        further = QuantityBelief("other", other, aim=None if error is None else Aim(error))
+        policy = build_policy({"name": "tour"})
+        loop = SensingLoop(topology, main, policy, aim=Aim(100.0), quantities=(further,))
+        done.append(bool(loop.good_enough()))
+    assert done == [True, False, True]
+    with pytest.raises(PlanningError):
+        SensingLoop(topology, main, build_policy({"name": "bal"}), quantities=(further,))
