@@ -28,7 +28,7 @@ from gp_active_sensing.sim.scenario import scenario_from_mapping  # noqa: E402
 from gp_active_sensing.topology import build_topology  # noqa: E402
 
 STAGES, SIZE = 120, 20_000
-COVARIANCES = (("[x, y]", "matern32"), ("[relational]", "se"), ("[x, y]", "graph_matern"))
+COVARIANCES = (("[x, y]", "matern32"), ("[relational]", "se"), ("[x, y]", "graph_matern32"))
 SCALES = {
     "[x, y]": (100, 200, 400, 800, 1600, 3200, 6400),
     "[relational]": (0.5, 1, 2, 4, 8, 16, 32),
@@ -43,7 +43,7 @@ def scenario_of(file: str, features: str, kernel: str) -> dict[str, Any]:
             "features": features.strip("[]").split(", "),
         },
         "field": {
-            "kind": "gp", "kernel": "graph_matern", "length_scale": 400.0, "signal_std": 10.0,
+            "kind": "gp", "kernel": "graph_matern32", "length_scale": 400.0, "signal_std": 10.0,
         },
         "sensor": {"noise_std": 2.0},
         "probe": {"start": "random"},

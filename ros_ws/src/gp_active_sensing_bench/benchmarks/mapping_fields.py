@@ -146,7 +146,7 @@ def _drawn(name: str, number: int) -> Field:
     topology = _ground(name)
     low, high = ROAD_LENGTHS if topology.roads else LENGTHS
     length = math.exp(rng_of(name, number, 7).uniform(math.log(low), math.log(high)))
-    kernel = "graph_matern" if topology.roads else "matern32"
+    kernel = "graph_matern32" if topology.roads else "matern32"
     config = FieldConfig(kind="gp", kernel=kernel, length_scale=length, signal_std=1.0)
     values = np.array(build_truth(config, topology, number).at(0.0))
     return Field(topology, values, SHARE)

@@ -168,15 +168,7 @@ def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
     The geometric mean over the leaves that have a length, as `Composite.typical_length`, for each
     input on its own: inputs need not have the same unit.
     """
-    composite, theta = fit.composite, fit.theta_mean
-    logs = []
-    for k, base in enumerate(composite.leaves):
-        if base == "LIN":
-            continue
-        of_leaf = theta[composite.where("length_scale", k)]
-        if base == "PER":
-            of_leaf = of_leaf + theta[composite.where("period", k)] - math.log(2.0 * math.pi)
-        logs.append(of_leaf)
+    logs = fit.composite.log_lengths(fit.theta_mean)
     if not logs:
         return None
     found = np.exp(np.mean(logs, axis=0)) * scaling.input_scale

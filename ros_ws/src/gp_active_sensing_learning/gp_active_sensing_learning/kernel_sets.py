@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels.grammar import (
-    BASES,
-    MOST,
-    BaseKernel,
-    Expression,
-    Sum,
-    add,
-    base_kernel,
-    multiply,
-    parse,
-)
+from gp_active_sensing.kernels.base import BaseKernel, Expression, Sum
+from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 
 __all__ = ["K12", "KERNEL_SETS", "kernel_set", "sentences"]
 
@@ -50,15 +43,15 @@ def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression,
 
 def _grown(expression: Expression, atom: BaseKernel) -> Iterator[Expression]:
     """Yield the expression with the atom joined to it, or to any part of it."""
-    yield add(expression, atom)
-    yield multiply(expression, atom)
+    yield expression + atom
+    yield expression * atom
     if isinstance(expression, BaseKernel):
         return
-    join = add if isinstance(expression, Sum) else multiply
+    join = operator.add if isinstance(expression, Sum) else operator.mul
     for k, part in enumerate(expression.parts):
         others = expression.parts[:k] + expression.parts[k + 1 :]
         for made in _grown(part, atom):
-            yield join(made, *others)
+            yield reduce(join, others, made)
 
 
 K12: tuple[Expression, ...] = tuple(
@@ -89,7 +82,7 @@ def kernel_set(text: str) -> tuple[Expression, ...]:
 
     Args:
         text: one of `KERNEL_SETS`, ``k12`` and ``k144`` those of the paper; or kernels with commas
-            between them; or both, as in ``k12,MAT32``.
+            between them; or both, as in ``k12,MATERN32``.
 
     Raises:
         ConfigError: neither a set nor a kernel.

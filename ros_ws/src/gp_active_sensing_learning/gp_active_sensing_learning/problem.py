@@ -19,14 +19,15 @@ from gp_active_sensing_learning.data.readings import PriorReadings
 
 __all__ = ["LEARNABLE", "NOISE_SHARE", "REPEATS", "MarginalLikelihoodProblem", "build_problem"]
 
-_GRAPH = {"graph_matern": 1.5, "graph_matern12": 0.5, "graph_matern32": 1.5, "graph_matern52": 2.5}
-"""Smoothness ν of graph kernels."""
-LEARNABLE = ("se", "matern12", "matern32", "matern52", *_GRAPH)
-"""Kernels whose length-scale can be learned: those that there are derivatives of."""
+LEARNABLE = (
+    *("se", "matern12", "matern32", "matern52"),
+    *("graph_matern12", "graph_matern32", "graph_matern52"),
+)
+"""Kernels whose length-scale can be learned: those that torch can differentiate."""
 NOISE_SHARE = 0.3
 """Median of the prior of the noise, as a share of the readings' standard deviation."""
 PLACE_SHARE = 0.3
-"""The same of what belongs to each place alone."""
+"""Median of the prior of the place part, as a share of the readings' standard deviation."""
 SPREAD = 1.0
 """Standard deviation of the logarithms of signal, noise and place part in the prior."""
 REPEATS = 8
@@ -41,13 +42,12 @@ class MarginalLikelihoodProblem:
     """Readings as the Gaussian process sees them, with everything in units of order one.
 
     Readings of one place are kept as their number, their mean and, of all places together, the sum
-    of squares about these means: with a normal noise that is all they say.
+    of squares about these means: with a normal noise these are sufficient.
 
     Args:
         kernel: one of `LEARNABLE`.
-        smoothness: ν of a graph kernel.
         inputs: (m, p) features of each place read in units of `shape` times the prior's median
-            length-scale; for graph_matern (m, 1) the place.
+            length-scale; for graph_matern32 (m, 1) the place.
         basis: (m, q) functions of the mean.
         values: (m,) means of the readings of each place less `centre`, in units of `unit`.
         counts: (m,) readings of each place.
@@ -59,13 +59,12 @@ class MarginalLikelihoodProblem:
         low, high: hard limits of the length-scale.
         shape: (p,) factor of each feature's length-scale; (1,) = the same for all.
         scales: number of length-scales that are learned, 1 or p.
-        spectrum: of the graph, for graph_matern.
+        spectrum: of the graph, for graph_matern32.
         noise: standard deviation of the noise in units of `unit`, where it is known.
-        own: what belongs to each place alone is learned as well.
+        own: the place part is learned as well.
     """
 
     kernel: str
-    smoothness: float
     inputs: FloatArray
     basis: FloatArray
     values: FloatArray
@@ -189,7 +188,6 @@ def build_problem(
         mean = PriorMean.constant(topology.n, 0.0, 1.0)
     return MarginalLikelihoodProblem(
         kernel,
-        _GRAPH.get(kernel, 0.0),
         inputs,
         mean.basis[read],
         means,

@@ -106,7 +106,7 @@ def test_what_is_not_said_when_a_model_is_continued(log: Path, tmp_path: Path) -
 
 def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:
     out = tmp_path / "town.npz"
-    done = call("town", "--kernels", "SE,MAT32", *QUICK, "--out", str(out))
+    done = call("town", "--kernels", "SE,MATERN32", *QUICK, "--out", str(out))
     assert done.exit_code == 0, done.output
     assert read_model(out).input_names == ("x", "y")
     (line,) = [text for text in done.stdout.splitlines() if text.startswith("  use ")]

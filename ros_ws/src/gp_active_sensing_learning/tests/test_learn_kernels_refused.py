@@ -37,8 +37,8 @@ def test_wrong_usage(log: Path, arguments: tuple[str, ...], message: str) -> Non
 @for_each(
     ("arguments", "message"),
     [
-        (("--kernels", "k13"), "unknown base kernel 'K13'"),
-        (("--kernels", "SE++PER"), "is no kernel: expected a base kernel before '+'"),
+        (("--kernels", "k13"), "unknown base kernel 'k13'"),
+        (("--kernels", "SE++PER"), "is no kernel: expected base kernels with"),
         (("--kernels", "SE", "--set", "vbks.rat=1"), "Did you mean 'rate'"),
         (("--kernels", "SE", "--set", "vbks.rate=-1"), "vbks.rate"),
     ],

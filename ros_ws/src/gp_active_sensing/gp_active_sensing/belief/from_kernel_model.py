@@ -25,7 +25,8 @@ from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Points, 
 from gp_active_sensing.belief.run_copy import model_path, with_mark
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling, read_model
-from gp_active_sensing.kernels.composite import Composite, correlation_of_square, warped
+from gp_active_sensing.kernels.base import BaseKernel
+from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["KernelCandidates", "KernelCovariance", "belief_of", "candidates_of", "learned_belief"]
@@ -135,52 +136,33 @@ class KernelCovariance:
 
 
 class _Prepared:
-    """The distinct θ of one kernel, with what every place brings to each of its leaves.
-
-    A leaf that is no LIN is a function of ``|w - w'|²``, a LIN is ``w · w'``; the w, (F, n, q), are
-    kept.
-    """
+    """The distinct θ of one kernel, with the inputs w (F, n, q) of each of its leaves."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float
     ) -> None:
         self._composite, self._theta = composite, thetas[0]
         self._scale = scale
-        self._shape = (len(thetas), len(Z))
-        self._leaves: list[tuple[str, FloatArray, FloatArray, float]] = []
-        for leaf, base in enumerate(self._composite.leaves):
-            lengths = self._of("length_scale", leaf, thetas)
-            periods = self._of("period", leaf, thetas)
-            places = np.array(
-                [
-                    warped(Z, ell, periods[f] if periods.size else None)
-                    for f, ell in enumerate(lengths)
-                ]
+        self._leaves: list[tuple[BaseKernel, FloatArray, float]] = []
+        for k, leaf in enumerate(self._composite.leaves):
+            lengths, periods = (
+                np.exp(thetas[:, None, self._composite.where(kind, k)])
+                for kind in ("length_scale", "period")
             )
-            alpha = float(self._of("alpha", leaf, thetas)[0, 0]) if base == "RQ" else 1.0
-            self._leaves.append((base, places, (places**2).sum(axis=2), alpha))
-
-    def _of(self, kind: str, leaf: int, thetas: FloatArray) -> FloatArray:
-        """(F, d) parameters of a leaf; (F, 0) when it has none of the kind."""
-        return np.asarray(np.exp(thetas[:, self._composite.where(kind, leaf)]))
+            warped = np.asarray(leaf.warped(Z, lengths, periods))
+            self._leaves.append((leaf, warped, self._composite.alpha(self._theta, k)))
 
     def variance(self) -> FloatArray:
         """Return (F, n)."""
-        values = [
-            square if base == "LIN" else np.ones(self._shape) for base, _, square, _ in self._leaves
-        ]
+        values = [leaf.variance(places) for leaf, places, _ in self._leaves]
         return self._scale * self._composite.joined(self._theta, values)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return (F, r, c)."""
-        values = []
-        for base, places, square, alpha in self._leaves:
-            product = places[:, rows] @ np.swapaxes(places[:, columns], 1, 2)
-            if base == "LIN":
-                values.append(product)
-                continue
-            apart = square[:, rows, None] + square[:, None, columns] - 2.0 * product
-            values.append(correlation_of_square(base, np.maximum(apart, 0.0), alpha))
+        values = [
+            leaf.between(places[:, rows], places[:, columns], alpha=alpha)
+            for leaf, places, alpha in self._leaves
+        ]
         return self._scale * self._composite.joined(self._theta, values)
 
 

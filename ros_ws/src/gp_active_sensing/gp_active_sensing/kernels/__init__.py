@@ -10,7 +10,6 @@ from gp_active_sensing.kernels.base import (
     GraphKernel,
     GraphMatern,
     GraphMatern12,
-    GraphMatern32,
     GraphMatern52,
     Kernel,
     Matern12,
@@ -26,7 +25,6 @@ __all__ = [
     "GraphKernel",
     "GraphMatern",
     "GraphMatern12",
-    "GraphMatern32",
     "GraphMatern52",
     "Kernel",
     "Matern12",
@@ -54,10 +52,8 @@ def _kernel_problem(plugin: Any) -> str:
 kernels: Registry[Kernel] = Registry(
     "kernel", group="gp_active_sensing.kernels", check=_kernel_problem
 )
-kernels.add("se", "gp_active_sensing.kernels.base:SquaredExponential")
-kernels.add("matern12", "gp_active_sensing.kernels.base:Matern12")
-kernels.add("matern32", "gp_active_sensing.kernels.base:Matern32")
-kernels.add("matern52", "gp_active_sensing.kernels.base:Matern52")
+for _kernel in (SquaredExponential, Matern12, Matern32, Matern52):
+    kernels.add(_kernel.name, _kernel)
 
 
 def _graph_kernel_problem(plugin: Any) -> str:
@@ -69,8 +65,9 @@ graph_kernels: Registry[GraphKernel] = Registry(
     "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
 )
 """Kernels of how places are joined."""
-for _nu in ("", "12", "32", "52"):
-    graph_kernels.add(f"graph_matern{_nu}", f"gp_active_sensing.kernels.base:GraphMatern{_nu}")
+graph_kernels.add("graph_matern12", GraphMatern12)
+graph_kernels.add("graph_matern32", GraphMatern)
+graph_kernels.add("graph_matern52", GraphMatern52)
 
 
 def kernel_problems(name: str) -> list[str]:
@@ -78,7 +75,7 @@ def kernel_problems(name: str) -> list[str]:
     if name in kernels or name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]
-    hint = suggest(name, known)
+    hint = suggest("graph_matern32" if name == "graph_matern" else name, known)
     return [f"kernel: unknown kernel {name!r}.{hint} Registered: {', '.join(sorted(known))}"]
 
 

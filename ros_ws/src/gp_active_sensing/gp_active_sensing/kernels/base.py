@@ -1,28 +1,45 @@
-"""Kernels: their contract, and the built-in ones of positions and of a road graph."""
+"""Kernels: one class each, in numpy and in torch, that can be added and multiplied.
+
+A formula takes the array module `xp` that it is evaluated with, so that the learning package
+differentiates the same code with torch.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
 __all__ = [
+    "BaseKernel",
+    "Expression",
     "GraphKernel",
     "GraphMatern",
     "GraphMatern12",
-    "GraphMatern32",
     "GraphMatern52",
     "Kernel",
+    "Linear",
     "Matern12",
     "Matern32",
     "Matern52",
+    "Periodic",
+    "Product",
+    "RationalQuadratic",
     "SquaredExponential",
     "Stationary",
+    "Sum",
 ]
+
+_Values = Iterator[Any]
+_LEAST = 1e-20
+"""Squared distance below which torch has no slope: that of the root is infinite at 0."""
 
 
 @runtime_checkable
@@ -58,15 +75,166 @@ class GraphKernel(Protocol):
         ...
 
 
-class Stationary(ABC):
+class Expression:
+    """A kernel made of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
+
+    Two are equal when they differ by the order of their terms and factors only: what else is the
+    same function (SE×SE is an SE) stays apart, as in the paper.
+    """
+
+    parts: tuple[Expression, ...]
+
+    def __add__(self, other: Expression) -> Sum:
+        return Sum(_flat(Sum, self, other))
+
+    def __mul__(self, other: Expression) -> Product:
+        return Product(_flat(Product, self, other))
+
+    @property
+    def leaves(self) -> tuple[BaseKernel, ...]:
+        """Base kernels, left to right."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    @property
+    def terms(self) -> tuple[Expression, ...]:
+        """Parts that have a variance of their own, left to right.
+
+        These are the terms of sums; in ``(a+b)×c`` they are a and b.
+        """
+        return (self,)
+
+    def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
+        """Return the sums and products of arrays of any kind.
+
+        Args:
+            leaves: value of every leaf, left to right.
+            variances: of every term, left to right.
+            factor: of a product, which has no variance unless it is a sum.
+        """
+        raise NotImplementedError
+
+
+def _flat(kind: type[Expression], *parts: Expression) -> tuple[Expression, ...]:
+    """Return the parts of a sum or product in canonical order, without nesting."""
+    flat = [q for p in parts for q in (p.parts if isinstance(p, kind) else (p,))]
+    return tuple(sorted(flat, key=_key))
+
+
+def _key(expression: Expression) -> tuple[int, int, list[int], str]:
+    """Return what parts are ordered by: sums, products, base kernels; then as the paper does.
+
+    The name distinguishes expressions of the same base kernels, as PER+LIN+RQ and PER×LIN+RQ.
+    """
+    kind = 0 if isinstance(expression, Sum) else 1 if isinstance(expression, Product) else 2
+    leaves = expression.leaves
+    return kind, -len(leaves), [leaf.rank for leaf in leaves], str(expression)
+
+
+@dataclass(frozen=True)
+class Sum(Expression):
+    """A sum of two or more parts that are not sums, in canonical order; made by +."""
+
+    parts: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.parts))
+
+    @property
+    def terms(self) -> tuple[Expression, ...]:
+        """Parts that have a variance of their own; see `Expression.terms`."""
+        return tuple(term for part in self.parts for term in part.terms)
+
+    def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
+        """Return the value; see `Expression.value`."""
+        return reduce(add, [part.value(leaves, variances) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Product(Expression):
+    """A product of two or more parts that are not products, in canonical order; made by *."""
+
+    parts: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return "×".join(f"({p})" if isinstance(p, Sum) else str(p) for p in self.parts)
+
+    @property
+    def terms(self) -> tuple[Expression, ...]:
+        """Parts that have a variance of their own; see `Expression.terms`."""
+        sums = [part for part in self.parts if isinstance(part, Sum)]
+        return tuple(term for part in sums for term in part.terms) or (self,)
+
+    def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
+        """Return the value; see `Expression.value`."""
+        total = next(variances) if self.terms == (self,) else None
+        for part in self.parts:
+            value = part.value(leaves, variances, factor=True)
+            total = value if total is None else total * value
+        return total
+
+
+@dataclass(frozen=True)
+class BaseKernel(Expression):
+    """A kernel that is a function of inputs w, which `warped` makes: a leaf of an expression."""
+
+    name: ClassVar[str]
+    """Its name in configurations and expressions, in small letters."""
+    rank: ClassVar[int]
+    """Its place among the parts of a sum or product."""
+    parameters: ClassVar[tuple[str, ...]] = ("length_scale",)
+    """Kinds of its hyper-parameters: length_scale and period of each input, one alpha."""
+
+    def __str__(self) -> str:
+        return self.name.upper()
+
+    @property
+    def leaves(self) -> tuple[BaseKernel, ...]:
+        """The kernel itself."""
+        return (self,)
+
+    def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
+        """Return the value; see `Expression.value`."""
+        return next(leaves) if factor else next(variances) * next(leaves)
+
+    def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
+        """Return the inputs w (…, n, d), or (…, n, 2d) of a periodic kernel.
+
+        Args:
+            X: (…, n, d).
+            lengths: (d,), or (…, 1, d).
+            periods: the same; used by a periodic kernel only.
+            xp: numpy or torch.
+        """
+        return X / lengths
+
+    def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the value at squared distances |w - w'|², of any shape."""
+        raise NotImplementedError
+
+    def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the values (…, n, m) of inputs w, A (…, n, q) and B (…, m, q)."""
+        square = (A * A).sum(-1)[..., :, None] + (B * B).sum(-1)[..., None, :]
+        square = square - 2.0 * (A @ B.swapaxes(-1, -2))
+        return self.of_square(xp.clip(square, 0.0 if xp is np else _LEAST, None), xp, alpha)
+
+    def variance(self, W: Any, xp: Any = np) -> Any:
+        """Return the values (…, n) of each input w, W (…, n, q), with itself."""
+        return xp.ones_like(W[..., 0])
+
+
+class Stationary(BaseKernel, ABC):
     """A kernel that is a function of the scaled distance ``r = |(x - x') / l|`` only.
 
     A new stationary kernel overrides `of_distance`.
     """
 
     @abstractmethod
-    def of_distance(self, r: FloatArray) -> FloatArray:
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
         """Return the correlation at scaled distances `r`, any shape."""
+
+    def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the value at squared scaled distances."""
+        return self.of_distance(xp.sqrt(square), xp)
 
     def correlation(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (n, m) correlations; see `Kernel.correlation`."""
@@ -80,9 +248,9 @@ class Stationary(ABC):
             raise ValueError(msg)
         if length_scales.shape[1] == 1:
             r = _distances(X1, X2)
-            return self.of_distance(r[None] / length_scales[:, :, None])
+            return np.asarray(self.of_distance(r[None] / length_scales[:, :, None]))
         scaled = [_distances(X1 / ell, X2 / ell) for ell in length_scales]
-        return self.of_distance(np.stack(scaled))
+        return np.asarray(self.of_distance(np.stack(scaled)))
 
 
 def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
@@ -92,54 +260,123 @@ def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
     return np.asarray(cdist(X1, X2))
 
 
-@dataclass(frozen=True)
+class Periodic(BaseKernel):
+    r"""Fields that repeat along each input. [Teng2020, App. E].
+
+    .. math:: k = \exp\Big(-2 \sum_d \sin^2(\pi (x_d - x'_d)/p_d)/\ell_d^2\Big)
+    """
+
+    name = "per"
+    rank = 0
+    parameters = ("length_scale", "period")
+
+    def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
+        """Return points on circles, (…, n, 2d)."""
+        angle = (2.0 * np.pi) * X / periods
+        return xp.concatenate([xp.cos(angle) / lengths, xp.sin(angle) / lengths], -1)
+
+    def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the value at squared scaled distances."""
+        return xp.exp(-0.5 * square)
+
+
+class Linear(BaseKernel):
+    r"""Planes through the origin; the only kernel that is not stationary. [Teng2020, App. E].
+
+    .. math:: k = \sum_d x_d x'_d/\ell_d^2
+    """
+
+    name = "lin"
+    rank = 1
+
+    def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the products of inputs."""
+        return A @ B.swapaxes(-1, -2)
+
+    def variance(self, W: Any, xp: Any = np) -> Any:
+        """Return the squares of inputs."""
+        return (W * W).sum(-1)
+
+
+class RationalQuadratic(Stationary):
+    r"""Fields that vary over a mixture of lengths. [Rasmussen2006, Eq. 4.19].
+
+    .. math:: k(r) = (1 + r^2/2a)^{-a}
+    """
+
+    name = "rq"
+    rank = 2
+    parameters = ("length_scale", "alpha")
+
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
+        """Return the correlation of a = 1."""
+        return self.of_square(r * r, xp)
+
+    def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the value at squared scaled distances."""
+        return xp.exp(-alpha * xp.log1p(square / (2.0 * alpha)))
+
+
 class SquaredExponential(Stationary):
     r"""The paper's covariance: very smooth fields. [Hoang2014, Sec. 2].
 
     .. math:: k(r) = \exp(-r^2/2), \quad r^2 = \sum_i (x_i - x'_i)^2 / \ell_i^2
     """
 
-    def of_distance(self, r: FloatArray) -> FloatArray:
+    name = "se"
+    rank = 3
+
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
         """Return ``exp(-r**2/2)``."""
-        return np.asarray(np.exp(-0.5 * r * r))
+        return xp.exp(-0.5 * r * r)
+
+    def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
+        """Return the value at squared scaled distances."""
+        return xp.exp(-0.5 * square)
 
 
-@dataclass(frozen=True)
 class Matern12(Stationary):
     r"""Rough, continuous fields. [Rasmussen2006, Eq. 4.18].
 
     .. math:: k(r) = \exp(-r)
     """
 
-    def of_distance(self, r: FloatArray) -> FloatArray:
+    name = "matern12"
+    rank = 4
+
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
         """Return ``exp(-r)``."""
-        return np.asarray(np.exp(-r))
+        return xp.exp(-r)
 
 
-@dataclass(frozen=True)
 class Matern32(Stationary):
     r"""Fields with a slope everywhere. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{3}\,r)\,\exp(-\sqrt{3}\,r)
     """
 
-    def of_distance(self, r: FloatArray) -> FloatArray:
+    name = "matern32"
+    rank = 5
+
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
         """Return ``(1 + sqrt(3)*r) * exp(-sqrt(3)*r)``."""
-        s = np.sqrt(3.0) * r
-        return np.asarray((1.0 + s) * np.exp(-s))
+        s = 3.0**0.5 * r
+        return (1.0 + s) * xp.exp(-s)
 
 
-@dataclass(frozen=True)
 class Matern52(Stationary):
     r"""Fields with a curvature everywhere. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{5}\,r + 5 r^2/3)\,\exp(-\sqrt{5}\,r)
     """
 
-    def of_distance(self, r: FloatArray) -> FloatArray:
+    name = "matern52"
+    rank = 6
+
+    def of_distance(self, r: Any, xp: Any = np) -> Any:
         """Return ``(1 + sqrt(5)*r + 5*r**2/3) * exp(-sqrt(5)*r)``."""
-        s = np.sqrt(5.0) * r
-        return np.asarray((1.0 + s + s * s / 3.0) * np.exp(-s))
+        s = 5.0**0.5 * r
+        return (1.0 + s + s * s / 3.0) * xp.exp(-s)
 
 
 @dataclass(frozen=True)
@@ -157,10 +394,10 @@ class GraphMatern:
 
     smoothness: float = 1.5
 
-    def density(self, eigenvalues: FloatArray, length_scale: float) -> FloatArray:
-        """Return the spectral densities, 1 at eigenvalue 0."""
+    def density(self, eigenvalues: Any, length_scale: Any) -> Any:
+        """Return the spectral densities, 1 at eigenvalue 0, of arrays or of tensors."""
         scaled = eigenvalues * (length_scale**2 / (2.0 * self.smoothness))
-        return np.asarray((1.0 + scaled) ** -(self.smoothness + 0.5))
+        return (1.0 + scaled) ** -(self.smoothness + 0.5)
 
 
 @dataclass(frozen=True)
@@ -168,10 +405,6 @@ class GraphMatern12(GraphMatern):
     """The same with ν = 0.5: rough, as matern12 on a road."""
 
     smoothness: float = 0.5
-
-
-GraphMatern32 = GraphMatern
-"""The same with ν = 1.5: with a slope, as matern32 on a road."""
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,23 @@
-r"""Composite kernels: what parameters an expression of the grammar has, and its covariance.
+"""Composite kernels: the hyper-parameters of an expression, and its covariance.
 
-With inputs x and leaves of d dimensions
-
-.. math::
-    SE = e^{-r^2/2}, \quad RQ = (1 + r^2/2a)^{-a}, \quad r^2 = \sum_d (x_d - x'_d)^2/\ell_d^2
-
-    PER = \exp\Big(-2 \sum_d \sin^2(\pi (x_d - x'_d)/p_d)/\ell_d^2\Big), \quad
-    LIN = \sum_d x_d x'_d/\ell_d^2
-
-and Matérn functions of r. A leaf has no variance of its own: each additive term has one standard
-deviation (`scale`); in ``(a+b)×c`` they are those of a and b. [Teng2020, App. E; Rasmussen2006]
+A leaf has no variance of its own: each additive term has one standard deviation (`scale`); in
+``(a+b)×c`` they are those of a and b. [Teng2020, App. E]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.kernels.grammar import (
-    BaseKernel,
-    Expression,
-    Product,
-    Sum,
-    check_size,
-    leaves,
-)
+from gp_active_sensing.kernels.base import BaseKernel, Expression, Linear, Periodic
+from gp_active_sensing.kernels.grammar import check_size
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Composite", "Parameter", "correlation_of_square", "evaluate", "warped"]
+__all__ = ["Composite", "Parameter"]
 
 _PRIORS = {
     "noise": (math.log(0.1), 1.0),
@@ -84,20 +69,18 @@ class Composite:
     def __post_init__(self) -> None:
         check_size(self.expression)
         found = [("noise", -1, -1)]
-        found += [("scale", k, -1) for k in range(scales(self.expression))]
+        found += [("scale", k, -1) for k in range(len(self.expression.terms))]
         for k, base in enumerate(self.leaves):
-            found += [("length_scale", k, d) for d in range(self.dimensions)]
-            if base == "PER":
-                found += [("period", k, d) for d in range(self.dimensions)]
-            if base == "RQ":
-                found.append(("alpha", k, -1))
+            for kind in base.parameters:
+                of = [-1] if kind == "alpha" else range(self.dimensions)
+                found += [(kind, k, d) for d in of]
         made = tuple(Parameter(*what, *_PRIORS[what[0]]) for what in found)
         object.__setattr__(self, "parameters", made)
 
     @cached_property
-    def leaves(self) -> tuple[str, ...]:
+    def leaves(self) -> tuple[BaseKernel, ...]:
         """Base kernels, left to right."""
-        return leaves(self.expression)
+        return self.expression.leaves
 
     @property
     def name(self) -> str:
@@ -126,17 +109,20 @@ class Composite:
 
     def covariance(self, theta: FloatArray, X1: FloatArray, X2: FloatArray) -> FloatArray:
         """Return the (n, m) covariance of the latent function at rows of X1 (n, d), X2 (m, d)."""
-        return self.joined(theta, [self._leaf(theta, k, X1, X2) for k in range(len(self.leaves))])
+        parts = [
+            leaf.between(
+                self._warped(theta, k, X1),
+                self._warped(theta, k, X2),
+                alpha=self.alpha(theta, k),
+            )
+            for k, leaf in enumerate(self.leaves)
+        ]
+        return self.joined(theta, parts)
 
     def variance(self, theta: FloatArray, X: FloatArray) -> FloatArray:
         """Return the (n,) prior variance of the latent function at the rows of X (n, d)."""
-        parts = []
-        for k, base in enumerate(self.leaves):
-            if base == "LIN":
-                parts.append((X**2 / self._lengths(theta, k) ** 2).sum(axis=1))
-            else:
-                parts.append(np.ones(len(X)))
-        return self.joined(theta, parts)
+        leaves = enumerate(self.leaves)
+        return self.joined(theta, [leaf.variance(self._warped(theta, k, X)) for k, leaf in leaves])
 
     def stretched(self, theta: FloatArray, factor: float) -> FloatArray:
         """Return θ (P,) with every length over which the field varies times a factor.
@@ -152,21 +138,27 @@ class Composite:
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
         """Return the geometric mean of the lengths over which the field varies, None without any.
 
-        A periodic leaf counts with that near 0, ``ℓ p / 2π``.
-
         Args:
             theta: (P,).
             unit: (d,) what 1 is of each input, in the unit that the length is wanted in.
         """
+        logs = self.log_lengths(theta)
+        return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
+
+    def log_lengths(self, theta: FloatArray) -> list[FloatArray]:
+        """Return the (d,) logarithms of the length of each leaf that has one.
+
+        A periodic leaf counts with that near 0, ``ℓ p / 2π``.
+        """
         logs = []
         for k, base in enumerate(self.leaves):
-            if base == "LIN":
+            if isinstance(base, Linear):
                 continue
-            of_leaf = theta[self.where("length_scale", k)] + np.log(unit)
-            if base == "PER":
+            of_leaf = theta[self.where("length_scale", k)]
+            if isinstance(base, Periodic):
                 of_leaf = of_leaf + theta[self.where("period", k)] - math.log(2.0 * math.pi)
-            logs.append(of_leaf)
-        return float(np.exp(np.mean(logs))) if logs else None
+            logs.append(np.asarray(of_leaf))
+        return logs
 
     @cached_property
     def lengths_of_variation(self) -> IntArray:
@@ -174,83 +166,21 @@ class Composite:
         found = [
             i
             for i, p in enumerate(self.parameters)
-            if p.kind == "length_scale" and self.leaves[p.leaf] != "LIN"
+            if p.kind == "length_scale" and not isinstance(self.leaves[p.leaf], Linear)
         ]
         return np.array(found, dtype=np.int64)
 
-    def _lengths(self, theta: FloatArray, leaf: int) -> FloatArray:
-        return np.asarray(np.exp(theta[self.where("length_scale", leaf)]))
-
-    def _leaf(self, theta: FloatArray, k: int, X1: FloatArray, X2: FloatArray) -> FloatArray:
-        base = self.leaves[k]
-        ell = self._lengths(theta, k)
-        if base == "LIN":
-            return np.asarray((X1 / ell) @ (X2 / ell).T)
-        period = np.exp(theta[self.where("period", k)]) if base == "PER" else None
-        A, B = (warped(X, ell, period) for X in (X1, X2))
-        square = np.maximum(
-            (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :] - 2.0 * A @ B.T, 0.0
+    def _warped(self, theta: FloatArray, leaf: int, X: FloatArray) -> FloatArray:
+        lengths, periods = (
+            np.exp(theta[self.where(kind, leaf)]) for kind in ("length_scale", "period")
         )
-        alpha = float(np.exp(theta[self.where("alpha", k)][0])) if base == "RQ" else 1.0
-        return correlation_of_square(base, square, alpha)
+        return np.asarray(self.leaves[leaf].warped(X, lengths, periods))
+
+    def alpha(self, theta: FloatArray, leaf: int) -> float:
+        """Return the mixture parameter of a leaf, 1 where it has none."""
+        return float(np.exp(theta[self.where("alpha", leaf)]).prod())
 
     def joined(self, theta: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
         """Return what the values of the leaves make, left to right; any shapes that broadcast."""
         scale = np.exp(2.0 * theta[self.where("scale")])
-        return np.asarray(evaluate(self.expression, iter(parts), iter(scale)))
-
-
-def scales(expression: Expression) -> int:
-    """Return the number of scales that an expression has."""
-    if isinstance(expression, BaseKernel):
-        return 1
-    if isinstance(expression, Sum):
-        return sum(scales(part) for part in expression.parts)
-    return sum(scales(part) for part in expression.parts if isinstance(part, Sum)) or 1
-
-
-def warped(X: FloatArray, lengths: FloatArray, periods: FloatArray | None) -> FloatArray:
-    """Return inputs (n, d) such that r² is their squared distance; (n, 2d) of a periodic leaf."""
-    if periods is None:
-        return np.asarray(X / lengths)
-    angle = 2.0 * math.pi * X / periods
-    return np.hstack([np.cos(angle) / lengths, np.sin(angle) / lengths])
-
-
-def correlation_of_square(base: str, square: FloatArray, alpha: float = 1.0) -> FloatArray:
-    """Return the correlation at squared scaled distances, any shape, of any base but LIN."""
-    if base in ("SE", "PER"):
-        return np.asarray(np.exp(-0.5 * square))
-    if base == "RQ":
-        return np.asarray(np.exp(-alpha * np.log1p(square / (2.0 * alpha))))
-    r = np.sqrt(square)
-    if base == "MAT12":
-        return np.asarray(np.exp(-r))
-    s = math.sqrt(3.0 if base == "MAT32" else 5.0) * r
-    near = 1.0 + s if base == "MAT32" else 1.0 + s + s * s / 3.0
-    return np.asarray(near * np.exp(-s))
-
-
-def evaluate(
-    expression: Expression, parts: Iterator[Any], scales: Iterator[Any], *, factor: bool = False
-) -> Any:
-    """Return the value of an expression, of whatever can be added and multiplied.
-
-    Args:
-        expression: to evaluate.
-        parts: value of every leaf, left to right.
-        scales: variances of the terms, in their order.
-        factor: of a product, which has no scale of its own unless it is a sum.
-    """
-    if isinstance(expression, BaseKernel):
-        return next(parts) if factor else next(scales) * next(parts)
-    product = isinstance(expression, Product)
-    own = product and not any(isinstance(part, Sum) for part in expression.parts)
-    total = next(scales) if own else None
-    for part in expression.parts:
-        value = evaluate(part, parts, scales, factor=product)
-        if total is None:
-            total = value
-        else:
-            total = total * value if product else total + value
-    return total
+        return np.asarray(self.expression.value(iter(parts), iter(scale)))

@@ -76,7 +76,7 @@ def shared_world(name: str) -> tuple[Topology, Belief, int]:
         scale = SCALES.get(name, 2.0)
         known = {"length_scales": (0.5 * scale, scale, 3 * scale), "signal_std": (7.0,)}
         if name == "town_graph":  # kernels, parts of the places' own, length-scales
-            kernels = ("graph_matern12", "graph_matern", "matern12")
+            kernels = ("graph_matern12", "graph_matern32", "matern12")
             known = {"kernel": kernels, "place_std": (0.0, 4.0), "signal_std": (7.0,)}
             known["length_scales"] = (scale, 3 * scale)
         config = BeliefConfig(**known, noise_std=(1.0,))  # type: ignore[arg-type]

@@ -286,12 +286,10 @@ def _learn(
     if earlier is not None:
         rows = as_before(rows, earlier)
     try:  # before the first word
-        for module in ("torch", "gpytorch"):
-            importlib.import_module(module)
+        importlib.import_module("torch")
     except ImportError as error:
         msg = (
-            f"learning needs PyTorch and GPyTorch ({error}): pip install "
-            "torch gpytorch, or in a checkout: make heavy"
+            f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
         )
         raise MissingDependencyError(msg) from error
     if not quiet:

@@ -50,7 +50,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Any key, e.g. belief.kernel=graph_matern or map.features=[relational]",
+    help="Any key, e.g. belief.kernel=graph_matern32 or map.features=[relational]",
 )
 @click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
 @click.option("--value", default="", metavar="COLUMN", help="With the values.")

@@ -27,7 +27,7 @@ from gp_active_sensing_learning.data.readings import (
 __all__ = ["DataRequest", "RowRequest", "found_map", "load_readings", "refuse"]
 
 
-ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
+ON_ROADS, ON_FEATURES = "graph_matern32", "matern32"
 """Kernel that is learned where none is given."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from gp_active_sensing.kernels.composite import Composite, evaluate
-from gp_active_sensing.kernels.grammar import Expression
+from gp_active_sensing.kernels.base import BaseKernel, Expression
+from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 __all__ = ["Covariances"]
-
-_LEAST = 1e-20
-"""Squared distance below which a Matérn kernel has no slope: that of its root is infinite at 0."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +50,14 @@ class Covariances:
     def __init__(self, composites: Sequence[Composite], device: Any) -> None:
         self.composites = tuple(composites)
         self.leaves = sum(len(c.leaves) for c in composites)
-        found: dict[str, list[tuple[int, int]]] = {}
+        found: dict[BaseKernel, list[tuple[int, int]]] = {}
         for k, composite in enumerate(composites):
             for j, base in enumerate(composite.leaves):
                 found.setdefault(base, []).append((k, j))
-        bases = [base for base in ("PER", "SE", "RQ", "MAT12", "MAT32", "MAT52") if base in found]
-        self._bases = [*bases, *(["LIN"] if "LIN" in found else [])]
-        self._leaves = {base: self._of_kind(found[base], device) for base in self._bases}
+        self._leaves = {base: self._of_kind(where, device) for base, where in found.items()}
         place: dict[tuple[int, int], int] = {}
-        for base in self._bases:
-            for where in found[base]:
+        for leaves in found.values():
+            for where in leaves:
                 place[where] = len(place)
         self._shapes: list[_Shape] = []
         self._sizes: list[int] = []
@@ -112,44 +106,26 @@ class Covariances:
             B: (K, m, d), or (1, m, d) the same for all.
         """
         parts = []
-        for base in self._bases:
-            leaf = self._leaves[base]
-            here = self._warped(base, leaf, theta, A)
-            there = here if B is A else self._warped(base, leaf, theta, B)
-            product = here @ there.transpose(1, 2)
-            if base == "LIN":
-                parts.append(product)
-                continue
-            square = (here * here).sum(2)[:, :, None] + (there * there).sum(2)[:, None, :]
-            square = (square - 2.0 * product).clamp_min(0.0)
-            parts.append(_correlation(base, square, self._alphas(base, leaf, theta)))
+        for base, leaves in self._leaves.items():
+            here = self._warped(base, leaves, theta, A)
+            there = here if B is A else self._warped(base, leaves, theta, B)
+            alpha = torch.exp(theta[leaves.kernels[:, None], leaves.alphas])[:, :, None]
+            parts.append(base.between(here, there, torch, alpha))
         return self._joined(theta, torch.cat(parts) if len(parts) > 1 else parts[0])
 
     def variance(self, theta: Any, X: Any) -> Any:
         """Return the (K, m) prior variances at X (K, m, d) or (1, m, d)."""
         parts = []
-        for base in self._bases:
-            leaf = self._leaves[base]
-            if base == "LIN":
-                parts.append((self._warped(base, leaf, theta, X) ** 2).sum(2))
-            else:
-                parts.append(X.new_ones((len(leaf.kernels), X.shape[1])))
+        for base, leaves in self._leaves.items():
+            parts.append(base.variance(self._warped(base, leaves, theta, X), torch))
         return self._joined(theta, torch.cat(parts))
 
-    def _warped(self, base: str, leaf: _Leaves, theta: Any, X: Any) -> Any:
+    def _warped(self, base: BaseKernel, leaves: _Leaves, theta: Any, X: Any) -> Any:
         """Return inputs (l, n, d or 2d) of each leaf, such that r² is their squared distance."""
-        rows = leaf.kernels[:, None]
-        inverse = torch.exp(-theta[rows, leaf.lengths])[:, None, :]
-        own = X if X.shape[0] == 1 else X[leaf.kernels]
-        if base != "PER":
-            return own * inverse
-        angle = own * (2.0 * math.pi * torch.exp(-theta[rows, leaf.periods]))[:, None, :]
-        return torch.cat([torch.cos(angle) * inverse, torch.sin(angle) * inverse], dim=2)
-
-    def _alphas(self, base: str, leaf: _Leaves, theta: Any) -> Any:
-        if base != "RQ":
-            return None
-        return torch.exp(theta[leaf.kernels[:, None], leaf.alphas])[:, :, None]
+        rows = leaves.kernels[:, None]
+        lengths = torch.exp(theta[rows, leaves.lengths])[:, None, :]
+        periods = torch.exp(theta[rows, leaves.periods])[:, None, :]
+        return base.warped(X if X.shape[0] == 1 else X[leaves.kernels], lengths, periods, torch)
 
     def _joined(self, theta: Any, stack: Any) -> Any:
         """Return the sums and products (K, …) of the leaves in the stack (l, …)."""
@@ -161,19 +137,5 @@ class Covariances:
             rows = torch.arange(shape.first, shape.last, device=stack.device)[:, None]
             scale = torch.exp(2.0 * theta[rows, shape.scales])
             scales = [s.reshape(-1, *ones) for s in scale.unbind(1)]
-            joined.append(evaluate(shape.expression, parts, iter(scales)))
+            joined.append(shape.expression.value(parts, iter(scales)))
         return torch.cat(joined) if len(joined) > 1 else joined[0]
-
-
-def _correlation(base: str, square: Any, alpha: Any) -> Any:
-    """Return the correlation at squared scaled distances; see `correlation_of_square`."""
-    if base in ("SE", "PER"):
-        return torch.exp(-0.5 * square)
-    if base == "RQ":
-        return torch.exp(-alpha * torch.log1p(square / (2.0 * alpha)))
-    r = torch.sqrt(square.clamp_min(_LEAST))
-    if base == "MAT12":
-        return torch.exp(-r)
-    s = math.sqrt(3.0 if base == "MAT32" else 5.0) * r
-    near = 1.0 + s if base == "MAT32" else 1.0 + s + s * s / 3.0
-    return near * torch.exp(-s)

@@ -14,8 +14,9 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernels.base import BaseKernel, Expression, Sum
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Sum, parse
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing_learning.kernel_selection.data import Data

@@ -18,8 +18,8 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernel_model.model import History
+from gp_active_sensing.kernels.base import Expression
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, write_whole
 from gp_active_sensing_learning.data.dataset import Dataset

@@ -13,8 +13,8 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.kernel_model import KernelFit, KernelModel
+from gp_active_sensing.kernels.base import BaseKernel
 from gp_active_sensing.kernels.composite import Parameter
-from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Sum
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import build_page, tile
 from gp_active_sensing.types import FloatArray
@@ -35,7 +35,6 @@ __all__ = [
     "number_tables",
     "numbers",
     "said",
-    "terms",
     "write_kernel_page",
 ]
 
@@ -291,20 +290,10 @@ class Number:
     high: float
 
 
-def terms(expression: Expression) -> tuple[str, ...]:
-    """Return what each scale multiplies: the additive terms, in the order of the scales."""
-    if isinstance(expression, BaseKernel):
-        return (str(expression),)
-    if isinstance(expression, Sum):
-        return tuple(t for part in expression.parts for t in terms(part))
-    sums = [part for part in expression.parts if isinstance(part, Sum)]
-    return tuple(t for part in sums for t in terms(part)) or (str(expression),)
-
-
 def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
     """Yield all hyper-parameters of a kernel, noise first, in the order of θ."""
     composite, scaling = fit.composite, model.scaling
-    shown = terms(composite.expression)
+    shown = tuple(map(str, composite.expression.terms))
     rows = zip(composite.parameters, fit.theta_mean.tolist(), fit.theta_std.tolist(), strict=True)
     for parameter, mean, std in rows:
         of, what, along = _described(parameter, composite.leaves, shown, model)
@@ -320,14 +309,14 @@ def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
 
 
 def _described(
-    parameter: Parameter, leaves: tuple[str, ...], shown: tuple[str, ...], model: KernelModel
+    parameter: Parameter, leaves: tuple[BaseKernel, ...], shown: tuple[str, ...], model: KernelModel
 ) -> tuple[str, str, str]:
     """Return whose it is, what it is, and along which input."""
     if parameter.kind == "noise":
         return "readings", "noise, standard deviation", ""
     if parameter.kind == "scale":
         return shown[parameter.leaf], "standard deviation", ""
-    base = leaves[parameter.leaf]
+    base = str(leaves[parameter.leaf])
     if parameter.kind == "alpha":
         return base, "mixture of lengths a", ""
     along = model.input_names[parameter.dimension]

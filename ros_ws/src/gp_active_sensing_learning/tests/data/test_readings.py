@@ -107,9 +107,9 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     town = build_topology(load_scenario("town").map)
     lines = "".join(f"{name},{k % 7}\n" for k, name in enumerate(town.names[:20]))
     path = str(table(tmp_path, f"id,value\n{lines}"))
-    graph = ("belief.kernel=graph_matern",)
+    graph = ("belief.kernel=graph_matern32",)
     job = load_readings(RowRequest(path, scenario="town", overrides=graph))
-    assert (job.config.kernel, len(job.readings.places)) == ("graph_matern", 20)
+    assert (job.config.kernel, len(job.readings.places)) == ("graph_matern32", 20)
     job = load_readings(RowRequest(path, map_file="town", overrides=("map.features=[relational]",)))
     assert (job.config.kernel, job.topology.feature_names[0]) == ("matern32", "mds_1")
     for asked, message in (

@@ -13,6 +13,7 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernels.base import Periodic
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
 from learning_support.small import rows, same_model
@@ -69,15 +70,8 @@ def test_resumed_in_the_second_of_several_groups(tmp_path: Path) -> None:
 
 
 def test_a_resumed_drop_is_still_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp_active_sensing_learning.kernel_selection import covariances
-
-    right = covariances._correlation
-
-    def wrong(base: str, square: Any, alpha: Any) -> Any:
-        found = right(base, square, alpha)
-        return found * float("nan") if base == "PER" else found
-
-    monkeypatch.setattr(covariances, "_correlation", wrong)
+    right = Periodic.of_square
+    monkeypatch.setattr(Periodic, "of_square", lambda *given: right(*given) * float("nan"))
     wanted = select_kernels(rows(), KERNELS, SMALL)
     assert [name for name, _ in wanted.dropped] == ["PER×LIN"]
     with pytest.raises(Stopped):

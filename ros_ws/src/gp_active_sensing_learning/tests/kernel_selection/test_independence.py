@@ -11,6 +11,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
+from gp_active_sensing.kernels.base import RationalQuadratic
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.kernel_selection import VbksConfig, select_kernels
 from learning_support.small import KERNELS, SMALL, rows, same
@@ -49,21 +50,15 @@ def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> No
 @pytest.fixture
 def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """RQ has a covariance that is no number, from some evaluation on."""
-    from gp_active_sensing_learning.kernel_selection import covariances
-
-    right = covariances._correlation
+    right = RationalQuadratic.of_square
     after = [0]
     count = [0]
 
-    def wrong(base: str, square: Any, alpha: Any) -> Any:
-        found = right(base, square, alpha)
-        if base == "RQ":
-            count[0] += 1
-            if count[0] > after[0]:
-                return found * float("nan")
-        return found
+    def wrong(*given: Any) -> Any:
+        count[0] += 1
+        return right(*given) * (float("nan") if count[0] > after[0] else 1.0)
 
-    monkeypatch.setattr(covariances, "_correlation", wrong)
+    monkeypatch.setattr(RationalQuadratic, "of_square", wrong)
     return after
 
 

@@ -160,7 +160,7 @@ def constant(of: Task, q: Q) -> float:
 
 @WAYS
 @for_each("full", [True, False])
-@for_each(("name", "d"), [("SE", 1), ("LIN", 1), ("MAT32", 1), ("SE", 2)])
+@for_each(("name", "d"), [("SE", 1), ("LIN", 1), ("MATERN32", 1), ("SE", 2)])
 def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whitened: bool) -> None:
     """θ by quadrature in all its components, every f(x) by quadrature, the rest by matrices."""
     of = task(name, d=d, seed=d)
@@ -277,7 +277,7 @@ def difference(
 
 
 @WAYS
-@for_each("name", ["SE", "PER", "RQ", "LIN", "MAT52", "(PER+RQ)×LIN"])
+@for_each("name", ["SE", "PER", "RQ", "LIN", "MATERN52", "(PER+RQ)×LIN"])
 def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
     """With respect to θ and the inducing inputs, q(u) held fixed, in two dimensions."""
     of = task(name, d=2, seed=9)

@@ -70,7 +70,7 @@ class FieldConfig:
     unit: str = param("", help="unit of the field's values, for reports")
     kernel: str = param(
         "se",
-        help="covariance function of the draw (gp): of the features, or graph_matern, of how "
+        help="covariance function of the draw (gp): of the features, or graph_matern32, of how "
         "places are joined",
     )
     length_scale: float | tuple[float, ...] | None = param(

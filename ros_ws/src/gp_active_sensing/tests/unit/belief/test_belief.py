@@ -125,7 +125,7 @@ def test_a_covariance_no_jitter_mends_is_an_error() -> None:
         ({"length_scales": []}, "length_scales"),
         ({"length_scales": [0.0]}, r"length_scales\[0\]"),
         ({"length_scales": [[1.0, 2.0]]}, "expected 1 length-scale or 1"),
-        ({"kernel": "graph_matern", "length_scales": [[1.0, 2.0]]}, "has one length-scale"),
+        ({"kernel": "graph_matern32", "length_scales": [[1.0, 2.0]]}, "has one length-scale"),
         ({"signal_std": [float("nan")]}, r"signal_std\[0\]"),
         ({"signal_std": None, "noise_std": None, "mean_std": 3.0}, "mean_std: has no unit"),
         ({"signal_std": None, "noise_std": None, "place_std": [1.0]}, "place_std: has no unit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from operator import add, mul
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel, model_mark, write_model
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import BASES, add, multiply, parse
+from gp_active_sensing.kernels.grammar import BASES, parse
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
@@ -216,9 +217,9 @@ def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatc
     if not table:
         monkeypatch.setattr("gp_active_sensing.belief.from_kernel_model._TABLE", 0)
     one = [parse(name) for name in BASES]
-    two = {join(a, b) for join in (add, multiply) for a in one for b in one}
-    three = {join(a, b) for join in (add, multiply) for a in two for b in one}
-    names = [*sorted(map(str, {*one, *two, *three})), "MAT12", "MAT32", "LIN×MAT52"]
+    two = {join(a, b) for join in (add, mul) for a in one for b in one}
+    three = {join(a, b) for join in (add, mul) for a in two for b in one}
+    names = [*sorted(map(str, {*one, *two, *three})), "MATERN12", "MATERN32", "LIN×MATERN52"]
     groups = [candidates(name, (0.7, 1.6)) for name in names]
     covariance = KernelCovariance(groups, PLACES, 3.0)
     assert covariance.n == 14
@@ -227,7 +228,7 @@ def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatc
     rows, columns = np.array([3, 0, 9, 9]), np.array([1, 9, 3])
     scale = np.abs(wanted).max(axis=(1, 2))[:, None, None]
     found = covariance.between(rows, columns)
-    # A correlation is known to the square root of what a squared distance is: MAT12.
+    # A correlation is known to the square root of what a squared distance is: MATERN12.
     assert np.abs((found - wanted[:, rows][:, :, columns]) / scale).max() < 1e-7
     assert covariance.variance(rows) == pytest.approx(
         np.diagonal(wanted, axis1=1, axis2=2)[:, rows], rel=1e-9
@@ -236,7 +237,7 @@ def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatc
 
 def test_a_place_has_its_variance_with_itself() -> None:
     """To the bit: otherwise jitter would be needed where places were read twice."""
-    covariance = KernelCovariance([candidates("MAT12+LIN"), candidates("PER×RQ")], PLACES, 2.0)
+    covariance = KernelCovariance([candidates("MATERN12+LIN"), candidates("PER×RQ")], PLACES, 2.0)
     everywhere = np.arange(14)
     whole = covariance.between(everywhere, everywhere)
     assert np.array_equal(np.diagonal(whole, axis1=1, axis2=2), covariance.variance(everywhere))

@@ -17,7 +17,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 
-GRAPH = {"kernel": "graph_matern"}
+GRAPH = {"kernel": "graph_matern32"}
 KNOWN = {"length_scales": [30.0, 90.0], "signal_std": [2.0], "noise_std": [0.3]}
 
 
@@ -61,10 +61,10 @@ def test_length_scales_of_another_map_are_said(
 
 
 def test_a_graph_kernel_needs_moves() -> None:
-    with pytest.raises(ConfigError, match="'graph_matern' needs a map with moves"):
+    with pytest.raises(ConfigError, match="'graph_matern32' needs a map with moves"):
         belief(make_grid(3, 3, 1.0, moves="free"), **GRAPH)
     with pytest.raises(ConfigError, match="needs a map with moves"):
-        build_belief(BeliefConfig(kernel="graph_matern"), np.zeros((3, 1)))
+        build_belief(BeliefConfig(kernel="graph_matern32"), np.zeros((3, 1)))
 
 
 def test_a_linear_mean_of_a_map_s_columns(town: Topology) -> None:

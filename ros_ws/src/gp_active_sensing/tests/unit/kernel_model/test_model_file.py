@@ -204,6 +204,7 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
         (put("fit0.theta_root", lambda a: 9.0 * np.tril(np.ones_like(a))), "deviations of 10"),
         (put("fit0.root", lambda a: a + 0.1), "fit0.root: expected a lower triangle"),
         (of_kernel("name", "SE+"), "is no kernel"),
+        (of_kernel("name", "SE+MAT32"), "Did you mean 'matern32'"),
         (of_kernel("name", "(" * 5000), "text of at most 400"),
         (of_kernel("whitened", 1), "whitened: expected true or false"),
         (lambda header, arrays: arrays.__setitem__("more", np.zeros(1)), "more: is no entry"),

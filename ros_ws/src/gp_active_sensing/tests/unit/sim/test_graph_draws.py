@@ -15,7 +15,7 @@ from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import make_grid
 
 GRID = make_grid(6, 5, 10.0)
-FIELD = {"kernel": "graph_matern", "length_scale": 30.0, "signal_std": 2.0, "mean": 7.0}
+FIELD = {"kernel": "graph_matern32", "length_scale": 30.0, "signal_std": 2.0, "mean": 7.0}
 
 
 def test_draws_have_the_covariance() -> None:
@@ -44,8 +44,8 @@ def test_a_draw_may_drift() -> None:
 
 def test_what_does_not_fit() -> None:
     free = make_grid(3, 3, 1.0, moves="free")
-    with pytest.raises(ConfigError, match=r"field\.kernel: graph_matern needs a map with moves"):
+    with pytest.raises(ConfigError, match=r"field\.kernel: graph_matern32 needs a map with moves"):
         build_truth(from_mapping(FieldConfig, FIELD), free, 1)
     several = from_mapping(FieldConfig, FIELD | {"length_scale": [1.0, 2.0]})
-    with pytest.raises(ConfigError, match=r"graph_matern needs one length_scale \[m\]"):
+    with pytest.raises(ConfigError, match=r"graph_matern32 needs one length_scale \[m\]"):
         build_truth(several, GRID, 1)
