@@ -135,9 +135,7 @@ def learn(
     try:
         from gp_active_sensing_learning.model import Model
     except ImportError as error:
-        msg = (
-            f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
-        )
+        msg = f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
         raise MissingDependencyError(msg) from error
     if noise is not None and not (math.isfinite(noise) and noise > 0.0):
         msg = f"noise: expected a finite number above 0, got {noise!r}"

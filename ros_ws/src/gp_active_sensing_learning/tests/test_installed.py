@@ -7,8 +7,6 @@ import pkgutil
 from importlib import metadata
 from importlib.util import find_spec
 
-import pytest
-
 import gp_active_sensing_learning
 from gp_active_sensing import __version__
 

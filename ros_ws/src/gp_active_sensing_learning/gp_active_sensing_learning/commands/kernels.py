@@ -288,9 +288,7 @@ def _learn(
     try:  # before the first word
         importlib.import_module("torch")
     except ImportError as error:
-        msg = (
-            f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
-        )
+        msg = f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
         raise MissingDependencyError(msg) from error
     if not quiet:
         echo(
