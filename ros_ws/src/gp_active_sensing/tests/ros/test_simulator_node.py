@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -13,9 +15,11 @@ from geometry_msgs.msg import PoseStamped
 
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import ALONE_SECONDS, SimulatorNode
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import write_scenario
+from tests.unit.sim.scenarios import GRID, mapping
 
 pytestmark = pytest.mark.ros
 
@@ -76,3 +80,38 @@ def test_it_ends_when_its_planner_is_gone(ros: Ros, simulator: SimulatorNode) ->
         assert simulator.exit_code is None, f"it may be back after {number} s"
     simulator.look_for_planner()
     assert simulator.exit_code == 0
+
+
+def test_a_mission_of_two_nodes_changes_the_battery_at_home(ros: Ros, tmp_path: Path) -> None:
+    """The planner hears only the charge; the simulator changes the battery of a probe at home."""
+    path = tmp_path / "boat.yaml"
+    sortie = {"metres": 110.0, "seconds": None}
+    sections: dict[str, Any] = {
+        "probe": {"start": 0, "end": 0, "speed": 2.0, "sortie": sortie},
+        "budget": {"readings": None, "metres": 190.0},
+        "policy": {"name": "tour", "trials": 1},
+    }
+    path.write_text(yaml.safe_dump(mapping(GRID, **sections)), encoding="utf-8")
+    given = ["--ros-args", "-p", f"scenario:={path}", "-p", "use_sim_time:=true"]
+    fast = ["-p", "speed_factor:=20.0"]
+    planner = ActiveSensingNode(cli_args=[*given, "-p", "battery.topic:=battery_state"])
+    ros.add(planner)
+    wait_active(planner)
+    simulator = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={path}", *fast])
+    ros.add(simulator)
+    wait_active(simulator)
+    mission, (player,) = planner.mission, simulator._probes.values()
+    battery, most = player.battery, [0.0]
+    assert battery is not None
+
+    def over() -> bool:
+        most[0] = max(most[0], battery.used)
+        if mission.state == "paused" and battery.level == 1.0:  # it was changed
+            mission.resume()
+        return mission.state == "ended"
+
+    wait_until(over, "the end of the mission")
+    assert mission.probe.sortie.number >= 2
+    assert most[0] <= 1.0
+    assert mission.driven.metres <= 190.0
+    assert mission.probe.standing() == 0
