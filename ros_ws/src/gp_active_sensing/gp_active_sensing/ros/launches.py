@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gp_active_sensing.config import from_mapping, param, param_of
+from gp_active_sensing.config import Param, declared, from_mapping, param, param_of
 from gp_active_sensing.errors import (
     ActiveSensingError,
     ConfigError,
@@ -27,7 +27,7 @@ from gp_active_sensing.errors import (
     UnknownNameError,
     suggest,
 )
-from gp_active_sensing.mission.config import PoseConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.names import numbered, probe_names
 from gp_active_sensing.planning import policies
 from gp_active_sensing.replay.options import parameters_of
@@ -52,9 +52,6 @@ __all__ = [
 A = TypeVar("A", bound="Arguments")
 PACKAGE = "gp_active_sensing"
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
-_POSE_TYPES = next(
-    param_of(field).choices for field in dataclasses.fields(PoseConfig) if field.name == "type"
-)
 
 
 def _shipped(kind: str, *ends: str) -> str:
@@ -71,6 +68,23 @@ def _shipped(kind: str, *ends: str) -> str:
 BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
 """For the help of arguments: what ships."""
+
+
+def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
+    """Declare an argument that sets a parameter of `active_sensing`.
+
+    Unless they are given, its help and choices are those of the parameter; without a value the
+    parameter file counts.
+    """
+    kind: Any = ActiveSensingConfig
+    info = Param()
+    for part in key.split("."):
+        if isinstance(kind, type) and dataclasses.is_dataclass(
+            kind
+        ):  # else its keys are those of a policy
+            info, kind = next((param_of(f), hint) for f, hint in declared(kind) if f.name == part)
+    own = Param(help or info.help, choices=tuple(choices) or info.choices)
+    return dataclasses.field(default=None, metadata={"param": own, "sets": key})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +128,12 @@ class Arguments:
     None leaves the matter to the parameter file.
     """
 
-    policy: str | None = param(None, help="how the next place is chosen", choices=policies.names())
-    budget: int | None = param(None, help="number of places to observe")
-    run_dir: str | None = param(
-        None, help="folder for journal and records: new, or of a mission to resume; or auto"
+    policy: str | None = _sets(
+        "policy.name", help="how the next place is chosen", choices=policies.names()
+    )
+    budget: int | None = _sets("budget.readings", help="number of places to observe")
+    run_dir: str | None = _sets(
+        "run_dir", help="folder for journal and records: new, or of a mission to resume; or auto"
     )
     web: bool | None = param(False, help="serve a live page of the mission, said at the start")
     web_host: str | None = param(
@@ -126,9 +142,7 @@ class Arguments:
     web_port: int | None = param(None, help="port of the live page; empty = any that is free")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
     params_file: str | None = param(None, help="ROS parameter file; arguments go before it")
-    map_frame: str | None = param(
-        None, help="frame of the map, of poses and waypoints; empty = that of params_file or map"
-    )
+    map_frame: str | None = _sets("map.frame", help="frame of the map, of poses and waypoints")
     namespace: str | None = param(
         None, help="namespace of the nodes, and of the topics without a / in front"
     )
@@ -220,67 +234,45 @@ class Arguments:
             )
 
     @property
-    def kept_in(self) -> str | None:
-        """Run directory of the mission: a live page needs one, wherever it is."""
-        named = self.run_dir or self.in_file.get("run_dir")
-        return "auto" if self.web and not named else self.run_dir
-
-    @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` in every launch."""
-        return {
-            "map.frame": self.map_frame,
-            "policy.name": self.policy,
-            "budget.readings": self.budget,
-            "run_dir": self.kept_in,
+        """Parameters of `active_sensing` that arguments set; a live page needs a run directory."""
+        found = {
+            str(field.metadata["sets"]): getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if "sets" in field.metadata
         }
+        if self.web and not (self.run_dir or self.in_file.get("run_dir")):
+            found["run_dir"] = "auto"
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class SensorArguments(Arguments):
     """Arguments of a launch that takes readings and poses of any type."""
 
-    reading_topic: str | None = param(
-        None, help="topic of the readings; empty = that of params_file, or reading"
+    reading_topic: str | None = _sets("reading.topic", help="topic of the readings")
+    reading_type: str | None = _sets(
+        "reading.type", help="message type of the readings, package/msg/Name"
     )
-    reading_type: str | None = param(None, help="message type of the readings, package/msg/Name")
-    reading_field: str | None = param(
-        None, help="path of the value in the message, such as twist.twist.linear.x"
+    reading_field: str | None = _sets("reading.field")
+    reading_variance_field: str | None = _sets(
+        "reading.variance_field", help="path of the noise variance in the message"
     )
-    reading_variance_field: str | None = param(
-        None, help="path of the noise variance in the message"
-    )
-    pose_topic: str | None = param(
-        None, help="topic of the pose; empty = that of params_file, or pose"
-    )
-    pose_type: str | None = param(None, help="message type of the pose", choices=_POSE_TYPES)
-
-    @property
-    def sensor_parameters(self) -> dict[str, str | None]:
-        """Parameters of `active_sensing` for readings and poses."""
-        return {
-            "reading.topic": self.reading_topic,
-            "reading.type": self.reading_type,
-            "reading.field": self.reading_field,
-            "reading.variance_field": self.reading_variance_field,
-            "pose.topic": self.pose_topic,
-            "pose.type": self.pose_type,
-        }
+    pose_topic: str | None = _sets("pose.topic", help="topic of the pose")
+    pose_type: str | None = _sets("pose.type", help="message type of the pose")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MissionArguments(Arguments):
     """Arguments of a launch whose probes go where they are sent."""
 
-    plan_ahead: bool | None = param(None, help="plan while the probe drives")
+    plan_ahead: bool | None = _sets("plan_ahead")
     probes: str | None = param(
         None,
         help="several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; "
         "empty = one, without a namespace; in simulation, as many as the scenario says",
     )
-    exit_at_end: bool | None = param(
-        None, help="end once the mission is over; empty = as params_file says, or false"
-    )
+    exit_at_end: bool | None = _sets("mission.exit_at_end")
     respawn: bool | None = param(
         False, help="start active_sensing again after a crash; with run_dir it resumes"
     )
@@ -300,12 +292,7 @@ class MissionArguments(Arguments):
     @property
     def mission_parameters(self) -> dict[str, Any]:
         """Parameters of `active_sensing` in a launch that sends probes."""
-        return {
-            **super().mission_parameters,
-            "plan_ahead": self.plan_ahead,
-            "probes": self.names,
-            "mission.exit_at_end": self.exit_at_end,
-        }
+        return {**super().mission_parameters, "probes": self.names}
 
     def recorder(self, topics: Iterable[str], *, use_sim_time: bool) -> Iterator[Process]:
         """Yield the process that records a bag, where that is wanted.
@@ -352,21 +339,16 @@ class MissionArguments(Arguments):
 class Probe(MissionArguments, SensorArguments):
     """Sense with a real probe: readings and poses in, the next waypoint out."""
 
-    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of params_file")
-    waypoint_topic: str | None = param(
-        None,
-        help="topic of the next waypoint, goal_pose for Nav2; empty = that of params_file, or "
-        "next_waypoint",
+    map: str | None = _sets("map.file", help=f"map file: a path, {MAPS}")
+    waypoint_topic: str | None = _sets(
+        "waypoint.topic", help="topic of the next waypoint, goal_pose for Nav2"
     )
-    grid_topic: str | None = param(
-        None,
-        help="topic of a nav_msgs/msg/OccupancyGrid that is the map, such as map for a SLAM; in "
-        "place of map",
+    grid_topic: str | None = _sets(
+        "map.topic", help="topic of a nav_msgs/msg/OccupancyGrid that is the map, in place of map"
     )
-    navigate: str | None = param(
-        None,
+    navigate: str | None = _sets(
+        "waypoint.navigate",
         help="topic: the waypoint on its topic; action: as a goal of Nav2's NavigateToPose as well",
-        choices=("topic", "action"),
     )
     params_file: str | None = param("probe.yaml", help="ROS parameter file; arguments go before it")
     use_sim_time: bool | None = param(
@@ -375,15 +357,7 @@ class Probe(MissionArguments, SensorArguments):
 
     def processes(self) -> list[Process]:
         """Return recorder, `active_sensing` and views."""
-        parameters = {
-            **self.mission_parameters,
-            **self.sensor_parameters,
-            "map.file": self.map,
-            "map.topic": self.grid_topic,
-            "waypoint.topic": self.waypoint_topic,
-            "waypoint.navigate": self.navigate,
-            "use_sim_time": self.use_sim_time,
-        }
+        parameters = {**self.mission_parameters, "use_sim_time": self.use_sim_time}
         simulated = self.use_sim_time
         if simulated is None:
             simulated = bool(self.in_file.get("use_sim_time"))
@@ -411,9 +385,12 @@ class Replay(SensorArguments):
     scenario: str | None = param(
         "town", help=f"where map and belief come from: a scenario, {SCENARIOS}"
     )
-    map: str | None = param(None, help=f"map file: a path, {MAPS}; empty = that of the scenario")
-    decisions: bool | None = param(
-        None, help="take decisions: where the planner would have gone from where the probe was"
+    map: str | None = _sets(
+        "map.file", help=f"map file: a path, {MAPS}; empty = that of the scenario"
+    )
+    decisions: bool | None = _sets(
+        "mission.begin",
+        help="take decisions: where the planner would have gone from where the probe was",
     )
     salvage: bool | None = param(False, help="play what can be read of a damaged bag")
     params_file: str | None = param(
@@ -422,14 +399,7 @@ class Replay(SensorArguments):
 
     def processes(self) -> list[Process]:
         """Return `active_sensing`, `bag_player` and views."""
-        parameters = {
-            **self.mission_parameters,
-            **self.sensor_parameters,
-            "scenario": self.scenario,
-            "map.file": self.map,
-            "mission.begin": self.decisions,
-            "use_sim_time": True,
-        }
+        parameters = {**self.mission_parameters, "scenario": self.scenario, "use_sim_time": True}
         player = {
             "bag": self.bag,
             "rate": self.rate,
@@ -450,7 +420,7 @@ class TrafficSim(MissionArguments):
     """Sense with a simulated probe that drives through a simulated field or live traffic."""
 
     scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
-    seed: int | None = param(None, help="key of every random draw")
+    seed: int | None = _sets("seed")
     speed_factor: float | None = param(None, help="simulated seconds per second")
     params_file: str | None = param(
         "traffic_sim.yaml", help="ROS parameter file; arguments go before it"
@@ -468,12 +438,7 @@ class TrafficSim(MissionArguments):
             # active_sensing ends the launch, once its records are written.
             "exit_at_end": False,
         }
-        parameters = {
-            **self.mission_parameters,
-            "scenario": self.scenario,
-            "seed": self.seed,
-            "use_sim_time": True,
-        }
+        parameters = {**self.mission_parameters, "scenario": self.scenario, "use_sim_time": True}
         return [
             *self.recorder(["reading", "pose", "next_waypoint"], use_sim_time=True),
             self.node("simulator", simulated),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import functools
 import json
 import logging
@@ -20,7 +21,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.errors import (
@@ -52,7 +52,6 @@ __all__ = [
     "KILL_SECONDS",
     "RESPAWN_SECONDS",
     "ProcessGroup",
-    "Program",
     "child_environment",
     "command_of",
     "exit_code",
@@ -147,7 +146,7 @@ def make_group(
         ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.
     """
     programs = [
-        Program(p.name, command_of(p), p.required, p.respawn, p.when_asked)
+        dataclasses.replace(p, command=command_of(p))
         for p in read_arguments(find_launch(name), given, strict=True).processes()
     ]
     base = os.environ if environment is None else environment
@@ -217,30 +216,11 @@ _PR_SET_PDEATHSIG = 1
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 
-@dataclass(frozen=True)
-class Program:
-    """One child.
-
-    Args:
-        name: what its lines of output are marked with.
-        command: program and arguments.
-        required: its end, for whatever reason, ends the group.
-        respawn: it is started again when it was killed or crashed.
-        when_asked: more exit codes of an end in order that was asked for.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    required: bool = True
-    respawn: bool = False
-    when_asked: tuple[int, ...] = ()
-
-
 class ProcessGroup:
     """Start programs, pass on their output and the signals, end all of them.
 
     Args:
-        programs: started in this order.
+        programs: started in this order, each with its command.
         environment: of every child; None = this process's.
         on_line: called with (name, line) for each line of output, from several threads, one at a
             time.
@@ -254,7 +234,7 @@ class ProcessGroup:
 
     def __init__(
         self,
-        programs: Sequence[Program],
+        programs: Sequence[Process],
         *,
         environment: Mapping[str, str] | None = None,
         on_line: Callable[[str, str], None] | None = None,
@@ -300,7 +280,7 @@ class ProcessGroup:
             return 128 + self._signals[0]
         return 1 if self.failures or self.killed else 0
 
-    def _start(self, program: Program) -> None:
+    def _start(self, program: Process) -> None:
         try:
             child = subprocess.Popen(
                 program.command,
@@ -343,7 +323,7 @@ class ProcessGroup:
             return True
         return not self._again_at and not self._alive()
 
-    def _starts_again(self, program: Program, code: int) -> bool:
+    def _starts_again(self, program: Process, code: int) -> bool:
         """Start a child that has crashed once more, when it is to be and has rested."""
         if not program.respawn or not crashed(code):
             return False

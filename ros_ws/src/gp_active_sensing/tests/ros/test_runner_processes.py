@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.runner import ProcessGroup, Program
+from gp_active_sensing.ros.launches import Process
+from gp_active_sensing.ros.runner import ProcessGroup
 from tests.cases import case
 from tests.waiting import LIMIT, wait_until
 
@@ -36,8 +37,9 @@ while True:
 """
 
 
-def program(name: str, code: str, required: bool = True) -> Program:
-    return Program(name, (sys.executable, "-c", textwrap.dedent(code)), required)
+def program(name: str, code: str, required: bool = True) -> Process:
+    command = (sys.executable, "-c", textwrap.dedent(code))
+    return Process(name=name, command=command, required=required)
 
 
 def gone(pid: int) -> bool:
@@ -75,7 +77,7 @@ class Lines:
         return sum(line == "up" for _, line in self.seen) >= self.up > 0
 
 
-def group_of(lines: Lines, *programs: Program, **options: float) -> ProcessGroup:
+def group_of(lines: Lines, *programs: Process, **options: float) -> ProcessGroup:
     return ProcessGroup(programs, on_line=lines, **options)
 
 
@@ -180,7 +182,7 @@ def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_don
 
 
 def test_a_program_that_cannot_start_ends_those_before_it() -> None:
-    group = ProcessGroup([program("a", SLEEPER), Program("b", ("/no/such/program",))])
+    group = ProcessGroup([program("a", SLEEPER), Process(name="b", command=("/no/such/program",))])
     with pytest.raises(RunError, match=r"b: cannot start '/no/such/program'"):
         group.run()
     assert_all_gone(group)
@@ -203,10 +205,11 @@ def test_failing_while_ending_is_a_failure() -> None:
 
 PARENT = f"""
 import sys
-from gp_active_sensing.ros.runner import ProcessGroup, Program
+from gp_active_sensing.ros.launches import Process
+from gp_active_sensing.ros.runner import ProcessGroup
 
 group = ProcessGroup(
-    [Program(name, (sys.executable, "-c", {SLEEPER!r})) for name in "ab"],
+    [Process(name=n, command=(sys.executable, "-c", {SLEEPER!r})) for n in "ab"],
     on_line=lambda name, line: print(name, line, group.children[name].pid, flush=True),
 )
 raise SystemExit(group.run())
