@@ -16,7 +16,8 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -330,6 +331,10 @@ class External:
     the failures. ``docs/architecture.md`` has the protocol with an example.
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"persistent": "was removed; a program that ends after an answer is started again"}
+    )
+
     command: tuple[str, ...] = param(
         help="program and arguments, run as they are, without a shell; words that name a file "
         "beside the scenario mean that file",
@@ -347,9 +352,6 @@ class External:
         help="how much longer the first answer after a start may take, while libraries load",
         unit="s",
         low=0.0,
-    )
-    persistent: bool = param(
-        True, help="one process for the whole mission; false = a new one for each decision"
     )
 
     def __post_init__(self) -> None:
@@ -405,10 +407,9 @@ class External:
                 )
             )
 
-        running = running_of(self) if self.persistent else Running()
         reason, late = "", False
         try:
-            found = running.ask(
+            found = running_of(self).ask(
                 self.command,
                 topology,
                 lambda: line_of(map_words(topology)),
@@ -425,9 +426,6 @@ class External:
                 "decision %d: %s (%d of %d decisions so far)", asked, reason, failed, asked + 1
             )
             answer = Answer(_least_certain(belief, options))
-        finally:
-            if not self.persistent:
-                running.stop()
         left = remaining.readings
         route = answer.route if left is None else answer.route[: max(0, left - 1)]
         plan = options.plan_for(

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import threading
@@ -57,7 +57,8 @@ class PlannerProgram:
     """A running program. One question is open at a time, and each is answered by one line.
 
     Waiting for another process is real time, whatever clock a mission is counted by. What it
-    writes to its standard error is logged, as far as `_LINES` go, while it is being waited for.
+    writes to its standard error is logged, as far as `_LINES` go. A thread each reads its answers
+    and its errors, and sends it questions, so that no pipe that is full stops a mission.
 
     Args:
         command: program and arguments, given to the system as they are.
@@ -67,34 +68,29 @@ class PlannerProgram:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.command = tuple(command)
-        self.name = os.path.basename(self.command[0])
+        self.name = os.path.basename(command[0])
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         try:
-            self._process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,  # an interrupt from the keyboard is ours to handle
-            )
+            # In a session of its own: an interrupt from the keyboard is ours to handle.
+            self._process: Any = subprocess.Popen(command, **pipes, start_new_session=True)
         except (OSError, ValueError) as error:
             msg = f"cannot be started: {error}"
             raise ProgramError(msg) from error
-        self.pid = self._process.pid
+        self.pid: int = self._process.pid
         self.owner = os.getpid()
         """The process that started it: a copy of that by fork leaves it alone."""
         self.answered = 0
         self._lock = threading.RLock()
-        self._closed = False
-        self._unsent = bytearray()
-        self._answers = bytearray()
-        self._errors = bytearray()
-        self._shown = 0
+        self._closed = self._ended = False
         self._asked_at: float | None = None
         """When the question that is open was asked."""
-        for pipe in self._pipes():
-            os.set_blocking(pipe.fileno(), False)
+        self._answers = bytearray()
+        self._heard = threading.Condition()
+        self._questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        work = (self._read_answers, self._log_errors, self._send_questions)
+        self._threads = [threading.Thread(target=each, daemon=True) for each in work]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def running(self) -> bool:
@@ -119,7 +115,7 @@ class PlannerProgram:
             if self._asked_at is not None:
                 self._line(until)  # late; what it says was for an earlier decision
             self._drop_unasked()
-            self._unsent += b"".join(lines)
+            self._questions.put(b"".join(lines))
             self._asked_at = time.monotonic()
             answer = self._parsed(self._line(until))
             self.answered += 1
@@ -137,129 +133,99 @@ class PlannerProgram:
             self._closed = True
             if self.owner != os.getpid():  # a fork's copy: the other process has it still
                 self._process.returncode = 0
-                self._close_pipes()
                 return
-            self._read_errors()
-            if self._process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._process.stdin.close()
+            self._questions.put(b"")
             try:
                 self._process.wait(grace)
             except subprocess.TimeoutExpired:
-                self._kill()
-            self._read_errors()
-            self._say_error(bytes(self._errors))
-            self._errors.clear()
-            self._close_pipes()
+                with contextlib.suppress(OSError):
+                    os.killpg(self.pid, signal.SIGKILL)  # with what it started
+                self._process.kill()
+                self._process.wait()
+            with self._heard:
+                self._heard.notify_all()
+            for thread in self._threads:
+                thread.join(_GRACE)  # something that it started may hold a pipe open
 
-    def _pipes(self) -> list[Any]:
-        process = self._process
-        return [p for p in (process.stdin, process.stdout, process.stderr) if p is not None]
+    def _read_answers(self) -> None:
+        with self._process.stdout as pipe:
+            while chunk := pipe.read1(_CHUNK):
+                with self._heard:
+                    self._heard.wait_for(lambda: self._closed or len(self._answers) <= LONGEST)
+                    self._answers += chunk
+                    self._heard.notify_all()
+        with self._heard:
+            self._ended = True
+            self._heard.notify_all()
 
-    def _close_pipes(self) -> None:
-        for pipe in self._pipes():
-            with contextlib.suppress(OSError):
-                pipe.close()
+    def _log_errors(self) -> None:
+        with self._process.stderr as pipe:
+            shown = 0
+            while line := pipe.readline(_CHUNK):
+                shown += bool(line.strip())
+                if line.strip() and shown <= _LINES:
+                    logger.info("%s: %s", self.name, _brief(line))
+                elif line.strip() and shown == _LINES + 1:
+                    logger.info("%s: more of its standard error is not shown", self.name)
 
-    def _kill(self) -> None:
-        """Kill the program with what it started."""
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self._process.wait()
+    def _send_questions(self) -> None:
+        with contextlib.suppress(OSError), self._process.stdin as pipe:
+            for question in iter(self._questions.get, b""):
+                rest = memoryview(question)
+                while rest:
+                    rest = rest[os.write(pipe.fileno(), rest) :]
 
     def _line(self, until: float) -> bytes:
         """Return the next line of its standard output; the question counts as answered then."""
-        while b"\n" not in self._answers:
-            if len(self._answers) > LONGEST:
-                self.close(0.0)
-                msg = f"wrote a line of more than {LONGEST} bytes; it was ended"
-                raise ProgramError(msg)
-            if not self._wait(until):
-                self._be_patient()
-                msg = "did not answer in time"
-                raise ProgramError(msg, late=True)
-        line, _, rest = bytes(self._answers).partition(b"\n")
-        self._answers[:] = rest
-        self._asked_at = None
-        return line
 
-    def _wait(self, until: float) -> bool:
-        """Send and receive what is possible now; say whether there was time for it."""
-        left = until - time.monotonic()
-        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        if self._closed or stdin is None or stdout is None or stderr is None:
-            msg = "has ended"
-            raise ProgramError(msg)
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            if not stderr.closed:
-                selector.register(stderr, selectors.EVENT_READ)
-            if self._unsent:
-                selector.register(stdin, selectors.EVENT_WRITE)
-            ready = {key.fileobj for key, _ in selector.select(max(0.0, left))}
-        if stderr in ready and not self._read_errors():
-            stderr.close()
-        if stdin in ready and not self._send(stdin):
-            self._unsent.clear()  # it reads no more; that it has ended shows on its output
-        if stdout in ready and not self._receive(stdout, self._answers):
-            self._end_found()
-        return stdout in ready or (bool(ready) and left > 0.0)
+        def told() -> bool:
+            whole = b"\n" in self._answers or len(self._answers) > LONGEST
+            return whole or self._ended or self._closed
 
-    def _send(self, stdin: Any) -> bool:
-        try:
-            sent = stdin.write(memoryview(self._unsent)[:_CHUNK])
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        del self._unsent[: sent or 0]
-        return True
+        with self._heard:
+            in_time = self._heard.wait_for(told, max(0.0, until - time.monotonic()))
+            line, end, rest = bytes(self._answers).partition(b"\n")
+            if end:
+                self._answers[:] = rest
+                self._heard.notify_all()
+        if end:
+            self._asked_at = None
+            return line
+        asked = self._asked_at
+        patient = asked is None or time.monotonic() - asked <= PATIENCE
+        if len(line) > LONGEST:
+            msg = f"wrote a line of more than {LONGEST} bytes; it was ended"
+        elif in_time:
+            msg = self._how_it_ended()
+        elif patient:
+            msg = "did not answer in time"
+        else:
+            msg = f"has not answered for {PATIENCE:g} s; it was ended"
+        if in_time or not patient:
+            self.close(0.0)
+        raise ProgramError(msg, late=not in_time)
 
-    def _receive(self, pipe: Any, buffer: bytearray) -> bool:
-        """Take what a pipe holds; False at its end."""
-        try:
-            found = pipe.read(_CHUNK)
-        except (OSError, ValueError):
-            return False
-        if found is None:
-            return True
-        buffer += found
-        return bool(found)
-
-    def _end_found(self) -> None:
-        """Close and say how the program ended."""
+    def _how_it_ended(self) -> str:
+        if self._closed:
+            return "has ended"
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
         self.close(0.0)
         code = self._process.returncode
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        msg = f"has ended ({how})"
-        raise ProgramError(msg)
-
-    def _be_patient(self) -> None:
-        asked = self._asked_at
-        if asked is not None and time.monotonic() - asked > PATIENCE:
-            self.close(0.0)
-            msg = f"has not answered for {PATIENCE:g} s; it was ended"
-            raise ProgramError(msg, late=True)
+        return f"has ended (signal {-code})" if code < 0 else f"has ended (exit code {code})"
 
     def _drop_unasked(self) -> None:
         """Pass over what was written without a question."""
-        stdout = self._process.stdout
-        if stdout is not None and not stdout.closed:
-            for _ in range(LONGEST // _CHUNK):
-                before = len(self._answers)
-                if not self._receive(stdout, self._answers) or len(self._answers) == before:
-                    break
-        if self._answers:
+        with self._heard:
+            unasked = bytes(self._answers)
+            self._answers.clear()
+            self._heard.notify_all()
+        if unasked:
             logger.warning(
                 "%s wrote what nobody asked for, which is passed over: %s",
                 self.name,
-                _brief(bytes(self._answers)),
+                _brief(unasked),
             )
-            self._answers.clear()
 
     @staticmethod
     def _parsed(line: bytes) -> Mapping[str, Any]:
@@ -271,29 +237,6 @@ class PlannerProgram:
             msg = f"answered no object of JSON but {_brief(line)}"
             raise ProgramError(msg)
         return answer
-
-    def _read_errors(self) -> bool:
-        """Log what it wrote to its standard error; False at the end of that."""
-        stderr = self._process.stderr
-        if stderr is None or stderr.closed:
-            return False
-        open_ = self._receive(stderr, self._errors)
-        *lines, rest = bytes(self._errors).split(b"\n")
-        if len(rest) > _CHUNK:
-            lines, rest = [*lines, rest], b""
-        self._errors[:] = rest
-        for line in lines:
-            self._say_error(line)
-        return open_
-
-    def _say_error(self, line: bytes) -> None:
-        if not line.strip() or self._shown > _LINES:
-            return
-        self._shown += 1
-        if self._shown > _LINES:
-            logger.info("%s: more of its standard error is not shown", self.name)
-        else:
-            logger.info("%s: %s", self.name, _brief(line))
 
 
 def _brief(line: bytes) -> str:

@@ -395,16 +395,6 @@ def test_one_process_for_a_policy_which_ends_with_it() -> None:
     end(twin)
 
 
-def test_one_for_each_decision_leaves_nothing_behind(told: tuple[External, Path]) -> None:
-    policy, file = told
-    single = External(command=policy.command, persistent=False)
-    topology, belief = world()
-    for _ in range(2):
-        assert not ask(single, topology, belief).reason
-    assert [line["type"] for line in lines(file)] == ["map", "decision"] * 2
-    assert running_of(single).program is None
-
-
 def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
     script, note = tmp_path / "parent.py", tmp_path / "pid"
     script.write_text(
