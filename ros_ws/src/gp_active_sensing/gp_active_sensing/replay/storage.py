@@ -6,8 +6,8 @@ it claims.
 
 A recorder that was killed leaves an MCAP file without an end; a bad disk leaves wrong bytes
 anywhere. A damaged MCAP file is read from its beginning by mcap's stream reader: a chunk that
-cannot be unpacked is left out, and reading ends where the records can no longer be separated. Of
-an SQLite file every row is read that its pages still hold. The messages are copied to a sound file.
+cannot be unpacked is left out, and reading ends where the records can no longer be separated. The
+messages are copied to a sound file. SQLite itself recovers a damaged .db3 file.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import itertools
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -57,11 +55,6 @@ MOST_FIELDS = 2000
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
-_ATTEMPTS = 1000
-"""Largest number of times that an SQLite file is entered again behind a damaged page."""
-_LIMIT_LENGTH = 0
-"""SQLITE_LIMIT_LENGTH."""
-
 # -- limits --------------------------------------------------------------------------------------
 
 
@@ -255,13 +248,18 @@ class Salvage:
         """Copy the messages of a file.
 
         Raises:
-            ReplayError: it is neither MCAP nor SQLite, or its beginning is gone.
+            ReplayError: it is no MCAP file, or its beginning is gone.
         """
         if not path.is_file():
             msg = f"bag {path}: not found"
             raise ReplayError(msg)
-        read = _read_sqlite if path.suffix == ".db3" else _read_mcap
-        expected = read(path, self)
+        if path.suffix == ".db3":
+            msg = (
+                f"bag {path}: SQLite recovers it: sqlite3 {path.name} .recover | sqlite3 "
+                "recovered.db3; then replay the recovered file"
+            )
+            raise ReplayError(msg)
+        expected = _read_mcap(path, self)
         known = self.expected is not None and expected is not None
         self.expected = (self.expected or 0) + (expected or 0) if known else None
 
@@ -401,82 +399,6 @@ def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: S
     except Exception as error:
         out.note(f"{name}: a chunk cannot be unpacked ({_said(error)})")
     return b""
-
-
-# -- damaged SQLite --------------------------------------------------------------------------------
-
-
-def _read_sqlite(path: Path, out: Salvage) -> int | None:
-    """Copy an SQLite file; return the number of its last message."""
-    try:
-        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-        connection = sqlite3.connect(address, uri=True)
-    except sqlite3.Error as error:
-        raise _nothing_left(path, error) from error
-    with contextlib.closing(connection):
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        if hasattr(connection, "setlimit"):  # Python 3.11
-            connection.setlimit(_LIMIT_LENGTH, MOST_BYTES)
-
-        def table(query: str) -> dict[Any, Any]:
-            try:
-                return dict(connection.execute(query))
-            except sqlite3.Error as error:  # older bags have no such table
-                logger.debug("%s: %s", path, error)
-                return {}
-
-        try:
-            # Otherwise a file that is shorter than its header says is not read at all.
-            connection.execute("PRAGMA writable_schema = ON")
-            topics = list(connection.execute("SELECT id, name, type FROM topics"))
-        except (sqlite3.Error, TypeError, ValueError) as error:
-            raise _nothing_left(path, error) from error
-        profiles = table("SELECT name, offered_qos_profiles FROM topics")
-        definitions = table(
-            "SELECT topic_type, encoded_message_definition FROM message_definitions "
-            "WHERE encoding = 'ros2msg'"
-        )
-        found = {
-            number: (name, kind, str(definitions.get(kind, "")), str(profiles.get(name) or ""))
-            for number, name, kind in topics
-            if isinstance(name, str) and isinstance(kind, str)
-        }
-        (last,) = table("SELECT 1, max(id) FROM messages").values() or (None,)
-        expected = last if isinstance(last, int) and 0 <= last < 2**40 else None
-        for topic, stamp_ns, data in _rows(path, connection, expected, out):
-            if topic in found and isinstance(stamp_ns, int) and isinstance(data, bytes):
-                name, kind, definition, profile = found[topic]
-                out.add(name, kind, stamp_ns, data, definition, profile)
-            else:
-                out.note(f"{path.name}: rows that are no messages")
-        return expected
-
-
-def _nothing_left(path: Path, error: BaseException) -> ReplayError:
-    msg = f"bag {path}: nothing can be salvaged: {_said(error)}"
-    return ReplayError(msg)
-
-
-def _rows(
-    path: Path, connection: sqlite3.Connection, end: int | None, out: Salvage
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the rows of the pages that are whole; reading is tried again behind a damaged one."""
-    query = "SELECT id, topic_id, timestamp, data FROM messages WHERE id > ? ORDER BY id"
-    last, step = -1, 1
-    for attempt in itertools.count():
-        try:
-            for number, *row in connection.execute(query, (last,)):
-                if number <= last:  # the tree leads back to where we were
-                    out.note(f"{path.name}: damaged pages (rows out of order)")
-                    continue
-                last, step = number, 1
-                yield row[0], row[1], row[2]
-            return
-        except (sqlite3.Error, OverflowError) as error:
-            out.note(f"{path.name}: damaged pages ({_said(error)})")
-            if end is None or last + step >= end or attempt >= _ATTEMPTS:
-                return
-            last, step = last + step, 2 * step
 
 
 def _said(error: BaseException) -> str:

@@ -68,8 +68,7 @@ class BagPlayer(GuardedNode):
         self.played: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self._stack = ExitStack()
-        self._bag = self._stack.enter_context(Bag(self.settings.bag, salvage=self.settings.salvage))
-        self._say_loss()
+        self._bag = self._stack.enter_context(Bag(self.settings.bag))
         self._topics = self._chosen()
         self._publishers_of = self._make_publishers()
         self._watched = self._watched_topics()
@@ -113,15 +112,6 @@ class BagPlayer(GuardedNode):
     def _wanted(self) -> list[str]:
         names = self.settings.topics
         return [self.resolve_topic_name(name, only_expand=True) for name in names]
-
-    def _say_loss(self) -> None:
-        loss = self._bag.loss
-        if loss is None or not loss.damage:
-            return
-        lost = "nobody knows how many are lost" if loss.lost is None else f"{loss.lost} are lost"
-        self.get_logger().warning(
-            f"{loss.read} messages were salvaged, {lost}: {'; '.join(loss.damage)}"
-        )
 
     def _contents(self) -> str:
         topics = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in self._bag.topics)

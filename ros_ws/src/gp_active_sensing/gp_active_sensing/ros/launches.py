@@ -17,7 +17,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from gp_active_sensing.config import Param, declared, from_mapping, param, param_of
 from gp_active_sensing.errors import (
@@ -378,6 +378,10 @@ class Probe(MissionArguments, SensorArguments):
 class Replay(SensorArguments):
     """Learn the field from the readings and poses of a bag, and say where one should have gone."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "salvage": "was removed; `gp-active-sensing replay --salvage` reads a damaged bag",
+    }
+
     bag: str = param(help=f"rosbag2 folder, .mcap or .db3 file, {BAGS}")
     rate: float | None = param(
         None, help="times the bag's own speed; 0 = as fast as can be taken in"
@@ -392,7 +396,6 @@ class Replay(SensorArguments):
         "mission.begin",
         help="take decisions: where the planner would have gone from where the probe was",
     )
-    salvage: bool | None = param(False, help="play what can be read of a damaged bag")
     params_file: str | None = param(
         "replay.yaml", help="ROS parameter file; arguments go before it"
     )
@@ -403,7 +406,6 @@ class Replay(SensorArguments):
         player = {
             "bag": self.bag,
             "rate": self.rate,
-            "salvage": self.salvage,
             # Not what the node publishes itself, of which a recorded mission is full.
             "topics": [self.topic_of("reading"), self.topic_of("pose")],
             "listener": "active_sensing",

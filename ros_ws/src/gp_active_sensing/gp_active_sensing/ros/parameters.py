@@ -93,10 +93,10 @@ class BagPlayerConfig:
     REMOVED: ClassVar[Mapping[str, str]] = {
         "journal": "was removed; give listener: active_sensing",
         "finish": "was removed; give listener: active_sensing",
+        "salvage": "was removed; `gp-active-sensing replay --salvage` reads a damaged bag",
     }
 
     bag: str = param(help="rosbag2 folder, .mcap or .db3 file, or the name of a shipped bag")
-    salvage: bool = param(False, help="play what can be read of a damaged bag")
     rate: float = param(
         1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
     )

@@ -156,7 +156,6 @@ def _roads(config: RoadsConfig, path: Path) -> Roads:
         road_map,
         features=config.features or _PLANE,
         relational=config.relational,
-        share=config.relational_share,
         anchor=config.anchor,
         u_turns=config.u_turns,
         speed=config.speed,

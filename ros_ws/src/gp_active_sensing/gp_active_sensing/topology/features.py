@@ -27,7 +27,6 @@ __all__ = [
     "FEATURES",
     "RELATIONAL",
     "ROAD_DISTANCE",
-    "SHARE",
     "Attributes",
     "RoadFeatures",
     "attributes_of",
@@ -172,8 +171,6 @@ ROAD_DISTANCE = "road_distance"
 DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
 """Features that weigh the links of the embedded graph, if the map has them."""
 
-SHARE = 0.95
-"""Default share of the squared distances that an embedding must explain."""
 AXIS = "mds_"
 """Names of an embedding's coordinates begin so."""
 
@@ -191,7 +188,7 @@ class RoadFeatures:
     `points` are x, y [m] and heading [rad] of where each segment's value belongs; `links` say how
     segments meet, `moves` how they follow one another; `names` are of columns, or `RELATIONAL`
     alone. What the links of the embedded graph weigh by is `relational`, None = what the map has of
-    length, lanes, speed_limit and direction; `share` of the squared distances must be explained.
+    length, lanes, speed_limit and direction.
 
     Raises:
         ConfigError: a name that is no feature of the map.
@@ -207,7 +204,6 @@ class RoadFeatures:
         names: Sequence[str],
         *,
         relational: Sequence[str] | None = None,
-        share: float = SHARE,
     ) -> None:
         self._map, self._points = road_map, points
         self.embedding: Embedding | None = None
@@ -222,7 +218,7 @@ class RoadFeatures:
         made_of = self._relational_names(relational)
         self._plain = tuple(n for n in made_of if n != ROAD_DISTANCE) or ("x", "y")
         graph = links if ROAD_DISTANCE in made_of else moves()
-        self.embedding = self._embed(graph, made_of, share)
+        self.embedding = self._embed(graph, made_of)
         self.values = self.embedding.points
         self.names = tuple(f"{AXIS}{k + 1}" for k in range(self.values.shape[1]))
 
@@ -261,7 +257,7 @@ class RoadFeatures:
             )
         return tuple(name for name in DEFAULT if name in have)
 
-    def _embed(self, links: Links, names: Sequence[str], share: float) -> Embedding:
+    def _embed(self, links: Links, names: Sequence[str]) -> Embedding:
         """Return the embedding of the graph of segments. [Chen2012; Hoang2014, Sec. 4.2].
 
         A link weighs the range-normalised Manhattan distance of its segments' features; direction
@@ -278,7 +274,7 @@ class RoadFeatures:
                 self._map.name,
                 parts,
             )
-        made = embed(*join_parts(links, weights, positions), share=share)
+        made = embed(*join_parts(links, weights, positions))
         logger.info(
             "map %r: relational features made of %s: %s", self._map.name, ", ".join(names), made
         )

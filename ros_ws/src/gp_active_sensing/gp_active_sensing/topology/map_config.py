@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
-from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
+from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import (
     OF_FILE,
@@ -339,8 +339,8 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
     columns_of: ColumnsConfig = dataclasses.field(default=ColumnsConfig())
     distances: str = param(
         "",
-        help="points of a file: CSV table of the ways from place to place, a matrix with the names "
-        'of the places or a list with columns from, to, metres; "" = straight, to any place',
+        help="points of a file: CSV table of the ways from place to place, with columns from, to, "
+        'metres; "" = straight, to any place',
     )
 
     def _problems(self) -> list[str]:
@@ -351,6 +351,9 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
     """Segments of roads."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "relational_share": "was removed; an embedding explains 95 % of the squared distances",
+    }
     KIND: ClassVar = "roads"
 
     relational: tuple[str, ...] | None = param(
@@ -359,13 +362,6 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
         f"[length, speed_limit], or [{ROAD_DISTANCE}]; null = those of length, lanes, speed_limit, "
         "direction that the map has",
         min_items=1,
-    )
-    relational_share: float = param(
-        SHARE,
-        help="share of the squared distances that the embedding explains: more takes more "
-        "dimensions",
-        above=0.0,
-        high=1.0,
     )
     anchor: float = param(
         MIDDLE,

@@ -15,7 +15,6 @@ from gp_active_sensing.topology.features import (
     FEATURES,
     RELATIONAL,
     ROAD_DISTANCE,
-    SHARE,
     Attributes,
     RoadFeatures,
     attributes_of,
@@ -56,7 +55,6 @@ class Roads(GraphTopology):
         features: names out of `FEATURES`, or of the map's own numbers; ("relational",) = an
             embedding of the road graph.
         relational: what the links of that graph weigh by; None = as the map has it, see `features`.
-        share: of the squared distances that the embedding must explain.
         anchor: where along a segment its value belongs, for its features and for `links`: 0 its
             start, 0.5 its middle, 1 its end.
         u_turns: one of `U_TURNS`.
@@ -77,7 +75,6 @@ class Roads(GraphTopology):
         *,
         features: Sequence[str] = ("x", "y"),
         relational: Sequence[str] | None = None,
-        share: float = SHARE,
         anchor: float = MIDDLE,
         u_turns: str = "dead_ends",
         speed: float = 1.0,
@@ -97,7 +94,6 @@ class Roads(GraphTopology):
             partial(move_links, segments, successors, anchor),
             features,
             relational=relational,
-            share=share,
         )
         costs = [_cost(segment, speed) for segment in segments]
         goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]

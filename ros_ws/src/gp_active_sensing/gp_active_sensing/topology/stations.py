@@ -91,7 +91,7 @@ def topology_of(
     return made.located(sites.datum).noted(sites.notes)
 
 
-# -- ways between places: a matrix with names, or a list of pairs ---------------------------------
+# -- ways between places: a list of pairs ---------------------------------------------------------
 
 _LIST: Mapping[str, tuple[str, ...]] = {
     "from": ("from", "from_name", "source"),
@@ -123,12 +123,8 @@ Ways = dict[tuple[int, int], DirectWay]
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
     """Read a table of the ways between places of these names.
 
-    A list has columns `from`, `to` and `metres`, perhaps `seconds` and `oneway`. A pair that is
-    listed in one direction only holds for both, unless its `oneway` says 1, true or yes.
-
-    A matrix has the names of the places in its first line and its first column, and metres from the
-    place of the row to that of the column. An empty cell is no way; where one half of the matrix is
-    empty the other half holds for both directions.
+    It has columns `from`, `to` and `metres`, perhaps `seconds` and `oneway`. A pair that is listed
+    in one direction only holds for both, unless its `oneway` says 1, true or yes.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
@@ -140,16 +136,16 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
             key: next((titles.index(name) for name in known if name in titles), None)
             for key, known in _LIST.items()
         }
-        reader = _WaysReader(path, names)
-        if found["from"] is None or found["to"] is None:
-            return reader.matrix(table)
-        if found["metres"] is None:
+        missing = [key for key in ("from", "to", "metres") if found[key] is None]
+        if missing:
             msg = (
-                f"{path}, line 1: expected a column metres beside from and to, got "
-                f"{listed(table.header)}.{suggest('metres', table.header)}"
+                f"{path}, line 1: expected columns from, to and metres, got {listed(table.header)}."
+                f"{suggest(missing[0], table.header)} A matrix becomes such a list with stack() of "
+                "pandas"
             )
             raise MapError(msg)
-        return reader.pairs(table, {key: at for key, at in found.items() if at is not None})
+        known_at = {key: at for key, at in found.items() if at is not None}
+        return _WaysReader(path, names).pairs(table, known_at)
 
 
 class _WaysReader:
@@ -159,7 +155,7 @@ class _WaysReader:
         self._path, self._names = path, names
         self._places = {name: place for place, name in enumerate(names)}
         self._found: Ways = {}
-        self._lines: dict[tuple[int, ...], int] = {}
+        self._lines: dict[tuple[int, int], int] = {}
         self._problems: list[str] = []
 
     def pairs(self, table: Table, columns: Mapping[str, int]) -> Ways:
@@ -176,33 +172,19 @@ class _WaysReader:
                 self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
             if a is None or b is None or metres is None or a == b:
                 continue
-            self._once((a, b), line, f"from {self._names[a]!r} to {self._names[b]!r}")
+            if self._lines.setdefault((a, b), line) != line:
+                what = f"from {self._names[a]!r} to {self._names[b]!r}"
+                twice = f"lines {self._lines[a, b]} and {line}: both are {what}; keep one"
+                self._problems.append(twice)
             self._found[a, b] = DirectWay(metres, seconds)
             if word in _YES:
                 one_way.add((a, b))
-        return both_ways(self._whole(), one_way)
-
-    def matrix(self, table: Table) -> Ways:
-        """Return the ways of a matrix."""
-        titles = table.header[1:]
-        to = [self._place(title, "line 1") for title in titles]
-        twice = sorted({title for title in titles if titles.count(title) > 1})
-        self._problems += [f"line 1: {name!r} heads more than one column" for name in twice]
-        for line, row in table:
-            a = self._place(row[0], f"line {line}")
-            if a is None:
-                continue
-            self._once((a,), line, f"of {self._names[a]!r}")
-            for b, cell in zip(to, row[1:], strict=True):
-                if b is None or b == a or cell.strip().lower() in MISSING:
-                    continue
-                metres = self._number(cell.strip(), f"line {line}, to {self._names[b]!r}")
-                if metres is not None:
-                    self._found[a, b] = DirectWay(metres)
-        found = self._whole()
-        order = {place: k for k, (place,) in enumerate(self._lines)}
-        sides = {order[a] < order.get(b, -1) for a, b in found}
-        return both_ways(found) if len(sides) == 1 else found
+        fail(self._path, self._problems)
+        if not self._found:
+            msg = f"{self._path}: expected ways between places, found none"
+            raise MapError(msg)
+        back = {(b, a): way for (a, b), way in self._found.items() if (a, b) not in one_way}
+        return back | self._found
 
     def _place(self, name: str, where: str) -> int | None:
         place = self._places.get(name := name.strip())
@@ -211,31 +193,12 @@ class _WaysReader:
             self._problems.append(f"{where}: no place {name!r} on the map.{hint}")
         return place
 
-    def _once(self, places: tuple[int, ...], line: int, what: str) -> None:
-        if self._lines.setdefault(places, line) != line:
-            self._problems.append(
-                f"lines {self._lines[places]} and {line}: both are {what}; keep one"
-            )
-
     def _number(self, cell: str, where: str) -> float | None:
         value = number_of(cell)
         if value is None or not (math.isfinite(value) and value > 0.0):
             self._problems.append(f"{where}: expected a number above 0, got {cell!r}")
             return None
         return value
-
-    def _whole(self) -> Ways:
-        fail(self._path, self._problems)
-        if not self._found:
-            msg = f"{self._path}: expected ways between places, found none"
-            raise MapError(msg)
-        return self._found
-
-
-def both_ways(ways: Ways, one_way: set[tuple[int, int]] | None = None) -> Ways:
-    """Return ways with the way back, where it has none of its own and is not one-way."""
-    back = {(b, a): way for (a, b), way in ways.items() if (a, b) not in (one_way or ())}
-    return back | ways
 
 
 def moves_along(

@@ -88,7 +88,7 @@ def test_no_node_dies_of_a_shipped_file(
 
 def test_a_key_that_is_nearly_one_of_ours_is_refused(problems: Problems) -> None:
     for name, key, said in [
-        ("bag_player", "salvag", "salvag: unknown parameter. Did you mean 'salvage'?"),
+        ("bag_player", "listner", "listner: unknown parameter. Did you mean 'listener'?"),
         ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
         ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
         ("simulator", "speed_facter", "Did you mean 'speed_factor'?"),

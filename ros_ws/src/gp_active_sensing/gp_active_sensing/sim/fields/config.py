@@ -28,8 +28,6 @@ _ONLY = {
     "between": ("table", "raster"),
     "start_time": ("table", "raster"),
     "fill": ("table",),
-    "cell": ("raster",),
-    "origin": ("raster",),
     "layer": ("raster",),
     "slot_seconds": ("raster",),
     "formula": ("formula",),
@@ -53,8 +51,10 @@ class FieldConfig:
         {
             "layout": "was removed; give time_column for a table with a line for each time",
             "slots": "was removed; name the columns by their time slots: v_900_1800",
-            "row_order": "was removed; the first row is the northern edge: numpy.flipud turns it",
+            "row_order": "was removed; the first row of a raster is the northern edge",
             "layers": "was removed; give slot_seconds for layers that follow one another in time",
+            "cell": "was removed; a raster says the size of its cells (gdal_translate -a_ullr)",
+            "origin": "was removed; a raster says where it lies (gdal_translate -a_ullr)",
             "fit": "was removed; give the map the domain of the function (map.low, map.high)",
         }
     )
@@ -94,14 +94,13 @@ class FieldConfig:
     )
     file: str | None = param(
         None,
-        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc, .tif, .npy, .npz "
-        "file (raster): one that ships with the maps, or a path",
+        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file "
+        "(raster): one that ships with the maps, or a path",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
         "value",
-        help="column with the values, or attribute of the edges in XML, such as speed (table); the "
-        "array of a .npz that has several (raster)",
+        help="column with the values, or attribute of the edges in XML, such as speed (table)",
     )
     value_columns: tuple[str, ...] = param(
         (),
@@ -148,26 +147,11 @@ class FieldConfig:
         low=-HUGE,
         high=HUGE,
     )
-    cell: float | tuple[float, float] | None = param(
-        None,
-        help="size of a cell, or [along x, along y] (raster); null = what the .asc or .tif file "
-        "says, arrays need it",
-        unit="m",
-        above=0.0,
-    )
-    origin: tuple[float, float] | None = param(
-        None,
-        help="south-west corner of the south-west cell in the map's frame (raster); null = what "
-        "the .asc or .tif file says, arrays need it",
-        unit="m",
-    )
-    layer: int | None = param(
-        None, help="which layer of an array with three axes, from 0 (raster)", low=0
-    )
+    layer: int | None = param(None, help="which band of a .tif, from 0 (raster)", low=0)
     slot_seconds: float | None = param(
         None,
-        help="how long each layer of an array with three axes counts; null = one layer, and the "
-        "field stands still (raster)",
+        help="how long each band of a .tif counts, as time goes by; null = one band, and the field "
+        "stands still (raster)",
         unit="s",
         above=0.0,
         high=HUGE,
@@ -207,11 +191,6 @@ class FieldConfig:
                 )
         if problems:
             raise ConfigError(problems)
-
-    @property
-    def cell_size(self) -> tuple[float, float] | None:
-        """Width and height of a cell [m]; None = as the file says."""
-        return (self.cell, self.cell) if isinstance(self.cell, float) else self.cell
 
     def _layer_problems(self) -> list[str]:
         if self.kind != "raster":

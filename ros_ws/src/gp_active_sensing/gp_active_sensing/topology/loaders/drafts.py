@@ -99,9 +99,6 @@ class Drafts:
         self._where: dict[str, str] = {}
         self._join = join_zero_length
 
-    def __len__(self) -> int:
-        return len(self._drafts)
-
     def __iter__(self) -> Iterator[Draft]:
         return iter(self._drafts)
 
@@ -175,12 +172,6 @@ class Drafts:
             taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
         if not taken:
             self._drafts.append(draft)
-
-    def take_back(self) -> Draft:
-        """Return the segment that was added last, which is no longer there."""
-        draft = self._drafts.pop()
-        del self._where[draft.id]
-        return draft
 
     def _taken(self, identity: str, where: str) -> bool:
         other = self._where.get(identity)

@@ -3,8 +3,7 @@
 Ours is described in ``maps/README.md``. Nodes of a Nav2 graph are Point features with a whole
 number as `id`; edges are directed MultiLineString (or LineString) features with `id`, `startid` and
 `endid`. The server drives straight from node to node and ignores the geometry of edges. A road
-with bends is therefore written as one edge for each leg. The edges' metadata mark the legs of one
-segment, and they are read back as one segment.
+with bends is therefore written as one edge for each leg.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
+from gp_active_sensing.topology.loaders.drafts import Drafts
 from gp_active_sensing.topology.loaders.files import fail, is_number, read_json, shown
 from gp_active_sensing.topology.loaders.vector import declared_crs
 from gp_active_sensing.topology.projection import LOCAL
@@ -37,7 +35,6 @@ _LIMIT = "abs_speed_limit"
 """Metadata that Nav2's TimeScorer takes for the speed limit of an edge [m/s]."""
 _SHARE = "speed_limit"
 """Metadata that its DistanceScorer takes for a share of the full speed."""
-_OURS = "gp_active_sensing"
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
@@ -239,36 +236,27 @@ class _GeoJsonReader:
 
 def nav2_text(road_map: RoadMap) -> tuple[str, tuple[str, ...]]:
     """Return a road map as a graph for Nav2, and what of it such a graph cannot say."""
-    nodes: dict[tuple[str, Point], int] = {}
+    nodes: dict[str, int] = {}
     features: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
     ends = _junctions(road_map)
 
-    def node(junction: str, point: Point) -> int:
-        key = (junction, point)
-        if key not in nodes:
-            nodes[key] = len(nodes)
-            properties: dict[str, Any] = {"id": nodes[key], "frame": road_map.frame}
-            if junction:
-                properties["metadata"] = {"junction": junction}
+    def node(name: str, point: Point) -> int:
+        if name not in nodes:
+            nodes[name] = len(nodes)
+            properties = {"id": nodes[name], "frame": road_map.frame}
             features.append(_feature(properties, "Point", _rounded(point)))
-        return nodes[key]
+        return nodes[name]
 
     for segment in road_map.segments:
         line = (ends[segment.start], *segment.line[1:-1], ends[segment.end])
-        inner = [node(f"{segment.id}/{k}", p) for k, p in enumerate(segment.line[1:-1], start=1)]
-        path = [
-            node(segment.start, ends[segment.start]),
-            *inner,
-            node(segment.end, ends[segment.end]),
-        ]
-        legs = list(zip(pairwise(path), pairwise(line), strict=True))
-        for part, ((start, end), (a, b)) in enumerate(legs):
-            properties = {
-                "startid": start,
-                "endid": end,
-                "metadata": _metadata(segment, part, len(legs)),
-            }
+        inner = [f"{segment.id}/{k}" for k in range(1, len(line) - 1)]
+        names = [f"junction {segment.start}", *inner, f"junction {segment.end}"]
+        path = [node(name, point) for name, point in zip(names, line, strict=True)]
+        limit = segment.speed_limit
+        metadata = {**segment.extra, **({} if limit is None else {_LIMIT: round(limit, 4)})}
+        for (start, end), (a, b) in zip(pairwise(path), pairwise(line), strict=True):
+            properties = {"startid": start, "endid": end, "metadata": metadata}
             edges.append(_feature(properties, "MultiLineString", [[_rounded(a), _rounded(b)]]))
     for identity, edge in enumerate(edges, start=len(nodes)):
         edge["properties"] = {"id": identity, **edge["properties"]}
@@ -298,20 +286,6 @@ def _junctions(road_map: RoadMap) -> dict[str, Point]:
     }
 
 
-def _metadata(segment: Segment, part: int, parts: int) -> dict[str, Any]:
-    ours: dict[str, Any] = {"segment": segment.id, "part": part, "parts": parts}
-    ours["length_m"] = round(segment.length, 3)
-    for key, value in (("name", segment.name), ("class", segment.road_class)):
-        if value:
-            ours[key] = value
-    if segment.lanes is not None:
-        ours["lanes"] = segment.lanes
-    metadata: dict[str, Any] = {_OURS: ours, **segment.extra}
-    if segment.speed_limit is not None:
-        metadata[_LIMIT] = round(segment.speed_limit, 4)
-    return metadata
-
-
 class _GraphReader:
     """Collects the nodes of a Nav2 graph first, then the edges between them.
 
@@ -323,9 +297,7 @@ class _GraphReader:
         self.drafts = Drafts(path, join_zero_length=True)
         self._taken: dict[str, int] = defaultdict(int)
         self._nodes: dict[str, Point] = {}
-        self._names: dict[str, str] = {}
         self._frames: dict[str, int] = defaultdict(int)
-        self._parts: dict[str, list[tuple[int, int, Draft]]] = defaultdict(list)
 
     def node(self, feature: Any, index: int) -> None:
         properties, geometry = _properties(feature), _part(feature, "geometry")
@@ -341,8 +313,6 @@ class _GraphReader:
         if identity in self._nodes:
             self.drafts.problems.append(f"{where}: id {identity!r} is taken by another node")
         self._nodes[identity] = (float(pair[0]), float(pair[1]))
-        junction = _part(properties, "metadata").get("junction")
-        self._names[identity] = junction if isinstance(junction, str) else identity
         self._frames[str(properties.get("frame") or "map")] += 1
         if properties.get("operations"):
             self.drafts.ignore("'operations' of a node")
@@ -377,54 +347,22 @@ class _GraphReader:
             drafts.ignore("'operations' of an edge")
         if len(drafts.problems) > before:
             return
-        extra = {key: value for key, value in metadata.items() if key not in (_LIMIT, _OURS)}
+        extra = {key: value for key, value in metadata.items() if key != _LIMIT}
         if _SHARE in extra:
             extra["speed_share"] = extra.pop(_SHARE)
         if is_number(cost := properties.get("cost", 0.0)) and cost:
             extra["cost"] = float(cost)
-        said: dict[str, Any] = {"speed_limit": metadata.get(_LIMIT)}
-        ours = metadata.get(_OURS)
-        if isinstance(ours, dict):
-            said |= {"length": ours.get("length_m"), "lanes": ours.get("lanes")}
-            said |= {"name": ours.get("name"), "road_class": ours.get("class")}
-        count = len(drafts)
         drafts.edge(
             where,
-            (identity, *(self._names[end] for end in ends)),
+            (identity, *ends),
             (self._nodes[ends[0]], self._nodes[ends[1]]),
-            said,
-            keys={"length": "length_m", "speed_limit": _LIMIT},
+            {"speed_limit": metadata.get(_LIMIT)},
+            keys={"speed_limit": _LIMIT},
             extra=extra,
         )
-        if isinstance(ours, dict) and len(drafts) > count:
-            self._leg(drafts.take_back(), ours)
-
-    def _leg(self, draft: Draft, ours: Mapping[str, Any]) -> None:
-        """Keep an edge that is a leg of a segment, as `text_of` marks it."""
-        identity = self.drafts.text(ours.get("segment"), "segment", draft.where)
-        part, parts = ours.get("part"), ours.get("parts")
-        if not (isinstance(part, int) and isinstance(parts, int) and 0 <= part < parts):
-            self.drafts.problems.append(
-                f"{draft.where}: expected part and parts, got {shown(ours)}"
-            )
-            return
-        self._parts[identity].append((part, parts, draft))
 
     def finish(self, crs: str) -> RoadMap:
         drafts = self.drafts
-        for identity, legs in self._parts.items():
-            legs.sort(key=lambda leg: leg[0])
-            parts = [part for part, _, _ in legs]
-            if len(legs) == legs[0][1] and parts == list(range(len(legs))):
-                first, last = legs[0][2], legs[-1][2]
-                line = (first.line[0], *(draft.line[1] for _, _, draft in legs))
-                drafts.add(replace(first, id=identity, end=last.end, line=line))
-                continue
-            drafts.notes.append(
-                f"segment {identity!r} is not whole any more; its edges are segments of their own"
-            )
-            for _, _, draft in legs:
-                drafts.add(replace(draft, length=math.nan))
         frames = sorted(self._frames, key=lambda name: -self._frames[name])
         if len(frames) > 1:
             drafts.problems.append(

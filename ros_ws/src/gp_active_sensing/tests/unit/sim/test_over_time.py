@@ -13,7 +13,7 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 from gp_active_sensing.sim.sumo.config import TrafficConfig
-from gp_active_sensing.topology import make_grid, make_line
+from gp_active_sensing.topology import make_line
 
 TABLE = """time,0,note,2,1
 0,1.0,dry,3.0,2.0
@@ -68,39 +68,6 @@ def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
 def test_a_table_with_a_column_of_times_has_no_other_columns() -> None:
     with pytest.raises(ConfigError, match="value_columns"):
         FieldConfig(kind="table", file="a.csv", time_column="t", value_columns=("a",))
-
-
-def layers(tmp_path: Path, array: np.ndarray, **keys: object) -> GroundTruth:
-    path = tmp_path / "series.npz"
-    np.savez(path, value=array)
-    given = {"cell": 1.0, "origin": (-0.5, -0.5), "slot_seconds": 10.0, **keys}
-    config = FieldConfig(kind="raster", file=str(path), **given)  # type: ignore[arg-type]
-    return build_truth(config, make_grid(3, 2, 1.0), 0)
-
-
-def test_each_layer_counts_for_its_slot(tmp_path: Path) -> None:
-    array = np.arange(18, dtype=float).reshape(3, 2, 3)
-    truth = layers(tmp_path, array[:, ::-1])
-    assert truth.changes
-    for seconds, layer in ((0.0, 0), (9.9, 0), (10.0, 1), (29.0, 2), (1e9, 2)):
-        assert truth.at(seconds).tolist() == array[layer].ravel().tolist()
-    linear = layers(tmp_path, array[:, ::-1], between="linear", start_time=5.0)
-    np.testing.assert_allclose(linear.at(0.0), array[0].ravel())
-    np.testing.assert_allclose(linear.at(5.0), 0.5 * (array[0] + array[1]).ravel())
-
-
-def test_layers_that_cannot_be_used(tmp_path: Path) -> None:
-    array = np.zeros((3, 2, 3))
-    with pytest.raises(MapError, match=r"slot_seconds: .* 3 axes, got shape \(2"):
-        layers(tmp_path, array[0])
-    array[1, 0, 1] = np.nan
-    with pytest.raises(MapError, match=r"no data at 1 of 6 places"):
-        layers(tmp_path, array)
-    array[1, 0, 1] = np.inf
-    with pytest.raises(MapError, match=r"row 0, column 1: expected a finite number or NaN"):
-        layers(tmp_path, array)
-    with pytest.raises(MapError, match=r"or take them as times with field\.slot_seconds"):
-        layers(tmp_path, array, slot_seconds=None)
 
 
 def test_keys_that_were_removed_say_what_replaces_them() -> None:

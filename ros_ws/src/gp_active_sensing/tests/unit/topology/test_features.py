@@ -103,7 +103,7 @@ def test_relational_features(road_map: RoadMap, caplog: pytest.LogCaptureFixture
 
 def test_road_distance(road_map: RoadMap) -> None:
     """On the street a -> b -> c the places are where their middles are."""
-    roads = Roads(road_map, features=("relational",), relational=("road_distance",), share=0.99)
+    roads = Roads(road_map, features=("relational",), relational=("road_distance",))
     index = {s.id: i for i, s in enumerate(road_map.segments)}
     ab, bc = roads.features[[index["ab"], index["bc"]]]
     assert np.linalg.norm(ab - bc) == pytest.approx(100.0, rel=0.15)

@@ -253,17 +253,6 @@ def test_a_list_of_ways_holds_for_both_directions(tmp_path: Path) -> None:
     assert not places.free
 
 
-def test_a_matrix(tmp_path: Path) -> None:
-    full = ",north,south,east\nnorth,0,120,150\nsouth,130,0,\neast,150,95,0\n"
-    found = costs(joined(tmp_path, full))
-    assert found["north", "south"].metres == 120.0
-    assert found["south", "north"].metres == 130.0
-    assert ("south", "east") not in found
-    half = "name,north,south,east\nnorth,,120,150\nsouth,,,90\neast,,,\n"
-    found = costs(joined(tmp_path, half))
-    assert found["east", "south"] == found["south", "east"] == Cost(90.0, 90.0)
-
-
 def test_no_way_costs_more_than_one_over_other_places(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -284,7 +273,7 @@ def test_distances_that_are_refused(tmp_path: Path) -> None:
         ("from,to,metres\nnorth,south,-3\n", "line 2, metres: expected a number above 0, got '-3'"),
         ("from,to,metres\nnorth,south,9\nnorth,south,8\n", "lines 2 and 3: both are from 'north'"),
         ("from,to,metres,oneway\nnorth,south,9,perhaps\n", "oneway: expected 0 or 1"),
-        ("from,to,km\nnorth,south,9\n", "expected a column metres beside from and to"),
+        ("from,to,km\nnorth,south,9\n", "expected columns from, to and metres"),
         ("from,to,metres\nnorth,south,120\n", "into which it divides the 3 places (2, 1 places);"),
     ):
         write(tmp_path, table, "ways.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,11 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], slope=0.5, name="Loop")]
     roads = load_roads(write(tmp_path / "street.geojson", features))
     (tmp_path / "graph.geojson").write_text(map_text(roads, "nav2")[0], encoding="utf-8")
-    again = load_roads(tmp_path / "graph.geojson")
-    assert again.segments == roads.segments
+    again = load_roads(tmp_path / "graph.geojson").segments
+    legs = [leg for s in roads.segments for leg in pairwise(s.line)]
+    assert [segment.line for segment in again] == legs
+    assert again[-1].extra == {"slope": 0.5}
+    assert {s.speed_limit for s in again} == {s.speed_limit for s in roads.segments}
 
 
 def test_turn_rules_that_nav2_does_not_know_are_said(tmp_path: Path) -> None:
