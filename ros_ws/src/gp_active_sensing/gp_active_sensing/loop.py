@@ -265,6 +265,8 @@ class SensingLoop:
         """Set what `keep_limits` has found, now or before a restart."""
         self.declared, self.began = frozenset(declared), frozenset(began)
         if self.beyond != (found := frozenset(beyond)):
+            self.counts["limits_closed"] += len(found - self.beyond)
+            self.counts["limits_opened"] += len(self.beyond - found)
             self.beyond = found
             self._restrict()
 
@@ -284,6 +286,21 @@ class SensingLoop:
             msg = f"expected places 0 … {self.whole.n - 1}"
             raise ValueError(msg)
         self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
+
+    def limit_figures(self) -> dict[str, int]:
+        """Return the numbers of places that are open and closed, and what changed; {} = no limits.
+
+        ``read_beyond`` counts the places whose own readings lie beyond the limits.
+        """
+        if self.limits is None:
+            return {}
+        return {
+            "open": self.whole.n - len(self.beyond),
+            "closed": len(self.beyond),
+            "times_closed": self.counts["limits_closed"],
+            "times_opened": self.counts["limits_opened"],
+            "read_beyond": self.limits.read_beyond(self.belief_of(self.limits.quantity)),
+        }
 
     def _restrict(self) -> None:
         topology = self.whole

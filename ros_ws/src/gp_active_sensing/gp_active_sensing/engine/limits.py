@@ -106,6 +106,14 @@ class ValueLimits:
             radius = _STEPS * float(np.median(steps[steps > 0.0])) if steps.any() else 0.0
         return np.flatnonzero(apart <= radius)
 
+    def read_beyond(self, belief: Belief) -> int:
+        """Return the number of places whose average reading lies beyond the limits."""
+        read = np.flatnonzero(belief.observed)
+        if not len(read):
+            return 0
+        average = belief.transform.inverse(belief.weights @ belief.averages(read))
+        return int(((average < self.low) | (average > self.high)).sum())
+
     def closed(self, belief: Belief, declared: Collection[int]) -> BoolArray:
         """Return which places (n,) a probe may not enter.
 

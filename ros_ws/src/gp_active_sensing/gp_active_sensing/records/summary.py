@@ -82,6 +82,8 @@ class Progress:
         rejected: messages not used (readings, and poses that could not be).
         missed: visits to a waypoint without a reading.
         set_aside: names of the places given up after several visits without a reading.
+        limits: numbers of places ``open`` and ``closed`` by the limits, how often one was closed
+            and opened, and of places whose readings lie beyond (``read_beyond``); {} without.
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
         versions: of the package and its libraries.
@@ -98,6 +100,7 @@ class Progress:
     rejected: int
     missed: int
     set_aside: tuple[str, ...]
+    limits: dict[str, int]
     planning: dict[str, float]
     versions: dict[str, str]
 
@@ -216,6 +219,7 @@ def _progress(
         rejected=sum(course.rejected_by_reason.values()),
         missed=loop.counts["missed"],
         set_aside=tuple(loop.topology.names[i] for i in sorted(loop.set_aside)),
+        limits=loop.limit_figures(),
         planning=_planning(records),
         versions=versions(),
     )

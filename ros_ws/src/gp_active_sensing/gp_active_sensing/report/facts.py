@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
+from gp_active_sensing.records.events import Event, LimitsMoved, ReadingGated, ReadingUsed
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.util.wording import moment, symbol
 
@@ -33,6 +34,8 @@ class Tally:
     first_ns: int = 0
     last_ns: int = 0
     used: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
+    """How often the limits closed and opened a place."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
     """By probe and stamp: a reading that is taken back is found by them."""
 
@@ -53,6 +56,8 @@ class Tally:
             self.used += event.count
             if event.taken_back:
                 self._gated.pop((event.probe, event.reading.stamp_ns), None)
+        elif isinstance(event, LimitsMoved):
+            self.moved.update(closed=len(event.closed), opened=len(event.opened))
         elif isinstance(event, ReadingGated):
             self._gated.setdefault((event.probe, event.reading.stamp_ns), []).append(event)
 
@@ -98,6 +103,7 @@ def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
     yield "sorties", str(data.summary.get("sorties") or "")
     if aside := data.summary.get("set_aside"):
         yield "places set aside", ", ".join(map(str, aside))
+    yield "limits", _limits(data, tally)
     yield "software", ", ".join(f"{name} {version}" for name, version in data.versions.items())
 
 
@@ -144,6 +150,17 @@ def _topic(section: Any) -> str:
     field = f", field {section['field']}" if section.get("field") else ""
     kind = f" ({section['type']}{field})" if section.get("type") else ""
     return f"{section['topic']}{kind}"
+
+
+def _limits(data: RunData, tally: Tally) -> str:
+    """Return how many places the limits have closed, and what changed."""
+    if not tally.moved:
+        return ""
+    closed, opened = tally.moved["closed"], tally.moved["opened"]
+    left = f"{data.topology.n - closed + opened} of {data.topology.n} places open"
+    found = f"{left}; closed {closed} times, opened {opened} times"
+    beyond = (data.summary.get("limits") or {}).get("read_beyond")
+    return found if beyond is None else f"{found}; {beyond} places read beyond the limits"
 
 
 def _gated(tally: Tally) -> str:

@@ -16,6 +16,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
+from gp_active_sensing.report.finer import finer_map
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, floor_of, groups_of
 from gp_active_sensing.report.reconstruction import replay
@@ -68,7 +69,7 @@ def write_report(run_dir: Path | str) -> Path:
 
 
 def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
-    payload = build_payload(data, done, thin)
+    payload = build_payload(data, done, thin) | {"finer": finer_map(data.topology, done.belief)}
     tally = Tally.of(parse_events(data.events))
     return build_page(
         "run.html", SCRIPTS, payload,

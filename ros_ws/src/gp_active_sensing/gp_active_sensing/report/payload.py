@@ -41,6 +41,7 @@ __all__ = [
     "ranges_of",
     "scale_labels",
     "scale_unit",
+    "side_of",
     "unpack",
 ]
 
@@ -319,6 +320,9 @@ def describe_step(
         "r": len(step.readings),
         "seconds": _significant(step.seconds),
     }
+    if step.limits:
+        found["closed"] = sorted(p for p, closed in step.limits.items() if closed)
+        found["opened"] = sorted(p for p, closed in step.limits.items() if not closed)
     plan = step.plan
     if plan is None:
         return found
@@ -441,14 +445,14 @@ def places_of(topology: Topology) -> dict[str, Any]:
         "y": pack(points[:, 1:], float(low[1]), float(high[1])),
     }
     if topology.heights is not None:
-        side = _side(topology.positions)
+        side = side_of(topology.positions)
         found |= {"shape": "cells", "side": side, "layers": layers_of(topology, side)}
         return found | {"z": topology.heights.round(3).tolist()}
     if is_line(topology):
         axis = int(np.argmax(np.ptp(topology.positions, axis=0)))
         return found | {"shape": "line", "axis": "xy"[axis]}
     if all(len(line) == 1 for line in lines):
-        side = _side(topology.positions)
+        side = side_of(topology.positions)
         return found | {"shape": "cells", "side": side, "shore": _shore(topology, side)}
     return found | {
         "shape": "roads",
@@ -471,7 +475,7 @@ def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
     }
 
 
-def _side(positions: FloatArray) -> float:
+def side_of(positions: FloatArray) -> float:
     """Return the distance of neighbouring places, the side of the squares that show them."""
     from scipy.spatial import cKDTree
 

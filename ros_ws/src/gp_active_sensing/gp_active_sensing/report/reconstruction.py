@@ -323,6 +323,7 @@ class GrowingReconstruction:
             observed=part.observed,
             scores={key: number_of(record.get(key), part.scores[key]) for key in SCORES},
             promised=number_of(record.get("promised_error"), part.promised),
+            limits=dict(chunk.limits),
         )
 
 
@@ -331,6 +332,7 @@ def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
     second.used = first.used + second.used
     second.chunk.driven += first.chunk.driven
     second.chunk.metres += first.chunk.metres
+    second.chunk.limits = first.chunk.limits | second.chunk.limits
     return second
 
 

@@ -14,6 +14,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.records.events import (
     Event,
     ExpertAnswered,
+    LimitsMoved,
     Moved,
     MoveShut,
     PlaceBlocked,
@@ -107,6 +108,7 @@ class ReportStep:
         scores: of the map, all None without a truth.
         promised: error of the map that the belief promises; None where that was neither kept nor
             worked out again.
+        limits: places that the limits closed (True) or opened after its readings.
     """
 
     number: int
@@ -122,6 +124,7 @@ class ReportStep:
     observed: int
     scores: Mapping[str, float | None]
     promised: float | None = None
+    limits: Mapping[int, bool] = field(default_factory=dict)
 
     @property
     def rmspe(self) -> float | None:
@@ -191,6 +194,8 @@ class StepEvents:
     """Why the place could not be reached."""
     probe: str = ""
     """That was sent there; "" = the only one."""
+    limits: dict[int, bool] = field(default_factory=dict)
+    """Places that the limits closed (True) or opened."""
 
     @property
     def so_far(self) -> Mapping[str, Any]:
@@ -207,6 +212,9 @@ class StepEvents:
             case Moved():
                 self.driven += event.cost.seconds
                 self.metres += event.cost.metres
+            case LimitsMoved():
+                self.limits |= dict.fromkeys(event.closed, True)
+                self.limits |= dict.fromkeys(event.opened, False)
             case PlaceBlocked() if self.plan is not None:
                 if event.location == self.plan.waypoint:
                     self.blocked = event.why

@@ -321,6 +321,8 @@ class Diagnostics:
         mission = self._parts.mission
         probes = mission.probes
         left = self._least_left()
+        with mission.lock:
+            limits = mission.loop.limit_figures()
         values: dict[str, object] = {
             "state": mission.state,
             "reason": mission.reason,
@@ -330,7 +332,7 @@ class Diagnostics:
             "set_aside": len(mission.loop.set_aside),
             "blocked": len(mission.loop.blocked),
             "shut": len(mission.loop.shut),
-            "limits_closed": len(mission.loop.beyond),
+            **{f"limits_{key}": number for key, number in limits.items()},
             "readings_left": "unlimited" if left.readings is None else left.readings,
             "metres_left": "unlimited" if left.metres is None else left.metres,
             "seconds_left": "unlimited" if left.seconds is None else left.seconds,

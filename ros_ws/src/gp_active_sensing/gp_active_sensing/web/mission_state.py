@@ -18,6 +18,7 @@ from gp_active_sensing.records.events import (
     BudgetChanged,
     DecisionTaken,
     Event,
+    LimitsMoved,
     MissionEnded,
     MissionStarted,
     MissionStopped,
@@ -90,6 +91,8 @@ class MissionState:
     """Charge of the batteries that are known, 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
     """Time left of the probes with a limit, at their last decision [s]."""
+    closed: set[int] = field(default_factory=set)
+    """Places that the limits have closed."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:
@@ -137,6 +140,8 @@ class MissionState:
                     self.seconds_left[event.probe] = event.left.seconds
             case ReturnBegun():
                 self.plans[event.probe] = event.plan
+            case LimitsMoved():
+                self.closed = self.closed.union(event.closed).difference(event.opened)
             case BatteryNoted():
                 self.battery[event.probe] = event.level
             case RosterChanged():
@@ -203,8 +208,12 @@ class MissionState:
             "used": self.used,
             "refused": self._refused(summary if over else {}),
             "probes": [] if over else self._probes(topology, policy, written),
-            "known": _known(done, topology, unit, self.aim),
+            "known": _known(done, topology, unit, self.aim) + self._limited(),
         }
+
+    def _limited(self) -> str:
+        """Return a sentence about the places that the limits have closed, "" without any."""
+        return f" The limits close {len(self.closed)} places now." if self.closed else ""
 
     def _refused(self, summary: Mapping[str, Any]) -> list[tuple[str, int]]:
         """Return (reason, count) of readings that were not used, the most frequent first."""

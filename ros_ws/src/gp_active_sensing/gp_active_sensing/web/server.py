@@ -331,7 +331,7 @@ class _Seen(_Handler):
 
 
 class _Table(_Handler):
-    """A table that grows long and is seldom looked at; the page asks for it while it is open."""
+    """A part that costs much and is seldom looked at; the page asks for it while it is open."""
 
     async def get(self, name: str) -> None:
         shared, loop = self.shared, asyncio.get_running_loop()

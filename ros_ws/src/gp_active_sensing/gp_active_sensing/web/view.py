@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from gp_active_sensing.records.run_directory import JOURNAL
 from gp_active_sensing.report.facts import headline
+from gp_active_sensing.report.finer import finer_map, finer_spacing
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
 from gp_active_sensing.report.payload import (
     describe,
@@ -35,8 +36,10 @@ from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
 
 __all__ = ["TABLES", "Board", "LiveView", "Paced", "as_text"]
 
-TABLES = ("stages", "facts")
-"""Tables that grow long and are seldom looked at: they are made for those who ask for them."""
+FINER = "finer"
+TABLES = ("stages", "facts", FINER)
+"""Tables and the finer map, which cost much and are seldom looked at: they are made for those who
+ask for them."""
 
 T = TypeVar("T")
 _NOTHING = object()
@@ -110,6 +113,7 @@ class LiveView:
         self._quality: Paced[dict[str, Any] | None] = Paced(clock)
         self._tables: dict[str, str] = {}
         """Those that were asked for since the last change."""
+        self._finer: Paced[str] = Paced(clock)
 
     @property
     def due(self) -> bool:
@@ -127,9 +131,10 @@ class LiveView:
             self._begin(found)
         done = found.growing.now()
         head = {**describe(found.data, done), "floor": self._least(found, done)}
+        finer = finer_spacing(found.data.topology) is not None
         return {
             **self._fixed,
-            "run": as_text({"problem": "", "number": self._number}),
+            "run": as_text({"problem": "", "number": self._number, "finer": finer}),
             "head": as_text(head),
             "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),
             "quality": as_text(self._how_good(found, done)),
@@ -142,23 +147,36 @@ class LiveView:
         }
 
     def table(self, name: str) -> str:
-        """Return one of `TABLES` as HTML, "" where there is nothing in it.
+        """Return one of `TABLES` as HTML, or JSON; "" where there is nothing in it.
 
         To be called by the thread that calls `parts`.
         """
         found = self._follower.found
         if found is None:
             return ""
+        if name == FINER:
+            return self._finer_map(found)
         if name not in self._tables:
             data = found.data
             made = stages_table(data) if name == "stages" else facts_table(data, found.tally)
             self._tables[name] = made
         return self._tables[name]
 
+    def _finer_map(self, found: Followed) -> str:
+        """Return the finer map of the newest step with its number, now or a while ago, as JSON."""
+        growing = found.growing
+
+        def made() -> str:
+            drawn = finer_map(found.data.topology, growing.belief)
+            return as_text(drawn and {"n": growing.parts[-1].chunk.number, **drawn})
+
+        return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
+
     def _begin(self, found: Followed) -> None:
         """Forget the mission that was followed before."""
         self._number, self._rows, self._told = self._follower.number, {}, {}
         self._floor, self._quality = Paced(self._clock), Paced(self._clock)
+        self._finer = Paced(self._clock)
         self._fixed = {
             "places": as_text(places_of(found.data.topology)),
             "page.config": as_text(config_text(found.data)),

@@ -71,7 +71,7 @@
       const entry = GPAS.element('span', '', null, legend);
       const swatch = GPAS.element('i', mark || '', null, entry);
       if (mark === 'ring' || mark === 'dashed') swatch.style.borderColor = colour;
-      else swatch.style.background = colour;
+      else if (mark !== 'hatch') swatch.style.background = colour;
       entry.append(name);
     }
     return legend;

@@ -61,7 +61,16 @@
     return { ...track, x: x.values, y: y.values };
   }));
 
-  Object.assign(GPAS, { placesOf, tracksOf, unpack });
+  /** The points of a finer map: their middles, mean and standard deviation. */
+  async function finerOf(packed) {
+    const { low, side, columns } = packed;
+    const [cells, mean, std] = await Promise.all([integers(packed.cells), unpack(packed.mean), unpack(packed.std)]);
+    const x = Float64Array.from(cells, (cell) => low[0] + side * (cell % columns));
+    const y = Float64Array.from(cells, (cell) => low[1] + side * Math.floor(cell / columns));
+    return { side, x, y, mean: mean.values, std: std.values };
+  }
+
+  Object.assign(GPAS, { finerOf, placesOf, tracksOf, unpack });
 
   /** Replace every packed array of the page's data by its numbers. */
   GPAS.decode = async (data) => {
@@ -70,6 +79,8 @@
     }
     const { maps, readings } = data;
     const tracks = await tracksOf(data.tracks || []);
+    const finer = data.finer ? await finerOf(data.finer) : null;
+    const newest = data.steps[data.steps.length - 1].n;
     const [places, mean, std, truth, place, count, value] = await Promise.all([
       placesOf(data.places),
       unpack(maps.mean),
@@ -81,6 +92,7 @@
     ]);
     return {
       ...data,
+      finer: finer && ((n) => (n === newest ? finer : null)),
       tracks,
       places,
       maps: { ...maps, mean, std, truth },

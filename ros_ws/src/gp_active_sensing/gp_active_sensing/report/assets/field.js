@@ -27,6 +27,15 @@
         }
         return found;
       },
+      /** Places that the limits close after a step. */
+      closed(s) {
+        const found = new Set();
+        for (const { closed = [], opened = [] } of steps.slice(0, s + 1)) {
+          closed.forEach((p) => found.add(p));
+          opened.forEach((p) => found.delete(p));
+        }
+        return found;
+      },
       /** Numbered visits up to a step: evenly spread ones, and the newest. */
       numbered(s) {
         const past = visits.filter((v) => v.s <= s);
@@ -71,6 +80,7 @@
     const got = at.read.get(place);
     if (got) lines.push(`read ${GPAS.withUnit(got[0], unit)}${got[1] > 1 ? ` (mean of ${got[1]})` : ''}`);
     else lines.push('not read');
+    if (at.closed.has(place)) lines.push('closed: it may lie beyond the limits');
     const candidate = (run.steps[at.s].candidates || []).find((c) => c[0] === place);
     if (candidate) {
       const [low, high] = [GPAS.number(candidate[1]), GPAS.number(candidate[2])];
@@ -84,7 +94,7 @@
     const state = (s) => {
       const row = GPAS.rowOf(maps, s);
       const truth = maps.truth ? maps.truth.row(maps.truth.rows > 1 ? row : 0) : null;
-      return { s, row, truth, mean: maps.mean.row(row), std: maps.std.row(row), read: past.read(s) };
+      return { s, row, truth, mean: maps.mean.row(row), std: maps.std.row(row), read: past.read(s), closed: past.closed(s) };
     };
     const draw = (run.places.shape === 'line' ? GPAS.profile : GPAS.panels)(host, run, past);
     return {

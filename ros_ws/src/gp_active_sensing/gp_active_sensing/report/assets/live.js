@@ -17,6 +17,8 @@
   let truth = null;
   let places = null;
   let tracks = []; // where the robots drove
+  const finer = new Map(); // number of a step -> its finer map, as far as it was asked for
+  let asking = false; // for one
   let load = null; // shows a run again
   let shown = null; // the run that is shown
   let dirty = false;
@@ -157,6 +159,7 @@
     if (change.whole) {
       parts.clear();
       maps.clear();
+      finer.clear();
       truth = null;
     }
     for (const name of change.gone) {
@@ -213,7 +216,27 @@
       readings: { place: told.map((r) => r[0]), value: told.map((r) => r[1]), count: told.map((r) => r[2]) },
       robots: [...parts.get('robots')],
       tracks,
+      finer: parts.get('run').finer && finerAt,
     };
+  }
+
+  /** The finer map of a step, which is asked for unless it is known or only `peek`ed at. */
+  function finerAt(n, peek = false) {
+    if (!peek && !finer.has(n)) askFiner(n);
+    return finer.get(n) || null;
+  }
+
+  /** Ask for the finer map of the newest step; until it is computed, again and again. */
+  async function askFiner(n) {
+    if (asking) return;
+    asking = true;
+    const answer = await ask('finer').catch(() => null);
+    const found = answer && answer.ok ? await answer.json().catch(() => null) : null;
+    if (found) finer.set(found.n, await GPAS.finerOf(found));
+    setTimeout(() => {
+      asking = false;
+      if (shown && GPAS.reshow) GPAS.reshow();
+    }, finer.has(n) ? 0 : 1000);
   }
 
   function draw() {

@@ -31,6 +31,11 @@
     found.x = Float32Array.from(places.x, (x, i) => x0 + (x + shift(i, 0) - low[0]) * factor);
     found.y = Float32Array.from(places.y, (y, i) => y0 - (y + shift(i, 1) - low[1]) * factor);
     found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
+    found.squareAt = (x, y, width) => {
+      // Whole pixels and a hair more: no seams between the cells.
+      const [left, top] = [Math.floor(x - width / 2), Math.floor(y - width / 2)];
+      return [left, top, Math.ceil(x + width / 2) - left, Math.ceil(y + width / 2) - top];
+    };
     found.middle = new Float32Array(2 * places.n);
     for (let i = 0; i < places.n; i += 1) place(places, found, i);
     return found;
@@ -92,6 +97,39 @@
     pen.restore();
   }
 
+  /** Stripes over places (a Set) that are closed. */
+  GPAS.hatch = (pen, where, trace, places, closed) => {
+    if (!closed.size) return;
+    const tile = document.createElement('canvas');
+    tile.width = tile.height = 6;
+    const stripe = tile.getContext('2d');
+    stripe.globalAlpha = 0.35;
+    stripe.fillStyle = GPAS.variable('--card');
+    stripe.fillRect(0, 0, 6, 6);
+    stripe.globalAlpha = 0.8;
+    stripe.strokeStyle = GPAS.variable('--ink');
+    stripe.lineWidth = 1.2;
+    stripe.beginPath();
+    for (const shift of [-6, 0, 6]) {
+      stripe.moveTo(shift - 1, 7);
+      stripe.lineTo(shift + 7, -1);
+    }
+    stripe.stroke();
+    const pattern = pen.createPattern(tile, 'repeat');
+    pen.save();
+    pen.setLineDash([]);
+    pen.fillStyle = pen.strokeStyle = pattern;
+    pen.lineWidth = where.stroke + 2;
+    pen.beginPath();
+    for (const p of closed) {
+      if (places.shape === 'cells') pen.rect(...where.squareAt(where.x[p], where.y[p], where.side));
+      else trace(pen, p);
+    }
+    if (places.shape === 'cells') pen.fill();
+    else pen.stroke();
+    pen.restore();
+  };
+
   function distance(x, y, x0, y0, x1, y1) {
     const [dx, dy] = [x1 - x0, y1 - y0];
     const square = dx * dx + dy * dy;
@@ -134,19 +172,23 @@
       const pen = below.getContext('2d');
       pen.clearRect(0, 0, where.width, where.height);
       if (!shown) return;
-      const { values, table, range } = shown;
-      const side = where.side;
+      const { values, table, range, finer } = shown;
+      if (finer) {
+        const side = finer.side * where.factor;
+        finer.values.forEach((value, i) => {
+          pen.fillStyle = GPAS.colourOf(table, range[0], range[1], value);
+          pen.fillRect(...where.squareAt(...where.at(finer.x[i], finer.y[i]), side));
+        });
+        return;
+      }
       pen.lineCap = 'round';
       pen.lineJoin = 'round';
       pen.lineWidth = where.stroke;
       for (let i = 0; i < places.n; i += 1) {
         const colour = GPAS.colourOf(table, range[0], range[1], values[i]);
         if (places.shape === 'cells') {
-          // Whole pixels and a hair more: no seams between the cells.
-          const left = Math.floor(where.x[i] - side / 2);
-          const top = Math.floor(where.y[i] - side / 2);
           pen.fillStyle = colour;
-          pen.fillRect(left, top, Math.ceil(where.x[i] + side / 2) - left, Math.ceil(where.y[i] + side / 2) - top);
+          pen.fillRect(...where.squareAt(where.x[i], where.y[i], where.side));
         } else {
           pen.strokeStyle = colour;
           pen.beginPath();
@@ -186,8 +228,9 @@
       canvas,
       draw,
       again,
-      show(values, table, range) {
-        shown = { values, table, range };
+      /** Set values and colours; `finer` has points of its own, `{x, y, side, values}`. */
+      show(values, table, range, finer = null) {
+        shown = { values, table, range, finer };
         if (!where) fit();
         paint();
         draw();

@@ -146,7 +146,7 @@
     return { title, series, range: [0, 1.0001], legend: counts };
   }
 
-  function readout(run, step, s) {
+  function readout(run, step, s, past) {
     const host = byId('readout');
     host.replaceChildren();
     const parts = [];
@@ -162,6 +162,8 @@
     if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'expected error']);
     if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'prediction error']);
     if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
+    const closed = past.closed(s).size;
+    if (closed) parts.push([String(closed), `place${closed === 1 ? '' : 's'} closed by the limits`]);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];
     if (shown !== s) parts.push([`maps of ${run.kind === 'stages' ? 'stage' : 'reading'} ${run.steps[shown].n}`, '(not every step has its own)']);
     parts.forEach(([strong, rest], i) => {
@@ -219,7 +221,7 @@
       if (step.home) words = `after ${stages} stages: the way back`;
       slider.setAttribute('aria-valuetext', words);
       byId('where').textContent = words;
-      readout(run, step, now);
+      readout(run, step, now, past);
       map = field.show(now);
       made.forEach((chart) => chart.setCursor(now));
       if (kernels.labels.length > 1) byId('belief-title').textContent = 'Belief over the length-scale, kernels together';

@@ -182,6 +182,7 @@
     const over = (what, peak) => (pen, where, trace) => {
       if (!at) return;
       pen.lineCap = 'round';
+      if (what) GPAS.hatch(pen, where, trace, places, at.closed);
       if (what) what(pen, where, trace);
       if (peak && run.objective) {
         const p = GPAS.peak(peak(at), run.objective);
@@ -232,6 +233,8 @@
     const next = steps.some(some) ? 'could have been next (the best ones)' : 'could have been next';
     const moving = run.robots ? [{ name: 'robot', colour: 'var(--robot)', mark: 'diamond' }] : [];
     GPAS.redraw = () => made.forEach(({ map }) => map.draw());
+    const limited = steps.some((s) => (s.closed || []).length);
+    const shut = limited ? [{ name: 'closed by the limits', colour: '', mark: 'hatch' }] : [];
     const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
     const end = run.objective === 'minimise' ? 'lowest' : 'highest';
     const sought = run.objective ? [{ name: end, colour: 'var(--ink)', mark: 'diamond' }] : [];
@@ -241,6 +244,7 @@
     panel('Estimate', 'Map of the estimate', read, colours.values, maps.range, label, [
       { name: 'read', colour: 'var(--accent)', mark: 'dot' },
       ...(steps.some((s) => s.candidates && s.candidates.length) ? [{ name: next, colour: 'var(--second)', mark: 'ring' }] : []),
+      ...shut,
       ...(staged ? [here] : []),
       ...moving,
       ...sought,
@@ -248,29 +252,41 @@
     panel('Uncertainty', 'Map of the standard deviation, with the way driven', driven, colours.doubt, maps.doubt, doubt, staged ? [
       ...(team.length ? team : ['driven']).map((name) => ({ name, colour: colourOf(name), mark: 'stroke' })),
       ...(steps.some((s) => (s.plan || []).length) ? [{ name: PLANNED, colour: 'var(--accent)', mark: 'dashed' }] : []),
+      ...shut,
       here,
       ...moving,
-    ] : moving);
+    ] : [...shut, ...moving]);
     // The colours of the uncertainty are those of all stages, or of the one that is shown.
     const last = made[made.length - 1];
-    let own = host.dataset.own === 'yes'; // also of the panels before these
-    const choice = GPAS.element('button', 'choice', `colours of this ${staged ? 'stage' : 'step'}`, last.figure);
-    choice.type = 'button';
-    choice.setAttribute('aria-pressed', String(own));
-    choice.addEventListener('click', () => {
-      own = !own;
-      host.dataset.own = own ? 'yes' : 'no';
-      choice.setAttribute('aria-pressed', String(own));
-      show(at);
-    });
+    /** A switch in a figure, which stays as it is in the panels after these. */
+    function choice(key, text, figure) {
+      const button = GPAS.element('button', 'choice', text, figure);
+      button.type = 'button';
+      button.setAttribute('aria-pressed', String(host.dataset[key] === 'yes'));
+      button.addEventListener('click', () => {
+        host.dataset[key] = host.dataset[key] === 'yes' ? 'no' : 'yes';
+        button.setAttribute('aria-pressed', String(host.dataset[key] === 'yes'));
+        show(at);
+      });
+      return button;
+    }
+    choice('own', `colours of this ${staged ? 'stage' : 'step'}`, last.figure);
+    const between = run.finer ? choice('finer', 'finer map', made[made.length - 2].figure) : null;
+    GPAS.reshow = () => show(at);
     GPAS.onTheme(() => made.forEach(({ map }) => map.again()));
     function show(now) {
       at = now;
       const values = made.length === 3 ? [now.truth, now.mean, now.std] : [now.mean, now.std];
-      last.range = own ? [0, now.std.reduce((a, b) => Math.max(a, b), 0) || 1] : maps.doubt;
+      last.range = host.dataset.own === 'yes' ? [0, now.std.reduce((a, b) => Math.max(a, b), 0) || 1] : maps.doubt;
       last.mark(last.range);
+      const finer = between && host.dataset.finer === 'yes' ? run.finer(steps[at.s].n) : null;
+      if (between) {
+        between.disabled = at.s < steps.length - 1 && !run.finer(steps[at.s].n, true);
+        between.title = between.disabled ? `of the newest ${staged ? 'stage' : 'step'}` : 'the field between the places';
+      }
       made.forEach(({ map, table, range, planned }, i) => {
-        map.show(values[i], table, range);
+        const own = finer && [finer.std, finer.mean][made.length - 1 - i]; // none of the truth
+        map.show(values[i], table, range, own ? { ...finer, values: own } : null);
         if (planned) planned.hidden = !(steps[at.s].plan || []).length;
       });
     }

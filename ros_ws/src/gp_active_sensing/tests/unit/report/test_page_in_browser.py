@@ -79,6 +79,22 @@ def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
     )
 
 
+def test_closed_places_and_the_finer_map_are_drawn(show: Open, tmp_path: Path) -> None:
+    limits = {"at_least": 32.0}
+    sizes = {"columns": 8, "rows": 6}
+    page = show(report(tmp_path / "run", map=sizes, limits=limits, probe={"start": 20}))
+    closed = int(page.evaluate("/(\\d+) places? closed/.exec(readout.textContent)[1]"))
+    assert 0 < closed < 48
+    picture = "document.querySelectorAll('canvas.map')[1].toDataURL()"
+    places = page.evaluate(picture)
+    press = "[...document.querySelectorAll('.choice')].find((b) => b.textContent === 'finer map')"
+    page.evaluate(f"{press}.click()")
+    assert page.evaluate(picture) != places
+    page.key("ArrowLeft")
+    assert page.evaluate(f"{press}.disabled"), "only of the newest stage is it known"
+    assert page.complaints == []
+
+
 def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> None:
     page = show(grid)
     last, words = page.evaluate(INK), text(page, "readout")

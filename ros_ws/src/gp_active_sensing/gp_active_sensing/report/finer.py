@@ -1,0 +1,74 @@
+"""Maps of a page that are finer than the places: points of a square lattice, as plain data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.export.fine import fine_points
+from gp_active_sensing.report.payload import pack, pack_integers, side_of
+from gp_active_sensing.topology import Topology
+
+__all__ = ["finer_map", "finer_spacing"]
+
+MOST = 6000
+"""About the largest number of points."""
+_WORK = 5e9
+"""Largest product of points and squared number of places read: about 2 s of computing."""
+_FINEST = 8.0
+"""Largest number of points along the side of a place."""
+_LEAST = 1.5
+"""Least number of points along the side of a place for which a finer map is worth drawing."""
+
+
+def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
+    """Return the distance of the points of a finer map [m].
+
+    None where none is drawn: on roads, lines, layers, and maps with too many places.
+
+    Args:
+        topology: the map.
+        observed: number of places that are read.
+    """
+    extent = np.ptp(topology.positions, axis=0)
+    flat = topology.heights is None and float(extent.min()) > 0.0
+    if not flat or topology.roads or any(len(topology.geometry(i)) > 1 for i in range(2)):
+        return None
+    side = side_of(topology.positions)
+    most = min(MOST, _WORK / max(1, observed) ** 2)
+    spacing = max(side / _FINEST, math.sqrt(float(np.prod(extent + side)) / most))
+    return spacing if spacing * _LEAST <= side else None
+
+
+def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
+    """Return mean and standard deviation of the noise-free field between the places.
+
+    Returns:
+        Plain data: points are cells of a square lattice, counted from its south-west corner.
+        None where no finer map is drawn, see `finer_spacing`.
+    """
+    observed = int(belief.observed.sum())
+    spacing = finer_spacing(topology, observed) if observed else None
+    if spacing is None:
+        return None
+    try:
+        points = fine_points(topology, spacing).topology.positions
+    except RunError:
+        return None
+    low = points.min(axis=0)
+    columns = 1 + round(float(np.ptp(points[:, 0])) / spacing)
+    column, row = np.rint((points - low) / spacing).astype(np.int64).T
+    mean, variance = belief.predict_at(points)
+    std = np.sqrt(np.maximum(variance, 0.0))
+    return {
+        "low": low.tolist(),
+        "side": spacing,
+        "columns": columns,
+        "cells": pack_integers(row * columns + column),
+        "mean": pack(mean[:, None], float(mean.min()), float(mean.max())),
+        "std": pack(std[:, None], float(std.min()), float(std.max())),
+    }
