@@ -42,7 +42,7 @@ $(STAMP): $(LOCK) requirements/system-ros.txt $(PACKAGES:=/setup.py) tools/make_
 	@touch $@
 
 # Kept apart: a probe, the demo and most tests do without.
-heavy: $(STAMP) ## add torch (learn) and SUMO to .venv: 0.3 GB to download, or several
+heavy: $(STAMP) ## add torch, gpytorch (learn) and SUMO to .venv: 0.3 GB to download, or several
 	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --requirement $(HEAVY)
 
 demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 setup(
     name=NAME,
     version=VERSION,
-    description="Learning length-scales and kernels for gp_active_sensing, with torch",
+    description="Learning length-scales and kernels for gp_active_sensing, with torch and GPyTorch",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     maintainer="gp_active_sensing maintainers",
@@ -26,7 +26,7 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
     ],
     zip_safe=False,
-    install_requires=[f"{CORE}=={VERSION}", "torch==2.13.0"],
+    install_requires=[f"{CORE}=={VERSION}", "torch==2.13.0", "gpytorch"],
     extras_require={
         "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist"],
         "jobs": ["joblib"],

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 
 import pytest
 
 __all__ = ["EXTRAS", "demand", "extra_of", "why_not"]
 
-EXTRAS = {"learn": ("torch",), "sumo": ("libsumo",)}
+EXTRAS = {"learn": ("torch", "gpytorch"), "sumo": ("libsumo",)}
 """The modules of each heavy extra."""
 
 
@@ -37,3 +38,8 @@ def demand(extra: str) -> None:
         if os.environ.get("GPAS_REQUIRE_HEAVY"):
             pytest.fail(f"{reason}, and GPAS_REQUIRE_HEAVY is set")
         pytest.skip(reason)
+    if extra == "learn":
+        with warnings.catch_warnings():
+            # Its import uses what PyTorch itself has deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import gpytorch  # noqa: F401

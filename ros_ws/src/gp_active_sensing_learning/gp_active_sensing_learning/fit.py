@@ -126,7 +126,7 @@ def learn(
         noise: standard deviation of the sensor's noise, where it is known, after the transform.
 
     Raises:
-        MissingDependencyError: PyTorch is not installed.
+        MissingDependencyError: GPyTorch is not installed.
         ConfigError: a kernel that cannot be learned, or that does not fit the map; a noise that is
             no number above 0.
         ReadingError: a value outside the transform's domain.
@@ -135,7 +135,10 @@ def learn(
     try:
         from gp_active_sensing_learning.model import Model
     except ImportError as error:
-        msg = f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "torch gpytorch, or in a checkout: make heavy"
+        )
         raise MissingDependencyError(msg) from error
     if noise is not None and not (math.isfinite(noise) and noise > 0.0):
         msg = f"noise: expected a finite number above 0, got {noise!r}"

@@ -1,16 +1,16 @@
-"""The Gaussian process that is learned, with its gradient by torch."""
+"""The Gaussian process that is learned, with kernels of GPyTorch."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import gpytorch
 import numpy as np
 import torch
 
 from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.kernels import build_graph_kernel
-from gp_active_sensing.kernels.grammar import base_kernel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.problem import (
     NOISE_SHARE,
@@ -22,36 +22,55 @@ from gp_active_sensing_learning.problem import (
 
 __all__ = ["Model"]
 
+_SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
 """Values added in turn to the diagonal of a matrix that rounding made indefinite."""
 
 
-class _Correlation:
-    """The kernel of a problem in torch, as a function of the logarithms of its length-scales."""
+class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
+    """`kernels.GraphMatern` with a derivative; inputs are places."""
 
-    def __init__(self, problem: MarginalLikelihoodProblem) -> None:
-        self._spectrum, self._median = problem.spectrum, problem.median
-        if self._spectrum is not None:
-            self._graph = build_graph_kernel(problem.kernel)
-            self._values = torch.from_numpy(self._spectrum.values)
-            self._rows = torch.from_numpy(self._spectrum.vectors[problem.inputs[:, 0].astype(int)])
-            return
-        self._kernel = base_kernel(problem.kernel)
-        apart = np.square(problem.inputs[:, None, :] - problem.inputs[None, :, :])
-        # (m, m, scales) squared differences: 0 stays 0, whatever the length-scales are.
-        self._apart = torch.from_numpy(apart if problem.scales > 1 else apart.sum(2)[:, :, None])
+    has_lengthscale = True
 
-    def __call__(self, lengths: Any) -> Any:
-        """Return the (m, m) correlations."""
-        if self._spectrum is None:
-            square = (self._apart @ torch.exp(-2.0 * lengths)).clamp_min(1e-30)
-            return self._kernel.of_square(square, torch)
-        density: Any = self._graph.density(self._values, torch.exp(lengths[0]) * self._median)
-        rest = torch.zeros(()) if self._spectrum.whole else density[-1]
-        K = (self._rows * (density - rest)) @ self._rows.T + rest * torch.eye(len(self._rows))
-        scale = K.diagonal().rsqrt()
-        return K * scale[:, None] * scale
+    def __init__(self, problem: MarginalLikelihoodProblem, **options: Any) -> None:
+        super().__init__(**options)
+        spectrum = problem.spectrum
+        assert spectrum is not None
+        self._graph = build_graph_kernel(problem.kernel)
+        self._median, self._whole = problem.median, spectrum.whole
+        self._values = torch.from_numpy(spectrum.values)
+        self._vectors = torch.from_numpy(spectrum.vectors)
+
+    def forward(self, x1: Any, x2: Any, diag: bool = False, **_: Any) -> Any:
+        if diag:
+            return torch.ones(x1.shape[:-1], dtype=x1.dtype)
+        density: Any = self._graph.density(self._values, self.lengthscale[0, 0] * self._median)
+        rest = torch.zeros_like(density[-1]) if self._whole else density[-1]
+        density = density - rest
+        rows, columns = (self._vectors[x[..., 0].long()] for x in (x1, x2))
+        a, b = (((v * density * v).sum(-1) + rest).rsqrt() for v in (rows, columns))
+        correlation = (rows * density) @ columns.mT * a.unsqueeze(-1) * b.unsqueeze(-2)
+        same = x1[..., :1] == x2[..., :1].mT
+        return torch.where(same, torch.ones_like(correlation), correlation)
+
+
+def _correlation(problem: MarginalLikelihoodProblem) -> Any:
+    """Return the kernel without its variance, its length-scale by its logarithm."""
+    options: dict[str, Any] = {
+        "lengthscale_constraint": gpytorch.constraints.Positive(
+            transform=torch.exp, inv_transform=torch.log
+        ),
+        "ard_num_dims": problem.scales if problem.scales > 1 else None,
+    }
+    kernel: Any
+    if problem.kernel == "se":
+        kernel = gpytorch.kernels.RBFKernel(**options)
+    elif problem.kernel in _SMOOTHNESS:
+        kernel = gpytorch.kernels.MaternKernel(nu=_SMOOTHNESS[problem.kernel], **options)
+    else:
+        kernel = _GraphMatern(problem, **options)
+    return kernel.double()
 
 
 class Model:
@@ -70,31 +89,36 @@ class Model:
 
     def __init__(self, problem: MarginalLikelihoodProblem) -> None:
         self.problem = problem
+        self._x = torch.from_numpy(problem.inputs)
         self._y = torch.from_numpy(problem.values)
         self._counts = torch.from_numpy(problem.counts)
         H = torch.from_numpy(problem.basis)
         # A vague mean, integrated out: h(x)ᵀ h(x') VAGUE².
         self._trend = VAGUE**2 * H @ H.T
-        self._correlation = _Correlation(problem)
+        self._kernel = _correlation(problem)
 
     def negative(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the log posterior density and its gradient. O(m³)."""
         k = self.problem.scales
-        at = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
-        lengths, rest = at[:k], at[k:]
-        factor, noise = self._factor(at)
+        rest = torch.tensor(parameters[k:], dtype=torch.float64, requires_grad=True)
+        self._kernel.zero_grad()
+        factor, noise = self._factor(parameters, rest)
         white = torch.linalg.solve_triangular(factor, self._y[:, None], upper=False)
         loss = 0.5 * (white**2).sum() + factor.diagonal().log().sum()
         repeats = self.problem.repeats
         loss = loss + 0.5 * (repeats * noise.log() + self.problem.within / noise)
         loss = loss + 0.5 * (self.problem.readings * _LOG_2PI + self._counts.log().sum())
         # Normal priors of the logarithms, so that they do not depend on the parametrisation.
+        lengths = torch.tensor(parameters[:k])
         loss = loss - _normal(lengths, 0.0, self.problem.spread).sum()
         for value, centre in zip(rest, self._centres(), strict=True):
             loss = loss - _normal(value, centre, SPREAD)
         loss.backward()
-        assert at.grad is not None
-        return float(loss.detach()), at.grad.numpy().astype(np.float64)
+        by_length = self._kernel.raw_lengthscale.grad.numpy().ravel()
+        by_length = by_length + parameters[:k] / self.problem.spread**2
+        assert rest.grad is not None
+        gradient = np.concatenate([by_length, rest.grad.numpy()])
+        return float(loss.detach()), gradient.astype(np.float64)
 
     def own_prior(self, parameters: FloatArray) -> float:
         """Return the log prior density of the place part; 0 where there is none."""
@@ -105,21 +129,24 @@ class Model:
     def coefficients(self, parameters: FloatArray) -> FloatArray:
         """Return the (q,) expectation of the mean's coefficients, in the readings' unit. O(m³)."""
         with torch.no_grad():
-            factor, _ = self._factor(torch.tensor(parameters))
+            rest = torch.tensor(parameters[self.problem.scales :])
+            factor, _ = self._factor(parameters, rest)
             weights = torch.cholesky_solve(self._y[:, None], factor)[:, 0].numpy()
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
-    def _factor(self, at: Any) -> tuple[Any, Any]:
+    def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
         """Return the Cholesky factor of the means' covariance, and the variance of the noise."""
         problem = self.problem
-        lengths, rest = at[: problem.scales], at[problem.scales :]
+        with torch.no_grad():
+            lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)
+            self._kernel.raw_lengthscale.copy_(lengths)
         noise = torch.tensor(0.0 if problem.noise is None else problem.noise**2).double()
         if problem.noise is None:
             noise = (2.0 * rest[1]).exp()
         own = noise / self._counts
         if problem.own:
             own = own + (2.0 * rest[-1]).exp()
-        K = (2.0 * rest[0]).exp() * self._correlation(lengths) + self._trend
+        K = (2.0 * rest[0]).exp() * self._kernel(self._x).to_dense() + self._trend
         return _cholesky(K + torch.diag(own)), noise
 
     def _centres(self) -> list[float]:

@@ -13,7 +13,7 @@ from gp_active_sensing.cli import cli
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 
-needs_torch = pytest.mark.heavy("learn")
+needs_gpytorch = pytest.mark.heavy("learn")
 
 
 def call(*arguments: str) -> Result:
@@ -33,7 +33,7 @@ def speeds(tmp_path: Path) -> Path:
     return path
 
 
-@needs_torch
+@needs_gpytorch
 def test_a_table_and_a_map(speeds: Path, tmp_path: Path) -> None:
     out = tmp_path / "belief.yaml"
     done = call(str(speeds), "--map", "town", "--set", "belief.kernel=matern32", "--out", str(out))
@@ -50,7 +50,7 @@ def test_a_table_and_a_map(speeds: Path, tmp_path: Path) -> None:
     assert learned.belief.kernel == "matern32"
 
 
-@needs_torch
+@needs_gpytorch
 def test_a_sensor_that_is_known_and_places_read_again(speeds: Path) -> None:
     call_of = (str(speeds), "--map", "town", "--set", "belief.kernel=matern32", "--starts", "1")
     done = call(*call_of, "--noise", "0.25")

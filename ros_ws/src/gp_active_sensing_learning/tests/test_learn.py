@@ -28,7 +28,7 @@ from gp_active_sensing_learning.problem import (
 )
 from tests.cases import for_each
 
-needs_torch = pytest.mark.heavy("learn")
+needs_gpytorch = pytest.mark.heavy("learn")
 SE = BeliefConfig(kernel="se")
 
 
@@ -99,7 +99,7 @@ def optimum(density: Callable[[Any], float], start: Any) -> Any:
     return minimize(lambda p: -density(p), start, method="Nelder-Mead", options=options)
 
 
-@needs_torch
+@needs_gpytorch
 @for_each(
     "case",
     [
@@ -124,7 +124,7 @@ def test_the_optimum_is_that_of_the_belief_s_evidence(grid: Topology, case: dict
     assert (found.readings, found.places) == (75, 70)
 
 
-@needs_torch
+@needs_gpytorch
 @for_each(("noise", "again"), [(None, 30), (0.5, 0), (0.5, 30)])
 def test_the_optimum_with_a_place_part_is_that_of_the_evidence(
     grid: Topology, noise: float | None, again: int
@@ -150,7 +150,7 @@ def test_the_optimum_with_a_place_part_is_that_of_the_evidence(
     assert found.errors[2] == 0.0 if noise else found.errors[2] > 0.0
 
 
-@needs_torch
+@needs_gpytorch
 @for_each("kernel", LEARNABLE)
 @for_each(("noise", "again"), [(None, 5), (None, 30), (0.5, 5)])
 def test_the_gradient(grid: Topology, kernel: str, noise: float | None, again: int) -> None:
@@ -167,7 +167,7 @@ def test_the_gradient(grid: Topology, kernel: str, noise: float | None, again: i
     assert model.negative(at)[0] == pytest.approx(value, abs=1e-9)
 
 
-@needs_torch
+@needs_gpytorch
 @for_each("noise", [None, 0.6])
 @pytest.mark.long
 def test_what_is_each_place_s_own_is_found(grid: Topology, noise: float | None) -> None:
@@ -190,7 +190,7 @@ def test_what_is_each_place_s_own_is_found(grid: Topology, noise: float | None) 
     assert np.median(gains) > 2.0
 
 
-@needs_torch
+@needs_gpytorch
 def test_a_length_scale_for_each_feature() -> None:
     town = build_topology(MapConfig(kind="roads", file="town", features=("x", "y", "speed_limit")))
     rng = np.random.default_rng(3)
@@ -207,7 +207,7 @@ def test_a_length_scale_for_each_feature() -> None:
     np.testing.assert_allclose(common, common[0])
 
 
-@needs_torch
+@needs_gpytorch
 def test_a_subset_is_drawn_by_the_seed(grid: Topology) -> None:
     readings = drawn(grid, 4, kernel="se", length_scale=25.0)
     whole = learn(SE, grid, readings, starts=1)
@@ -219,7 +219,7 @@ def test_a_subset_is_drawn_by_the_seed(grid: Topology) -> None:
     assert len({whole.signal_std, first.signal_std, other.signal_std}) == 3
 
 
-@needs_torch
+@needs_gpytorch
 def test_a_transform_is_applied_first(grid: Topology) -> None:
     readings = drawn(grid, 7, kernel="se", length_scale=25.0)
     logs = PriorReadings(readings.places, np.exp(0.1 * readings.values), "exp")

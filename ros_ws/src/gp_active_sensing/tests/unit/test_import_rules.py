@@ -48,7 +48,7 @@ ROS = re.compile(
     r"(rclpy|launch|launch_ros|launch_testing\w*|rosbag2_py|tf2_\w+|ament_\w+|rosidl_\w+|rcl_\w+"
     r"|\w+_(msgs|srvs|interfaces))(\.|$)"
 )
-HEAVY = ("rclpy", "torch", "matplotlib", "plotly", "rosbags", "mcap", "osmium")
+HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap", "osmium")
 HEAVY += ("PIL", "pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci", "tornado")
 
 

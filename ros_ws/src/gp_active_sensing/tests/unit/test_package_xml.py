@@ -19,7 +19,7 @@ SYSTEM_KEYS = frozenset(
     | {"pyproj", "pytest", "pytest-timeout", "pytest-xdist", "rasterio", "rich", "rosbags-pip"}
     | {"scipy", "shapely", "tornado", "yaml"}
 )
-"""In rosdep/python.yaml, each after ``python3-``; there is none for mcap."""
+"""In rosdep/python.yaml, each after ``python3-``; there is none for mcap, gpytorch."""
 ONLY_PIP = frozenset({"mcap", "osmium", "pyogrio"})
 """What the Dockerfile gets by pip: rosdep has no pyogrio, and on Ubuntu 24.04 an older osmium."""
 JAZZY = frozenset(

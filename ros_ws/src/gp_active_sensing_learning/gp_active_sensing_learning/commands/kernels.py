@@ -286,9 +286,13 @@ def _learn(
     if earlier is not None:
         rows = as_before(rows, earlier)
     try:  # before the first word
-        importlib.import_module("torch")
+        for module in ("torch", "gpytorch"):
+            importlib.import_module(module)
     except ImportError as error:
-        msg = f"learning needs PyTorch ({error}): pip install torch, or in a checkout: make heavy"
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "torch gpytorch, or in a checkout: make heavy"
+        )
         raise MissingDependencyError(msg) from error
     if not quiet:
         echo(
