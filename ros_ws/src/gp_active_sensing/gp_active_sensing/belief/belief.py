@@ -239,6 +239,30 @@ class Belief:
         other._data = self._data.copy()
         return other
 
+    def among(
+        self, covariance: LocationCovariance, weights: FloatArray, grid: CandidateGrid | None
+    ) -> Belief:
+        """Return a belief of this configuration, without readings, over other candidates.
+
+        Args:
+            covariance: prior covariance under each of L candidates.
+            weights: (L,) their prior weights.
+            grid: what they stand for, if they may follow the readings.
+        """
+        found = Belief(
+            covariance,
+            self.mean,
+            weights,
+            None if self._chooses else self._fixed,
+            scale_known=self.scale_known,
+            noise_known=self._data.noise_known,
+            grid=grid,
+            drift=self.drift,
+        )
+        steepness = self._data.steepness
+        found._data.steepness = None if steepness is None else steepness.copy()
+        return found
+
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
         """Tell where the places are: a reading may be taken beside its point.
 
