@@ -21,7 +21,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
 from gp_active_sensing.engine.limits import ValueLimits, check_limits
-from gp_active_sensing.engine.quantities import FurtherReceiver, Receiver, by_name
+from gp_active_sensing.engine.quantities import FurtherReceiver, QuantityLinks, Receiver, by_name
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
@@ -144,6 +144,9 @@ class SensingLoop:
         """Batteries after the one in the probe of a copy; None = it lasts."""
         self.belief = belief
         self.name = name
+        self.links = QuantityLinks(name, self.quantities)
+        for other, each in self.links.linked(self.belief_of).items():
+            self.quantities[other] = replace(self.quantities[other], belief=each)
         self.weight = weight
         self.retries = retries
         self.snap_distance = snap_distance
@@ -226,8 +229,12 @@ class SensingLoop:
             raise ValueError(msg)
         check_fit(self.policy, fresh, topology, self.quantities.values())
         self.belief.move_to(fresh)
-        for name, each in self.quantities.items():
-            each.belief.move_to(further[name])
+        self.links = copy.copy(self.links)
+        self.links.templates = {name: further[name] for name in self.links.sources}
+        for name in set(self.quantities).difference(self.links.sources):
+            self.quantities[name].belief.move_to(further[name])
+        for name, each in self.links.linked(self.belief_of).items():
+            self.quantities[name].belief.move_to(each)
         self.whole = topology
         self._restrict()
         self.closed = frozenset(closed)
@@ -387,6 +394,8 @@ class SensingLoop:
             if is_new and (why := belief.adapt()):
                 of = placed.reading.quantity
                 logger.info("the belief%s follows the readings: %s", of and f" about {of}", why)
+            if is_new:
+                self.links.follow(self.belief_of, "" if main else placed.reading.quantity)
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
     def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
@@ -724,6 +733,11 @@ class SensingLoop:
             return None
         whole = replace(in_metres(self.sorties.whole, self.speed), readings=readings)
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
+
+    def finish_links(self) -> None:
+        """Link maps to all that was read by now; before the maps of a mission are recorded."""
+        for source in dict.fromkeys(self.links.sources.values()):
+            self.links.follow(self.belief_of, source, now=True)
 
     def good_enough(self) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`."""

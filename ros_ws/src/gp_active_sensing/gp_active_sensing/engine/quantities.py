@@ -7,17 +7,18 @@ it. Their readings cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.belief.link import follow, linked
+from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import PlacedReading, Reading, Rejection, TellReport
 
-__all__ = ["FurtherReceiver", "Receiver", "by_name"]
+__all__ = ["FurtherReceiver", "QuantityLinks", "Receiver", "by_name"]
 
 
 class Receiver(Protocol):
@@ -121,3 +122,44 @@ def by_name(
             raise ValueError(msg)
         found[each.name] = each
     return found
+
+
+class QuantityLinks:
+    """Links of further quantities to the maps of others.
+
+    Args:
+        main: name of the main quantity.
+        quantities: the further ones, by name, before their first readings.
+
+    Raises:
+        ConfigError: a link to a quantity that is not measured, or that is linked itself.
+    """
+
+    def __init__(self, main: str, quantities: Mapping[str, QuantityBelief]) -> None:
+        self.sources = {
+            name: "" if q.link == main else q.link
+            for name, q in quantities.items()
+            if q.link is not None
+        }
+        """Name of the quantity that each is linked to; "" = the main one."""
+        self.templates = {name: quantities[name].belief for name in self.sources}
+        """Beliefs without a link, before their first readings."""
+        known = ["", *(name for name in quantities if name not in self.sources)]
+        for name, source in self.sources.items():
+            if source not in known:
+                others = ", ".join(repr(other or main) for other in known)
+                msg = (
+                    f"{name}: link: expected a quantity that is not linked itself ({others}), got "
+                    f"{quantities[name].link!r}"
+                )
+                raise ConfigError(msg)
+
+    def linked(self, belief: Callable[[str], Belief]) -> dict[str, Belief]:
+        """Return linked beliefs without readings, by name, given how to find one by its name."""
+        return {name: linked(self.templates[name], belief(of)) for name, of in self.sources.items()}
+
+    def follow(self, belief: Callable[[str], Belief], source: str, *, now: bool = False) -> None:
+        """Make the links to the map of a quantity again where that is due; see `link.follow`."""
+        for name, of in self.sources.items():
+            if of == source:
+                follow(belief(name), self.templates[name], belief(of), now=now)

@@ -26,6 +26,8 @@ class QuantityBelief:
         weight: of its relative map error in the objective, not negative.
         sampled: it is read where a probe stops for it, not where one crosses.
         aim: error of its map with which the mission may end; None = it does not matter.
+        link: name of the quantity whose map the belief is to be linked to, see `belief.link`; None
+            = none.
     """
 
     name: str
@@ -33,6 +35,7 @@ class QuantityBelief:
     weight: float = 1.0
     sampled: bool = False
     aim: Aim | None = None
+    link: str | None = None
 
 
 class Sought(NamedTuple):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief.link import probability_of_link
 from gp_active_sensing.engine.limits import ValueLimits
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.loop import SensingLoop
@@ -126,3 +127,43 @@ def test_names_differ_and_beliefs_are_over_the_places_of_the_map(name: str) -> N
             build_policy({"name": "tour"}),
             quantities=[further("ph", make_grid(3, 3, 2.0))],
         )
+
+
+def test_a_linked_quantity_follows_the_map_of_another() -> None:
+    def loops(*readings: Reading) -> SensingLoop:
+        kinds = {"ph": {"link": "heat"}, "depth": {}}
+        found = SensingLoop(
+            GRID,
+            build_belief(CONFIG, GRID.features),
+            build_policy({"name": "tour"}),
+            name="heat",
+            quantities=[further(name, **kind) for name, kind in kinds.items()],
+        )
+        found.tell(readings)
+        found.finish_links()
+        return found
+
+    heat = [Reading(0, p, float(p % 5)) for p in range(0, 20, 2)]
+    ph = [Reading(0, p, 7.0 + 0.1 * (p % 5), quantity="ph") for p in (0, 4, 6, 13)]
+    loop, other = loops(*heat, *ph), loops(*ph, *heat)
+    found = loop.quantities["ph"].belief
+    np.testing.assert_allclose(found.predict(), other.quantities["ph"].belief.predict(), rtol=1e-6)
+    assert probability_of_link(found) > 0.6
+    assert probability_of_link(loop.quantities["depth"].belief) == 0.0
+    copy = loop.snapshot()
+    copy.tell([Reading(1, p, float(p % 5)) for p in range(1, 20, 2)])
+    assert copy.quantities["ph"].belief.covariance.link.places > 17
+    assert found.covariance.link.places == 10
+    grown = make_grid(5, 5, 2.0)
+    fresh = {name: further(name, grown).belief for name in ("ph", "depth")}
+    loop.move_to(grown, build_belief(CONFIG, grown.features), further=fresh)
+    assert found.covariance.n == 25
+    assert found.observed.sum() == 4
+    for wrong in ("oxygen", "ph"):
+        with pytest.raises(ConfigError):
+            SensingLoop(
+                GRID,
+                build_belief(CONFIG, GRID.features),
+                build_policy({"name": "tour"}),
+                quantities=[further("ph", link=wrong)],
+            )
