@@ -29,7 +29,7 @@ STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env heavy demo quick test test-long check site bench lock clean
+.PHONY: help env heavy demo quick test test-long check site bench lock version clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -83,6 +83,11 @@ lock: $(STAMP) ## pin the dependencies again after a change in setup.py (UPGRADE
 	  --custom-compile-command "make lock" --constraint requirements/constraints.txt \
 	  $(foreach extra,$(EXTRAS),--extra $(extra)) $(if $(UPGRADE),--upgrade) \
 	  --output-file $(LOCK) $(PKG)/setup.py requirements/dev.in
+
+version: ## write the version of gp_active_sensing/_version.py into package.xml and CITATION.cff
+	@v=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' $(PKG)/gp_active_sensing/_version.py) && \
+	  sed -i "s|<version>.*</version>|<version>$$v</version>|" $(PACKAGES:=/package.xml) && \
+	  sed -i "s|^version: .*|version: $$v|" CITATION.cff
 
 clean: ## remove .venv and everything built
 	@rm -rf $(VENV) ros_ws/build ros_ws/install ros_ws/log test-results site

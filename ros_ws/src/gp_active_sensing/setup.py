@@ -98,6 +98,7 @@ setup(
     maintainer="gp_active_sensing maintainers",
     maintainer_email="maintainers@gp-active-sensing.invalid",  # there is no public address
     license="Apache-2.0",
+    license_files=["LICENSE"],
     classifiers=[
         "Intended Audience :: Science/Research",
         "Programming Language :: Python :: 3",
@@ -117,7 +118,6 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
-        "networkx>=2.8",
         "shapely>=2.0",
         "pyyaml>=6.0",
         "defusedxml>=0.7.1",  # 0.7.0 has a ParseError of its own that nothing raises
@@ -138,7 +138,14 @@ setup(
         ],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
-        "maps": ["pyproj>=3.5", "osmium>=4.0", "pillow>=9.0", "pyogrio>=0.7.2", "rasterio>=1.3"],
+        "maps": [
+            "pyproj>=3.5",
+            "osmium>=4.0",
+            "pillow>=9.0",
+            "pyogrio>=0.7.2",
+            "rasterio>=1.3",
+            "networkx>=2.8",
+        ],
         "plot": ["matplotlib"],
         "sumo": ["libsumo>=1.28"],
         "web": ["tornado>=6.3"],

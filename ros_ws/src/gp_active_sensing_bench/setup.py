@@ -1,18 +1,19 @@
 """All metadata of the package: colcon cannot read a ``[project]`` table in pyproject.toml."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 NAME = "gp_active_sensing_bench"
 CORE = "gp_active_sensing"
-VERSION = "0.1.0"  # that of gp_active_sensing/_version.py; a test compares them
 HERE = Path(__file__).parent
+VERSION = ET.parse(HERE / "package.xml").findtext("version")  # `make version` writes it
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
-    """List the experiments for ``share/<package>/experiments``."""
-    files = [path for path in sorted((HERE / "experiments").rglob("*")) if path.is_file()]
+    """List the experiments for ``share/<package>/experiments``, without their results."""
+    files = sorted((HERE / "experiments").glob("*.*"))
     folders = sorted({path.parent for path in files})
     return [
         (
@@ -32,6 +33,7 @@ setup(
     maintainer="gp_active_sensing maintainers",
     maintainer_email="maintainers@gp-active-sensing.invalid",  # there is no public address
     license="Apache-2.0",
+    license_files=["LICENSE"],
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed", "assets/*"]},

@@ -1,13 +1,14 @@
 """All metadata of the package: colcon cannot read a ``[project]`` table in pyproject.toml."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 NAME = "gp_active_sensing_learning"
 CORE = "gp_active_sensing"
-VERSION = "0.1.0"  # that of gp_active_sensing/_version.py; a test compares them
 HERE = Path(__file__).parent
+VERSION = ET.parse(HERE / "package.xml").findtext("version")  # `make version` writes it
 
 setup(
     name=NAME,
@@ -18,6 +19,7 @@ setup(
     maintainer="gp_active_sensing maintainers",
     maintainer_email="maintainers@gp-active-sensing.invalid",  # there is no public address
     license="Apache-2.0",
+    license_files=["LICENSE"],
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed"], f"{NAME}.report": ["assets/*"]},

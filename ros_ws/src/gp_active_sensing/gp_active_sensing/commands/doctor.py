@@ -45,7 +45,6 @@ PACKAGE = "gp_active_sensing"
 CORE = {
     "numpy": "numpy",
     "scipy": "scipy",
-    "networkx": "networkx",
     "shapely": "shapely",
     "pyyaml": "yaml",
     "defusedxml": "defusedxml",
@@ -61,6 +60,7 @@ OPTIONAL = {
     "pillow": ("PIL", "maps", "PNG maps of map_server"),
     "pyogrio": ("pyogrio", "maps", "KML, shapefile, GeoPackage"),
     "rasterio": ("rasterio", "maps", "GeoTIFF"),
+    "networkx": ("networkx", "maps", "graphs from Python"),
     "tornado": ("tornado", "web", "the live page"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
     "mcap": ("mcap", "bag", "replay of damaged bags"),

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 import gp_active_sensing
 
@@ -27,6 +29,11 @@ def test_versions_agree(package_root: Path) -> None:
         root = ET.parse(other).getroot()
         assert root.findtext("name") == other.parent.name
         assert root.findtext("version") == gp_active_sensing.__version__
+    citation = package_root.parents[2] / "CITATION.cff"
+    if citation.is_file():
+        assert (
+            yaml.safe_load(citation.read_text("utf-8"))["version"] == gp_active_sensing.__version__
+        )
 
 
 def test_changelog_knows_the_version(package_root: Path) -> None:
@@ -47,8 +54,21 @@ def test_colcon_finds_the_tests() -> None:
 def test_installing_the_package_needs_no_heavy_dependency() -> None:
     required = [r for r in metadata.requires(NAME) or [] if "extra ==" not in r]
     names = {r.split(">")[0].split(";")[0].strip() for r in required}
-    light = {"numpy", "scipy", "networkx", "shapely", "pyyaml", "defusedxml", "click", "rich"}
+    light = {"numpy", "scipy", "shapely", "pyyaml", "defusedxml", "click", "rich"}
     assert names == light
+
+
+def test_on_arm64_no_extra_brings_ros_wheels() -> None:
+    """There are none: the ROS of the distribution is used, as docs/install.md says."""
+    machine = {"platform_system": "Linux", "platform_machine": "aarch64"}
+    for extra in ("ros", "bag", "maps", "web"):
+        found = [
+            requirement.name
+            for requirement in map(Requirement, metadata.requires(NAME) or [])
+            if requirement.marker is None or requirement.marker.evaluate(machine | {"extra": extra})
+        ]
+        assert "numpy" in found
+        assert not [name for name in found if name.startswith("ros-")], extra
 
 
 def test_every_command_is_there() -> None:

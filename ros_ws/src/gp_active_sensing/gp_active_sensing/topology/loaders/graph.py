@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.errors import MapError
+from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
 from gp_active_sensing.topology.loaders.files import elements, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
@@ -113,11 +113,19 @@ class GraphReader:
         return self.drafts.wkt(value, "geometry", where)
 
 
+def networkx() -> Any:
+    """Return the library networkx. Raises MissingDependencyError."""
+    try:
+        import networkx as nx
+    except ImportError as error:
+        msg = f"graphs need networkx ({error}): pip install 'gp_active_sensing[maps]'"
+        raise MissingDependencyError(msg) from error
+    return nx
+
+
 def check_graph(graph: object) -> None:
     """Refuse what is no graph of networkx."""
-    import networkx as nx
-
-    if not isinstance(graph, nx.Graph):
+    if not isinstance(graph, networkx().Graph):
         msg = f"expected a graph of networkx, got {shown(graph)}"
         raise MapError(msg)
 
@@ -202,9 +210,9 @@ def graph_of(road_map: RoadMap) -> nx.MultiDiGraph[str]:
     The key of an edge is the segment's id. `length` is in metres, `speed_kph` in km/h, `geometry` a
     LineString; `crs` is the map's local projection where its origin is known, else "local".
     """
-    import networkx as nx
     import shapely
 
+    nx = networkx()
     crs = LOCAL if road_map.datum is None else local_system(road_map.datum)
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=road_map.name, crs=crs)
     ends = {(segment.end, segment.start) for segment in road_map.segments}
