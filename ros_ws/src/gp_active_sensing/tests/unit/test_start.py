@@ -39,7 +39,7 @@ MOST = {
     "belief": 6,
     "topology": 6,
     "report": 6,
-    "loop": 52,
+    "loop": 54,  # further quantities, and beliefs linked to their maps
     "sim.sensor": 20,
     "sim.driver": 180,  # the mission of the nodes is what it plays
 }
