@@ -113,19 +113,21 @@ class GraphReader:
         return self.drafts.wkt(value, "geometry", where)
 
 
-def networkx() -> Any:
-    """Return the library networkx. Raises MissingDependencyError."""
+def need_networkx() -> None:
+    """Raise MissingDependencyError where networkx cannot be imported."""
     try:
-        import networkx as nx
+        import networkx  # noqa: F401
     except ImportError as error:
         msg = f"graphs need networkx ({error}): pip install 'gp_active_sensing[maps]'"
         raise MissingDependencyError(msg) from error
-    return nx
 
 
 def check_graph(graph: object) -> None:
     """Refuse what is no graph of networkx."""
-    if not isinstance(graph, networkx().Graph):
+    need_networkx()
+    import networkx as nx
+
+    if not isinstance(graph, nx.Graph):
         msg = f"expected a graph of networkx, got {shown(graph)}"
         raise MapError(msg)
 
@@ -210,9 +212,10 @@ def graph_of(road_map: RoadMap) -> nx.MultiDiGraph[str]:
     The key of an edge is the segment's id. `length` is in metres, `speed_kph` in km/h, `geometry` a
     LineString; `crs` is the map's local projection where its origin is known, else "local".
     """
+    need_networkx()
+    import networkx as nx
     import shapely
 
-    nx = networkx()
     crs = LOCAL if road_map.datum is None else local_system(road_map.datum)
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=road_map.name, crs=crs)
     ends = {(segment.end, segment.start) for segment in road_map.segments}
