@@ -192,7 +192,8 @@ class Voyage:
         """Send the robot to its waypoint, as the node publishes it."""
         probe, topology = self.mission.probe, self.mission.loop.topology
         place = probe.waypoint
-        assert place is not None
+        if place is None:  # given up in the same step; another place is chosen
+            return
         goal = tuple(topology.goals[place, :2].tolist())
         if goal != self.robot.goal:
             self.legs.append(((self.robot.x, self.robot.y), goal))
