@@ -20,8 +20,7 @@ from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import drop_damage
-from gp_active_sensing.util.process import versions
-from gp_active_sensing.util.workers import on_cores
+from gp_active_sensing.util.process import on_cores, versions
 from gp_active_sensing_bench.plan import Experiment, TrialSpec
 from gp_active_sensing_bench.records import (
     FAILURES,

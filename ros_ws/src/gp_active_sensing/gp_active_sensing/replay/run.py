@@ -30,10 +30,9 @@ from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
-from gp_active_sensing.replay.recorded import Recording, find_recording
 from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
 from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
-from gp_active_sensing.replay.verify import ReproducibilityCheck
+from gp_active_sensing.replay.verify import Recording, ReproducibilityCheck, find_recording
 from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.config import check_places
 from gp_active_sensing.types import Cost

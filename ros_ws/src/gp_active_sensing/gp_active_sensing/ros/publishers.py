@@ -36,8 +36,8 @@ from gp_active_sensing.types import BoolArray, FloatArray, Plan
 from gp_active_sensing.util.wording import Turns, promised, tells
 
 if TYPE_CHECKING:
-    from gp_active_sensing.ros.geographic import GeographicWaypoints
     from gp_active_sensing.ros.navigate import Navigator
+    from gp_active_sensing.ros.to_messages import GeographicWaypoints
 
 import logging
 
@@ -91,7 +91,7 @@ class Waypoints:
     ) -> None:
         self._geographic: GeographicWaypoints | None = None
         if config.type != POSE_STAMPED:
-            from gp_active_sensing.ros.geographic import GeographicWaypoints
+            from gp_active_sensing.ros.to_messages import GeographicWaypoints
 
             self._geographic = GeographicWaypoints(config.type, origin)
         self._node = node

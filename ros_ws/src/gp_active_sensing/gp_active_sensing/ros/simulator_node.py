@@ -46,8 +46,7 @@ from gp_active_sensing.ros.expert import ExpertServer
 from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
-from gp_active_sensing.sim.battery import SimulatedBattery, home_of
-from gp_active_sensing.sim.robot import Observation, SimulatedRobot
+from gp_active_sensing.sim.robot import Observation, SimulatedBattery, SimulatedRobot, home_of
 from gp_active_sensing.sim.runner import build_players
 from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from gp_active_sensing.sim.world import expert_of

@@ -37,14 +37,16 @@ from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import DecisionTaken, LimitsMoved, ReturnBegun
 from gp_active_sensing.records.ground_truth import FieldKnowledge
-from gp_active_sensing.sim.battery import CHANGE_SECONDS, SimulatedBattery, home_of
 from gp_active_sensing.sim.robot import (
+    CHANGE_SECONDS,
     EPOCH_NS,
     POSES,
     Observation,
     PlannedWay,
     SharedWorld,
+    SimulatedBattery,
     SimulatedRobot,
+    home_of,
 )
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import (

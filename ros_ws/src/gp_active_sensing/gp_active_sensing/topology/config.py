@@ -25,6 +25,7 @@ from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import build_grid
 from gp_active_sensing.topology.loaders import find_map, load_roads
+from gp_active_sensing.topology.loaders.areas import weights_of
 from gp_active_sensing.topology.map_config import (
     FileConfig,
     GridConfig,
@@ -39,7 +40,6 @@ from gp_active_sensing.topology.map_config import (
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.stations import load_stations
-from gp_active_sensing.topology.weights import weights_of
 
 __all__ = [
     "NO_LONGER",

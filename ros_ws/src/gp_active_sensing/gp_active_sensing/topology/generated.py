@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import (
+    HEIGHTS,
     Cells,
     FreeGround,
     Outline,
@@ -28,7 +29,6 @@ from gp_active_sensing.topology.geometry import (
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
 from gp_active_sensing.topology.search import Ways, WaysFrom
-from gp_active_sensing.topology.units import HEIGHTS
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.lattice import MoveLattice
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import (
     Components,
     Move,
     MoveArrays,
+    MoveLattice,
     Ways,
     WaysFrom,
     cheapest,

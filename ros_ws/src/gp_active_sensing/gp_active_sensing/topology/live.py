@@ -22,9 +22,9 @@ from gp_active_sensing.topology.geometry import FreeGround, Outline
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import usual_map
 from gp_active_sensing.topology.loaders import map_server
+from gp_active_sensing.topology.loaders.areas import weights_of
 from gp_active_sensing.topology.map_config import OccupancyConfig, WeightsConfig
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.topology.weights import weights_of
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.yaml_files import load_yaml

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
+from gp_active_sensing.topology.geometry import HEIGHTS
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import (
     OF_FILE,
@@ -24,7 +25,6 @@ from gp_active_sensing.topology.loaders import (
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
-from gp_active_sensing.topology.units import HEIGHTS
 
 __all__ = [
     "MOST_WEIGHT",

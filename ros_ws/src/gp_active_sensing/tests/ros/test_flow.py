@@ -20,7 +20,8 @@ from nav_msgs.msg import Path as PathMessage
 from sensor_msgs.msg import NavSatFix
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros import geographic, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as geographic
 from gp_active_sensing.ros import to_messages as outputs
 from tests.pages import REPOSITORY, blocks
 from tests.ros import fake_nav2

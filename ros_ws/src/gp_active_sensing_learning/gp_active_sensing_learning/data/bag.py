@@ -18,8 +18,8 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.options import ReplayDefaults, ReplayOptions, settled, topics_of
-from gp_active_sensing.replay.recorded import find_recording
 from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
+from gp_active_sensing.replay.verify import find_recording
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.dataset import Dataset, MemmapWriter, ReadOptions, check_inputs
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.util.workers import on_cores
+from gp_active_sensing.util.process import on_cores
 from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing_learning.kernel_selection.data import Data
 from gp_active_sensing_learning.kernel_selection.group import (

@@ -15,7 +15,7 @@ import numpy as np
 from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
+from gp_active_sensing.sim.fields.table import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.loaders.rasters import RasterCells, lay, of_ascii, read_layers
 from gp_active_sensing.topology.projection import LOCAL

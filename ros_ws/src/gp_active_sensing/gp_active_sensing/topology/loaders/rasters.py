@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError, MissingDependencyError, brief_repr, listed, suggest
-from gp_active_sensing.topology.geometry import inflated
+from gp_active_sensing.topology.geometry import HEIGHTS, below_water, inflated, metres_in
 from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import check_file, number_of, read_text
 from gp_active_sensing.topology.projection import (
@@ -39,7 +39,6 @@ from gp_active_sensing.topology.projection import (
     own_origin,
 )
 from gp_active_sensing.topology.segments import Point
-from gp_active_sensing.topology.units import HEIGHTS, below_water, metres_in
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.tables import are_fills
 

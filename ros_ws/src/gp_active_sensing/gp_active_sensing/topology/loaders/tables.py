@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gp_active_sensing.config import from_mapping, param
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.generated import MOST_CELLS
+from gp_active_sensing.topology.geometry import below_water, upwards_of
 from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.projection import (
@@ -29,7 +30,6 @@ from gp_active_sensing.topology.projection import (
     locate,
     looks_like_degrees,
 )
-from gp_active_sensing.topology.units import below_water, upwards_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table, are_fills
 
