@@ -49,6 +49,7 @@ setup(
     },
     entry_points={
         f"{CORE}.commands": [f"experiment = {NAME}.command:experiment"],
+        f"{CORE}.live_fields": [f"sumo = {NAME}.traffic.live:build_traffic"],
         f"{CORE}.reports": [f"experiment = {NAME}.outputs:report_page"],
     },
 )

@@ -201,7 +201,7 @@ def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None,
     try:
         field = from_mapping(FieldConfig, config["field"], path="field")
         if field.kind == "sumo":
-            from gp_active_sensing.sim.sumo.live import RecordedTruth
+            from gp_active_sensing.sim.traffic import RecordedTruth
 
             return RecordedTruth(run.truth(), topology.n), ""
         return build_truth(field, topology, int(config.get("seed") or 0)), ""

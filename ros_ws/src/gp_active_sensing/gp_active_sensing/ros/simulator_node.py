@@ -48,7 +48,6 @@ from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.sim.robot import Observation, SimulatedBattery, SimulatedRobot, home_of
 from gp_active_sensing.sim.runner import build_players
-from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from gp_active_sensing.sim.world import expert_of
 from gp_active_sensing.types import Reading
 
@@ -68,7 +67,7 @@ class _Simulated:
     """A probe and its topics."""
 
     name: str
-    player: SimulatedRobot | TrafficRobot
+    player: SimulatedRobot
     pose_out: Any
     reading_out: Any
     last_waypoint: PoseStamped | None = None
@@ -104,7 +103,7 @@ class SimulatorNode(GuardedNode):
         self.start_by_itself()
 
     @property
-    def players(self) -> dict[str, SimulatedRobot | TrafficRobot]:
+    def players(self) -> dict[str, SimulatedRobot]:
         """The simulated probes by name."""
         return {name: probe.player for name, probe in self._probes.items()}
 
@@ -155,7 +154,7 @@ class SimulatorNode(GuardedNode):
             f"real time{self._where_they_begin() if config.probes else ''}"
         )
 
-    def _connect(self, name: str, player: SimulatedRobot | TrafficRobot) -> None:
+    def _connect(self, name: str, player: SimulatedRobot) -> None:
         """Make the topics of a probe."""
         # Nothing is lost while a subscriber is busy, or, when asked, was not there.
         profile = qos.reliable(1000, latched=self._config.keep)

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import SortieConfig
@@ -60,9 +60,6 @@ from gp_active_sensing.sim.world import (
 from gp_active_sensing.types import Clock, Plan, Route
 from gp_active_sensing.util.files import json_ready
 
-if TYPE_CHECKING:
-    from gp_active_sensing.sim.traffic_robot import TrafficRobot
-
 __all__ = ["SimulationRunner", "asking_of", "build_players", "parameters_of", "visits_of"]
 
 
@@ -71,7 +68,7 @@ def build_players(
     world: World,
     names: Sequence[str] | None = None,
     starts: Sequence[str] = (),
-) -> dict[str, SimulatedRobot | TrafficRobot]:
+) -> dict[str, SimulatedRobot]:
     """Return the probes of a world by their names, each where it begins.
 
     The first begins where the scenario says, the others at places that the seed chooses; a reading
@@ -98,11 +95,9 @@ def build_players(
                 "probes and starts of their own need a field that is known (a table or a draw)"
             )
             raise ConfigError(msg)
-        from gp_active_sensing.sim.traffic_robot import TrafficRobot
-
-        return {names[0]: TrafficRobot(world, readings=readings, on_the_way=on_the_way)}
+        return {names[0]: world.traffic.robot(world, readings=readings, on_the_way=on_the_way)}
     traces = SharedWorld.on(world.topology)
-    players: dict[str, SimulatedRobot | TrafficRobot] = {}
+    players: dict[str, SimulatedRobot] = {}
     taken: list[int] = []
     for number, name in enumerate(names):
         if number < len(starts):

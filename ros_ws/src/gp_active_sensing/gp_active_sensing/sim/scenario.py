@@ -26,7 +26,7 @@ from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.records.regret import OBJECTIVES, objective_of
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.sensor import SensorConfig
-from gp_active_sensing.sim.sumo.config import TrafficConfig
+from gp_active_sensing.sim.traffic import TrafficConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml

@@ -31,7 +31,7 @@ from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArr
 
 if TYPE_CHECKING:
     from gp_active_sensing.experts import SimulatedExpert
-    from gp_active_sensing.sim.sumo.live import LiveTraffic
+    from gp_active_sensing.sim.traffic import Traffic
 
 __all__ = [
     "World",
@@ -75,7 +75,7 @@ class World:
     sensor: SimulatedSensor
     start: int | None
     speed: float | str = "limit"
-    traffic: LiveTraffic | None = None
+    traffic: Traffic | None = None
     budget: Budget = Budget()
     crosses: bool = False
     turn_radius: float = 0.0
@@ -94,13 +94,13 @@ def build_world(scenario: Scenario) -> World:
     """
     topology, settled = _under("map", lambda: build_settled(scenario.map))
     check_radius(topology, scenario.drive.turn_radius)
-    traffic: LiveTraffic | None = None
+    traffic: Traffic | None = None
     if scenario.field.kind == "sumo":
-        from gp_active_sensing.sim.sumo.live import build_traffic
+        from gp_active_sensing.sim.traffic import find_traffic
 
+        build = find_traffic()
         traffic = _under(
-            "traffic",
-            lambda: build_traffic(scenario.traffic, scenario.field, topology, scenario.seed),
+            "traffic", lambda: build(scenario.traffic, scenario.field, topology, scenario.seed)
         )
         truth: GroundTruth = traffic.truth
     else:

@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields.plume import PlumeConfig
-from gp_active_sensing.sim.sumo.config import TrafficConfig
+from gp_active_sensing.sim.traffic import TrafficConfig
 from gp_active_sensing.topology import make_line
 
 TABLE = """time,0,note,2,1

@@ -16,9 +16,9 @@ from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from tests.journals import records_of
-from tests.sumo import RING
 from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
+from tests.unit.topology.road_maps import street, write
 
 
 def fleet(**sections: Any) -> Scenario:
@@ -54,11 +54,11 @@ def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
     slow = scenario_from_mapping(
         {
             **LINE,
-            "map": {"kind": "roads", "file": str(RING)},
+            "map": {"kind": "roads", "file": str(write(tmp_path / "street.geojson", street()))},
             "probes": 3,
             "budget": {"readings": 6},
         }
-        | {"policy": {"name": "max_entropy"}, "probe": {"start": "da", "speed": 0.5}}
+        | {"policy": {"name": "max_entropy"}, "probe": {"start": "ab", "speed": 0.5}}
     )
     summary = run_scenario(slow, tmp_path / "run")
     assert (summary.observed, summary.dropped, summary.rejected) == (6, {}, 0)

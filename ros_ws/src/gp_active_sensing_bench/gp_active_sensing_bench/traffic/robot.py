@@ -13,10 +13,15 @@ from collections import Counter
 
 import numpy as np
 
-from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay, place_at
-from gp_active_sensing.sim.sumo.live import LiveTraffic
+from gp_active_sensing.sim.robot import (
+    EPOCH_NS,
+    Observation,
+    PlannedWay,
+    SimulatedRobot,
+)
 from gp_active_sensing.sim.world import World, way_to
-from gp_active_sensing.types import FloatArray, Reading, Route
+from gp_active_sensing.types import FloatArray, Route
+from gp_active_sensing_bench.traffic.live import LiveTraffic
 
 __all__ = ["TrafficRobot"]
 
@@ -26,45 +31,34 @@ _PART = 0.75
 """Share of a place after which its reading is stamped, at the earliest."""
 
 
-class TrafficRobot:
+class TrafficRobot(SimulatedRobot):
     """Drives the probe through SUMO's traffic to waypoints; its readings are what it measures.
 
     Without a waypoint the probe is parked where it arrived, and traffic goes on. A waypoint sent
     again for the place where it stands gives the speed measured there last, with new noise.
 
     Args:
-        world: map, traffic, sensor and start.
+        world: map, sensor and start.
+        traffic: that it drives in.
         readings: taken of each place.
         on_the_way: also read the places that are crossed.
 
     Raises:
         ActiveSensingError: SUMO is not installed or does not start.
-        ValueError: a world without traffic.
     """
 
-    def __init__(self, world: World, *, readings: int = 1, on_the_way: bool = True) -> None:
-        if world.traffic is None:
-            msg = "expected a world with live traffic, got one without; use SimulatedRobot"
-            raise ValueError(msg)
-        self._world = world
-        self._traffic: LiveTraffic = world.traffic
-        self._topology = world.topology
-        self._readings = readings
-        self._on_the_way = on_the_way
-        self._now_ns = EPOCH_NS
+    def __init__(
+        self, world: World, traffic: LiveTraffic, *, readings: int = 1, on_the_way: bool = True
+    ) -> None:
+        super().__init__(world, readings=readings, on_the_way=on_the_way)
+        self._traffic = traffic
         self._at = world.start
         self._path: tuple[int, ...] = ()
-        self._goal: int | None = None
-        self._next_goal: int | None = None
-        self._planned: PlannedWay | None = None
-        """The way to it."""
         self._asked: Counter[int] = Counter()
         self._measured: dict[int, float] = {}
         self._passed = np.zeros(world.topology.n, dtype=np.bool_)
         if world.start is not None:
             self._passed[world.start] = True
-        self._taken: list[Reading] = []
-        self.dropouts = 0
         self._traffic.start()
         self._step_ns = round(1e9 * self._traffic.dt)
         self._sumo_ns = EPOCH_NS
@@ -74,19 +68,9 @@ class TrafficRobot:
         self._left_ns = EPOCH_NS
 
     @property
-    def now_ns(self) -> int:
-        """Simulated time."""
-        return self._now_ns
-
-    @property
     def at(self) -> int | None:
         """The last place that was driven, None = none yet."""
         return self._at
-
-    @property
-    def goal(self) -> int | None:
-        """The place being driven to."""
-        return self._goal
 
     @property
     def pose(self) -> tuple[float, float, float]:
@@ -99,10 +83,6 @@ class TrafficRobot:
         if not self._traffic.vehicle.done or self._next_goal is not None:
             return self._traffic.dt
         return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
-
-    def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-        """Return the place whose waypoint this is, None when there is none within 1 m."""
-        return place_at(self._topology, x, y, heading)
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place: at once when parked, else from the end of the present path.

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError, ResourceError, RunError, listed
-from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.sumo.config import TrafficConfig
-from gp_active_sensing.sim.sumo.session import Session, arguments_of, require_sumo
-from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
+from gp_active_sensing.sim.robot import SimulatedRobot
+from gp_active_sensing.sim.traffic import LiveTruth, TrafficConfig
+from gp_active_sensing.sim.world import World
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing_bench.traffic.session import Session, arguments_of, require_sumo
+from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 
-__all__ = ["EdgeSpeeds", "LiveTraffic", "LiveTruth", "Network", "RecordedTruth", "build_traffic"]
+__all__ = ["EdgeSpeeds", "LiveTraffic", "Network", "build_traffic"]
 
 logger = logging.getLogger(__name__)
 
 _BUCKETS = 10
-_SAME_TIME = 1e-6
 
 
 class EdgeSpeeds:
@@ -85,74 +84,6 @@ class EdgeSpeeds:
         known = seconds > 0.5 * self._session.dt
         means = np.divide(metres, seconds, out=np.zeros_like(metres), where=known)
         return np.where(known, means, self._last)
-
-
-class _Snapshots(GroundTruth):
-    """A field known at some times; between them it is as at the time before."""
-
-    def __init__(self) -> None:
-        super().__init__(())
-        self._times: list[float] = []
-        self._fields: list[FloatArray] = []
-
-    @property
-    def changes(self) -> bool:
-        """The field changes as time goes by."""
-        return True
-
-    def add(self, seconds: float, values: FloatArray) -> None:
-        """Keep the (n,) values of a time of the mission [s], not before the last one."""
-        field = np.array(values, dtype=np.float64)
-        field.setflags(write=False)
-        self._times.append(seconds)
-        self._fields.append(field)
-
-    def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values last known at a time of the mission [s]; read-only."""
-        if not self._times:
-            msg = "the speeds of live traffic are not known before it runs"
-            raise RunError(msg)
-        k = max(0, bisect_right(self._times, seconds + _SAME_TIME) - 1)
-        return self._fields[k]
-
-
-class LiveTruth(_Snapshots):
-    """The mean speeds when the mission began and at the end of each drive since."""
-
-    def begin(self, values: FloatArray) -> None:
-        """Forget everything; the (n,) values are those at the mission's beginning."""
-        self._times.clear()
-        self._fields.clear()
-        self.add(0.0, values)
-
-
-class RecordedTruth(_Snapshots):
-    """Recorded `LiveTruth` of a run directory.
-
-    Args:
-        items: ``seconds`` and (n,) ``values``, one each.
-        n: number of places of the map.
-
-    Raises:
-        RunError: not such items, or none.
-    """
-
-    def __init__(self, items: Sequence[Mapping[str, Any]], n: int) -> None:
-        super().__init__()
-        for item in items:
-            try:
-                seconds = float(item["seconds"])
-                values = np.array(item["values"], dtype=np.float64)
-            except (KeyError, TypeError, ValueError) as error:
-                msg = f"truth.jsonl: expected seconds and values, got {str(item)[:80]}"
-                raise RunError(msg) from error
-            if values.shape != (n,) or not np.isfinite(values).all():
-                msg = f"truth.jsonl: expected {n} finite values, got an array {values.shape}"
-                raise RunError(msg)
-            self.add(seconds, values)
-        if not items:
-            msg = "truth.jsonl: the speeds of the live traffic were not recorded"
-            raise RunError(msg)
 
 
 class LiveTraffic:
@@ -257,6 +188,12 @@ class LiveTraffic:
         )
         logger.warning("SUMO, %s", self.vehicle.notes[-1])
         return self.vehicle.tow()
+
+    def robot(self, world: World, *, readings: int, on_the_way: bool) -> SimulatedRobot:
+        """Return the probe that drives in it."""
+        from gp_active_sensing_bench.traffic.robot import TrafficRobot
+
+        return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
 
     def close(self) -> None:
         """End SUMO; safe to call again."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench_support.sumo import flow, parked_at, ring, write_cars
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.sim import World, build_world
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation
-from gp_active_sensing.sim.traffic_robot import TrafficRobot
-from tests.sumo import flow, parked_at, ring, write_cars
+from gp_active_sensing_bench.traffic.robot import TrafficRobot
 
 pytestmark = pytest.mark.heavy("sumo")
 
@@ -28,6 +28,13 @@ def world(tmp_path: Path) -> Iterator[World]:
     yield built
     assert built.traffic is not None
     built.traffic.close()
+
+
+def robot_in(world: World) -> TrafficRobot:
+    assert world.traffic is not None
+    player = world.traffic.robot(world, readings=1, on_the_way=True)
+    assert isinstance(player, TrafficRobot)
+    return player
 
 
 def go(player: TrafficRobot, world: World, name: str) -> None:
@@ -59,7 +66,7 @@ def drive_around(player: TrafficRobot, world: World, names: list[str]) -> list[O
 
 
 def test_readings_are_taken_while_the_pose_is_on_the_road(world: World) -> None:
-    player = TrafficRobot(world)
+    player = robot_in(world)
     names = ["ab", "cd", "da", "ab", "be", "ba"]
     moments = drive_around(player, world, names)
     poses = {moment.stamp_ns: moment.pose for moment in moments}
@@ -80,7 +87,7 @@ def test_readings_are_taken_while_the_pose_is_on_the_road(world: World) -> None:
 
 
 def test_poses_go_forward_and_do_not_jump(world: World) -> None:
-    player = TrafficRobot(world)
+    player = robot_in(world)
     moments = drive_around(player, world, ["ab", "bc", "cd"])
     xy = np.array([moment.pose[:2] for moment in moments])
     steps = np.hypot(*np.diff(xy, axis=0).T)
@@ -92,7 +99,7 @@ def test_poses_go_forward_and_do_not_jump(world: World) -> None:
 
 
 def test_without_a_waypoint_it_stands_and_traffic_goes_on(world: World) -> None:
-    player = TrafficRobot(world)
+    player = robot_in(world)
     assert world.traffic is not None
     first = player.step(STEP)
     for _ in range(100):
@@ -107,7 +114,7 @@ def test_without_a_waypoint_it_stands_and_traffic_goes_on(world: World) -> None:
 def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -> None:
     cars = write_cars(tmp_path / "cars.xml", parked_at("bc"))
     world = build_world(ring(routes=[cars], begin=60.0, patience=100.0))
-    player = TrafficRobot(world)
+    player = robot_in(world)
     moments = drive_around(player, world, ["bc"])
     assert [world.topology.names[r.location or 0] for m in moments for r in m.readings] == ["ab"]
     assert player.dropouts == 1

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench_support.sumo import RING, flow, parked_at, ring, write_cars
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError, RunError
 from gp_active_sensing.records.metrics import rmspe
@@ -20,10 +21,9 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from gp_active_sensing.sim.sumo import session
-from gp_active_sensing.sim.sumo.live import LiveTraffic
+from gp_active_sensing_bench.traffic import session
+from gp_active_sensing_bench.traffic.live import LiveTraffic
 from tests.journals import write_events
-from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import mapping
 from tests.unit.sim.test_resume import without_times
 

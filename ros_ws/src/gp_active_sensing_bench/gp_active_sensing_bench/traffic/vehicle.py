@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gp_active_sensing.sim.sumo.session import Session
+from gp_active_sensing_bench.traffic.session import Session
 
 __all__ = ["ProbeVehicle", "Visit"]
 

@@ -1,6 +1,6 @@
 """A small world for tests with SUMO.
 
-``unit/sim/traffic/ring.net.xml`` is a block of one-lane roads with a spur of two lanes to a dead
+``traffic/ring.net.xml`` is a block of one-lane roads with a spur of two lanes to a dead
 end, both ways, limits 10 and 20 m/s::
 
     D --cd-- C
@@ -20,7 +20,7 @@ from typing import Any
 
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 
-RING = Path(__file__).parent / "unit" / "sim" / "sumo" / "ring.net.xml"
+RING = Path(__file__).parents[1] / "traffic" / "ring.net.xml"
 
 
 def write_cars(path: Path, *cars: str) -> str:

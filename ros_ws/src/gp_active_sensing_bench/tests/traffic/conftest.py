@@ -15,7 +15,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def sumo() -> Iterator[None]:
     """What a test leaves running is ended."""
     yield
-    from gp_active_sensing.sim.sumo import session
+    from gp_active_sensing_bench.traffic import session
 
     if session._running is not None:
         session._running.close()

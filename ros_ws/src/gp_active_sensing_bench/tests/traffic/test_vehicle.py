@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bench_support.sumo import flow, parked_at, ring, write_cars
 from gp_active_sensing.sim import build_world
-from gp_active_sensing.sim.sumo.live import LiveTraffic
-from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
-from tests.sumo import flow, parked_at, ring, write_cars
+from gp_active_sensing_bench.traffic.live import LiveTraffic
+from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 
 pytestmark = pytest.mark.usefixtures("sumo")
 

@@ -1,0 +1,197 @@
+"""Live traffic as the world of a mission: its configuration, its truth, the plug-in that runs it.
+
+The package ``gp_active_sensing_bench`` drives a car through a running SUMO.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.registry import Registry
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["LiveTruth", "RecordedTruth", "Traffic", "TrafficConfig", "find_traffic"]
+
+_SAME_TIME = 1e-6
+live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
+"""Name of `field.kind` -> what makes the traffic: a function of configuration, field, map, seed."""
+
+
+@dataclass(frozen=True)
+class TrafficConfig:
+    """The traffic of a field of kind sumo; the map's segments are SUMO's edges of the same id."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "step_length": 'was removed; give options: ["--step-length", "0.5"]',
+            "seed": "was removed; SUMO's seed is that of the scenario",
+            "teleport_after": 'was removed; give options: ["--time-to-teleport", "300"]',
+        }
+    )
+
+    net: str | None = param(
+        None, help="SUMO's network, .net.xml(.gz): one that ships with the maps, or a path"
+    )
+    routes: tuple[str, ...] = param(
+        (), help="routes or trips of the other cars, .xml(.gz); [] = the probe is alone"
+    )
+    additional: tuple[str, ...] = param(
+        (), help="SUMO's additional files: vehicle types, traffic lights"
+    )
+    config: str | None = param(None, help="a .sumocfg file instead of net, routes and additional")
+    begin: float | None = param(
+        None,
+        help="SUMO's clock when the mission begins; until then traffic fills the streets; null = "
+        "at once",
+        unit="s",
+        low=0.0,
+        high=1e9,
+    )
+    rerouting: float | None = param(
+        None,
+        help="share of the other cars that look for a faster way every 300 s; null = as SUMO",
+        low=0.0,
+        high=1.0,
+    )
+    window: float = param(
+        300.0,
+        help="the truth is the mean speed of the cars on an edge within so long before",
+        unit="s",
+        above=0.0,
+        high=1e6,
+    )
+    planning_time: float = param(
+        0.0,
+        help="how long traffic goes on, and the probe stands at the roadside, at each decision",
+        unit="s",
+        low=0.0,
+        high=1e6,
+    )
+    patience: float = param(
+        1800.0,
+        help="longest drive to a waypoint; then the probe is put there, without a reading",
+        unit="s",
+        above=0.0,
+        high=1e9,
+    )
+    options: tuple[str, ...] = param(
+        (), help='more options of the command sumo, such as ["--scale", "1.3"]'
+    )
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.config is not None:
+            problems += [
+                f"{key}: give it in {self.config!r}, or leave config out"
+                for key in ("net", "routes", "additional")
+                if getattr(self, key)
+            ]
+        if problems:
+            raise ConfigError(problems)
+
+
+class _Snapshots(GroundTruth):
+    """A field known at some times; between them it is as at the time before."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self._times: list[float] = []
+        self._fields: list[FloatArray] = []
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
+
+    def add(self, seconds: float, values: FloatArray) -> None:
+        """Keep the (n,) values of a time of the mission [s], not before the last one."""
+        field = np.array(values, dtype=np.float64)
+        field.setflags(write=False)
+        self._times.append(seconds)
+        self._fields.append(field)
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) values last known at a time of the mission [s]; read-only."""
+        if not self._times:
+            msg = "the speeds of live traffic are not known before it runs"
+            raise RunError(msg)
+        k = max(0, bisect_right(self._times, seconds + _SAME_TIME) - 1)
+        return self._fields[k]
+
+
+class LiveTruth(_Snapshots):
+    """The mean speeds when the mission began and at the end of each drive since."""
+
+    def begin(self, values: FloatArray) -> None:
+        """Forget everything; the (n,) values are those at the mission's beginning."""
+        self._times.clear()
+        self._fields.clear()
+        self.add(0.0, values)
+
+
+class RecordedTruth(_Snapshots):
+    """Recorded `LiveTruth` of a run directory.
+
+    Args:
+        items: ``seconds`` and (n,) ``values``, one each.
+        n: number of places of the map.
+
+    Raises:
+        RunError: not such items, or none.
+    """
+
+    def __init__(self, items: Sequence[Mapping[str, Any]], n: int) -> None:
+        super().__init__()
+        for item in items:
+            try:
+                seconds = float(item["seconds"])
+                values = np.array(item["values"], dtype=np.float64)
+            except (KeyError, TypeError, ValueError) as error:
+                msg = f"truth.jsonl: expected seconds and values, got {str(item)[:80]}"
+                raise RunError(msg) from error
+            if values.shape != (n,) or not np.isfinite(values).all():
+                msg = f"truth.jsonl: expected {n} finite values, got an array {values.shape}"
+                raise RunError(msg)
+            self.add(seconds, values)
+        if not items:
+            msg = "truth.jsonl: the speeds of the live traffic were not recorded"
+            raise RunError(msg)
+
+
+class Traffic(Protocol):
+    """A running simulation that a probe drives in, and its truth."""
+
+    truth: LiveTruth
+    traffic: TrafficConfig
+
+    def values(self) -> FloatArray:
+        """Return the (n,) values now [field unit]."""
+        ...
+
+    def robot(self, world: Any, *, readings: int, on_the_way: bool) -> Any:
+        """Return the `SimulatedRobot` that drives in it, in a `World`."""
+        ...
+
+
+def find_traffic() -> Callable[..., Traffic]:
+    """Return what makes the traffic of a field of kind sumo.
+
+    Raises:
+        MissingDependencyError: no installed package runs it.
+    """
+    if "sumo" not in live_fields:
+        msg = (
+            "field.kind: sumo is run by the package gp_active_sensing_bench, which is not "
+            "installed: pip install gp_active_sensing_bench 'gp_active_sensing[sumo]'"
+        )
+        raise MissingDependencyError(msg)
+    return live_fields.factory("sumo")
