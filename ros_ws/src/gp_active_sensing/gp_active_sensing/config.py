@@ -23,6 +23,7 @@ __all__ = [
     "declared",
     "default_of",
     "from_mapping",
+    "mapped",
     "param",
     "param_of",
     "plain",
@@ -100,6 +101,12 @@ def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
             if field.init and field.name not in seen:
                 seen.add(field.name)
                 yield field, hints[field.name]
+
+
+def mapped(hint: Any) -> type | None:
+    """Return the configuration that a field maps names to; None where it is no such mapping."""
+    of = typing.get_args(hint)[1:] if typing.get_origin(hint) is dict else ()
+    return cast(type, of[0]) if of and dataclasses.is_dataclass(of[0]) else None
 
 
 def removed_hint(cls: type, key: str) -> str:
@@ -238,7 +245,13 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
     if origin in (tuple, list):
         return _convert_sequence(hint, value, path, info, problems)
     if origin in (dict, Mapping) or hint in (dict, Mapping):
-        return _convert_mapping(value, path, problems)
+        found = _convert_mapping(value, path, problems)
+        kind = mapped(hint)
+        if found is None or kind is None:
+            return found
+        return {
+            name: _build(kind, each, f"{path}.{name}", problems) for name, each in found.items()
+        }
     return _convert_scalar(hint, value, path, info, problems)
 
 

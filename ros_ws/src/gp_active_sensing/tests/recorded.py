@@ -54,7 +54,8 @@ def _shortened(case: Any) -> tuple[str, float]:
 def _leaves(item: Any) -> Iterator[Any]:
     """Yield what an item is made of, with words for where parts begin and end."""
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        item = [getattr(item, field.name) for field in dataclasses.fields(item)]
+        found = ((field.name, getattr(item, field.name)) for field in dataclasses.fields(item))
+        item = [value for pair in found if pair != ("quantity", "") for value in pair[1:]]
     item = item if isinstance(item, dict | list | tuple) else json_ready(item)
     if isinstance(item, dict):
         item = [part for pair in item.items() for part in pair]

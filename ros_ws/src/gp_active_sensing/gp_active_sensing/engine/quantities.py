@@ -8,12 +8,13 @@ it. Their readings cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.link import follow, linked
-from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
 from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import PlacedReading, Reading, Rejection, TellReport
@@ -94,6 +95,9 @@ class FurtherReceiver:
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
         """Use readings; the new places of the report are those of this quantity."""
         before = self.belief.observed.copy()
+        with suppress(ActiveSensingError):
+            # A gate looks at it before a reading, a restart does not: both are to round alike.
+            self.belief.weights  # noqa: B018  computed on being asked
         report = self._loop.tell(readings)
         new = (self.belief.observed & ~before).nonzero()[0].tolist()
         return replace(report, new_places=tuple(new))

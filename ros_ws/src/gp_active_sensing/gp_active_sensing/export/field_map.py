@@ -59,6 +59,7 @@ class FieldMap:
         title: of the run, for headers.
         probabilities: (n,) of each limit asked for, by name, such as ``above_10``: that the
             noise-free field lies beyond it.
+        further: maps of further quantities over the same places, by name.
     """
 
     topology: Topology
@@ -70,6 +71,7 @@ class FieldMap:
     quantity: str = "value"
     title: str = ""
     probabilities: Mapping[str, FloatArray] = field(default_factory=dict)
+    further: Mapping[str, FieldMap] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -161,6 +163,7 @@ class FieldMap:
             values=self.values[which],
             probabilities={name: p[which] for name, p in self.probabilities.items()},
             title=f"{self.title or whole.name}, z {layer.height:g} m",
+            further={name: each.at_height(height) for name, each in self.further.items()},
         )
 
     @property

@@ -128,7 +128,17 @@ def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[d
             "readings": int(field.readings[i]),
             "value": None if math.isnan(values[i]) else values[i],
             "weight": float(topology.weights[i]),
+            **_further(field, i),
         }
+
+
+def _further(field: FieldMap, place: int) -> dict[str, float | int]:
+    """Return estimate, deviation and readings of a place, of the further quantities."""
+    found: dict[str, float | int] = {}
+    for name, each in field.further.items():
+        found[name], found[f"{name}_std"] = float(each.mean[place]), float(each.std[place])
+        found[f"{name}_read"] = int(each.readings[place])
+    return found
 
 
 def _shapes(field: FieldMap) -> tuple[list[FloatArray], str]:

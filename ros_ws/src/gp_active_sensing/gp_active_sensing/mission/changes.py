@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.mission.batteries import end_change
@@ -85,7 +87,12 @@ def take_budget(mission: Mission, budget: Budget) -> None:
         probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
 
 
-def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
+def change_map(
+    mission: Mission,
+    places: LivePlaces,
+    fresh: Belief,
+    further: Mapping[str, Belief] = MappingProxyType({}),
+) -> None:
     """Go on with a map that has changed: what was read, driven and spent stays.
 
     What is being planned is given up, and so are drives over places that are occupied now.
@@ -94,6 +101,7 @@ def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
         mission: to be changed.
         places: of the map from now on; those so far come first.
         fresh: belief over them, before its first reading.
+        further: such beliefs about the further quantities, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -114,7 +122,7 @@ def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
                 stamp_ns=mission.now_ns,
             )
         )
-        take_map(mission, places, fresh)
+        take_map(mission, places, fresh, further)
         mission.decisions.give_up()
         for probe in mission.fleet.present:
             plan = probe.plan or probe.stages.home
@@ -138,10 +146,12 @@ def change_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
         mission.inbox.wake()
 
 
-def take_map(mission: Mission, places: LivePlaces, fresh: Belief) -> None:
+def take_map(
+    mission: Mission, places: LivePlaces, fresh: Belief, further: Mapping[str, Belief]
+) -> None:
     """Record which map there is from now on; see `change_map`."""
     topology = places.topology
-    mission.loop.move_to(topology, fresh, places.closed)
+    mission.loop.move_to(topology, fresh, places.closed, further)
     matcher = mission.probe.ingestion.matcher  # of all of them
     matcher.move_to(topology)
     mission.loop.snap_distance = matcher.snap_distance
@@ -203,7 +213,7 @@ def add_probe(mission: Mission, name: str) -> None:
         whole = mission.budget  # what it is by now
         probe.purse = replace(probe.purse, metres=whole.metres, seconds=whole.seconds)
         probe.ingestion.latency = mission.reading_latency
-        probe.ingestion.open = mission.state != "ended"
+        probe.ingestion.set_open(yes=mission.state != "ended")
         for other in known.values():
             other.ahead.drop()  # of a single one: it counts on being alone
         mission.fleet.add(probe)

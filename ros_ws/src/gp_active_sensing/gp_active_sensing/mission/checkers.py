@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,15 @@ from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
-__all__ = ["MUTE", "GoalChecker", "GroundMonitor", "ProgressChecker", "SensorMonitor", "speaks"]
+__all__ = [
+    "MUTE",
+    "FurtherMonitor",
+    "GoalChecker",
+    "GroundMonitor",
+    "ProgressChecker",
+    "SensorMonitor",
+    "speaks",
+]
 
 
 class GoalChecker:
@@ -166,6 +174,35 @@ _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
 """How long a probe is off the ground before it is an alarm, and how often it is looked [s]."""
 
 
+class FurtherMonitor:
+    """Watches the sensors of further quantities; used under the mission's lock.
+
+    Args:
+        quantities: names of those that are read wherever the main one is.
+    """
+
+    def __init__(self, quantities: Iterable[str]) -> None:
+        self._without: dict[str, set[int]] = {name: set() for name in quantities}
+        """Places where the main quantity was read since each was read last."""
+
+    def note(self, used: Iterable[Reading]) -> None:
+        """Record readings that were used."""
+        for reading in used:
+            if reading.quantity in self._without:
+                self._without[reading.quantity].clear()
+            elif not reading.quantity and reading.location is not None:
+                for places in self._without.values():
+                    places.add(reading.location)
+
+    def complaints(self, places: int) -> list[str]:
+        """Return in words which quantities gave no reading at so many places in a row."""
+        return [
+            f"no reading of {name} at {len(found)} places in a row: check its sensor"
+            for name, found in self._without.items()
+            if 0 < places <= len(found)
+        ]
+
+
 class GroundMonitor:
     """Watches whether a probe is on the ground of its map.
 
@@ -232,8 +269,9 @@ SHOWN = 5
 
 
 def speaks(message: Envelope) -> bool:
-    """Return whether a message is a reading with a value, wherever it was taken."""
-    return isinstance(message.what, RawReading) and math.isfinite(message.what.value)
+    """Return whether a message is a reading of the main quantity, wherever it was taken."""
+    what = message.what
+    return isinstance(what, RawReading) and not what.quantity and math.isfinite(what.value)
 
 
 class SensorMonitor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from gp_active_sensing.mission.stream_config import (
     BatteryConfig,
     ExpertTopicsConfig,
     PoseConfig,
+    QuantityConfig,
     ReadingConfig,
 )
 from gp_active_sensing.planning import DEFAULT_POLICY
@@ -32,6 +34,7 @@ __all__ = [
     "GridTopicsConfig",
     "MissionConfig",
     "PoseConfig",
+    "QuantityConfig",
     "ReadingConfig",
     "WaypointConfig",
 ]
@@ -42,6 +45,11 @@ CLOCK_TOLERANCE = 0.5
 """Largest step of the node's clock that does not pause the mission [s]."""
 PLAN_AHEAD_SAMPLES = 5
 """Values of the goal that are planned for while the probe drives."""
+MOST_QUANTITIES = 8
+"""Quantities of a mission."""
+_QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
+_COLUMNS = ("place", "x", "y", "z", "longitude", "latitude", "mean", "std", "readings", "value")
+"""Columns of a map that no quantity can be named after."""
 DEFAULT_PLAN_SECONDS = 1.0
 """Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
 
@@ -307,6 +315,11 @@ class ActiveSensingConfig:
     limits: LimitsConfig = dataclasses.field(default_factory=LimitsConfig)
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
+    readings: dict[str, QuantityConfig] = param(  # noqa: RUF009
+        {},
+        help="instead of reading, several quantities by name, each with the keys of reading; the "
+        "first is the main one, whose readings cost the budget and complete a visit",
+    )
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
     battery: BatteryConfig = dataclasses.field(default_factory=BatteryConfig)
     expert: ExpertTopicsConfig = dataclasses.field(default_factory=ExpertTopicsConfig)
@@ -317,16 +330,64 @@ class ActiveSensingConfig:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that each probe has one of."""
-        beside = (name for name in (self.battery.topic, self.pose.twist_topic) if name)
+        beside = [name for name in (self.battery.topic, self.pose.twist_topic) if name]
+        beside += [each.topic for each in self.further.values()]
         return (self.reading.topic, self.pose.topic, self.waypoint.topic, *beside)
 
+    @property
+    def main(self) -> str:
+        """Name of the main quantity; "" = the only one."""
+        return next(iter(self.readings), "")
+
+    @property
+    def further(self) -> dict[str, QuantityConfig]:
+        """The quantities besides the main one, by name."""
+        return {name: each for name, each in self.readings.items() if name != self.main}
+
     def __post_init__(self) -> None:
+        if self.readings:
+            main = self.readings[self.main]
+            self._check_readings(main)
+            object.__setattr__(self, "reading", main.reading())
+            if self.belief == BeliefConfig():
+                object.__setattr__(self, "belief", main.belief)
         probe_names(self.probes)
         if problem := shared_topics(self.topics, self.probes):
             raise ConfigError(problem)
-        if self.reading.delay >= self.pose.history:
-            msg = (
-                f"reading.delay: must be less than pose.history ({self.pose.history:g} s), or the "
-                f"poses of the readings are forgotten; got {self.reading.delay:g}"
+        readings = {f"readings.{name}": each for name, each in self.readings.items()}
+        for key, each in {"reading": self.reading, **readings}.items():
+            if each.delay >= self.pose.history:
+                msg = (
+                    f"{key}.delay: must be less than pose.history ({self.pose.history:g} s), or "
+                    f"the poses of the readings are forgotten; got {each.delay:g}"
+                )
+                raise ConfigError(msg)
+
+    def _check_readings(self, main: QuantityConfig) -> None:
+        """Refuse quantities that cannot be used (ConfigError)."""
+        problems = [
+            f"readings: {name!r} is no name of a quantity: a to z, digits and _, a letter first, "
+            "and no column of a map such as mean"
+            for name in self.readings
+            if not _QUANTITY.fullmatch(name) or name in _COLUMNS
+        ]
+        if len(self.readings) > MOST_QUANTITIES:
+            problems.append(f"readings: {len(self.readings)} quantities; at most {MOST_QUANTITIES}")
+        if self.reading not in (ReadingConfig(), main.reading()):
+            problems.append("reading: is given beside readings; give one of the two")
+        if self.belief not in (BeliefConfig(), main.belief) and main.belief != BeliefConfig():
+            problems.append(f"readings.{self.main}.belief: is given beside belief; give one")
+        if main.sampled:
+            problems.append(
+                f"readings.{self.main}.sampled: the first quantity completes a visit; list one "
+                "that is read while driving first, or set mission.settle to wait at each place"
             )
-            raise ConfigError(msg)
+        known = self.probes or ("",)
+        problems += [
+            f"readings.{name}.probes: {probe!r} is not among the probes ({', '.join(known)})"
+            for name, each in self.readings.items()
+            for probe in each.probes
+            if probe not in known
+        ]
+        if problems:
+            raise ConfigError(problems)

@@ -27,6 +27,7 @@ from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.flow import flows
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.ingestion.intake import ReadingIntake
 from gp_active_sensing.mission.live_map import FirstMap, LiveMap, NoMapYet
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -37,7 +38,7 @@ from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
+from gp_active_sensing.planning.base import Policy, QuantityBelief, asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
@@ -187,6 +188,8 @@ class _Builder:
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
+    units: dict[str, str] = field(init=False)
+    """Units of the further quantities, by name."""
 
     def build(self, *, resume: bool) -> MissionComponents:
         """Return the parts; what was made of a run directory is undone on an error."""
@@ -204,7 +207,8 @@ class _Builder:
             mission = self._mission(loop, matcher, recorder)
             if live is not None:
                 of_run = None if run is None else run.path
-                mission.map = LiveMap(live, belief, drift_of(policy), of_run)
+                further = {name: each.belief for name, each in self.config.further.items()}
+                mission.map = LiveMap(live, belief, drift_of(policy), of_run, further)
             if events:
                 self._restore(mission, recorder, events)
             places = mark_of_places(topology)
@@ -278,9 +282,13 @@ class _Builder:
         matcher = MapMatcher(topology, config.mission.snap_distance)
         of_run = None if run is None else run.path
         self.budget, self.back_to_start = _budget(config, topology)
+        drift, quantities = drift_of(policy), []
+        for name, each in config.further.items():
+            own = belief_on(each.belief, topology, drift, quiet=True)
+            quantities.append(QuantityBelief(name, own, each.weight, each.sampled))
         loop = SensingLoop(
             topology,
-            belief_on(belief, topology, drift_of(policy), run_dir=of_run),
+            belief_on(belief, topology, drift, run_dir=of_run),
             policy,
             budget=Budget(readings=self.budget.readings),
             seed=config.seed,
@@ -291,6 +299,9 @@ class _Builder:
             turn_radius=config.drive.turn_radius,
             aim=config.budget.aim(),
             limits=config.limits.limits(),
+            name=config.main,
+            weight=config.readings[config.main].weight if config.main else 1.0,
+            quantities=quantities,
             clock=self.clock,
         )
         return loop, matcher
@@ -305,10 +316,18 @@ class _Builder:
         config = self.config
         known = NOTHING if self.scenario is None else self.known_of(self.kept)
         self.unit = config.reading.unit or known.unit
+        self.units = {
+            name: each.unit or known.of(name).unit for name, each in config.further.items()
+        }
         exports = config.mission.export if self.driver == "ros" and run is not None else ()
         check_exports(exports, loop.topology)
         recorder = Recorder(
-            run, self.kept, known=known, unit=self.unit, driver=self.driver, exports=exports
+            *(run, self.kept),
+            known=known,
+            unit=self.unit,
+            units=self.units,
+            driver=self.driver,
+            exports=exports,
         )
         undo.callback(recorder.close)
         if earlier is not None:
@@ -336,6 +355,19 @@ class _Builder:
                 journal=journal,
                 name=name,
             )
+            for quantity, each in config.further.items():
+                if each.probes and name not in each.probes:
+                    continue
+                intake = ReadingIntake(
+                    *(loop.of(quantity), matcher, ingestion.track),
+                    coverage=config.mission.coverage,
+                    reading=replace(each.reading(), unit=self.units[quantity]),
+                    pose=config.pose,
+                    clock=clock,
+                    journal=journal,
+                    quantity=quantity,
+                )
+                ingestion.add(intake, catch_up=each.catch_up)
             return ProbeState(
                 name,
                 loop,
@@ -352,7 +384,9 @@ class _Builder:
                 sortie=Sortie(config.probe.sortie, config.battery),
             )
 
-        capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
+        rates = [config.pose.rate, config.reading.rate]
+        rates += [each.rate for each in config.further.values()]
+        capacity = round(SECONDS_OF_QUEUE * max(rates))
         mission = Mission(
             loop,
             [probe(name) for name in config.probes or ("",)],
@@ -444,6 +478,13 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
         answers["stations"] = whole["expert"]["stations"]
     kept["expert"] = {**kept.get("expert", {}), **answers}
     kept["seed"] = config.seed
+    if config.readings and scenario is None:
+        kept["readings"] = whole["readings"]
+    if simulated := kept.get("quantities"):
+        kept["quantities"] = {
+            name: each | {k: v for k, v in whole["readings"].get(name, {}).items() if k in each}
+            for name, each in simulated.items()
+        }
     if unit := config.reading.unit:
         section = "reading" if scenario is None else "field"
         kept[section] = {**kept.get(section, {}), "unit": unit}

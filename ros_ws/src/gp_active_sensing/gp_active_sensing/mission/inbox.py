@@ -28,6 +28,7 @@ class RawReading:
     Args:
         mount: where its sensor sits, by tf (x ahead, y to the left of the pose, and perhaps z above
             it) [m]; None = tf was not asked.
+        quantity: name of a further quantity; "" = the main one.
     """
 
     stamp_ns: int
@@ -35,6 +36,7 @@ class RawReading:
     noise_variance: float | None
     source: str = "reading"
     mount: tuple[float, ...] | None = None
+    quantity: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,9 @@ class _Entry(NamedTuple):
 class Inbox:
     """Hands poses, readings and answers from the callbacks to the mission, in the order they came.
 
-    Each stream (the poses or the readings of one probe, an expert's answers) has its own room, so
-    that one that floods pushes nothing of the others out. When it is full its oldest entry goes,
-    and is counted.
+    Each stream (the poses or the readings of a quantity of one probe, an expert's answers) has its
+    own room, so that one that floods pushes nothing of the others out. When it is full its oldest
+    entry goes, and is counted.
 
     Args:
         capacity: most entries of a stream.
@@ -105,7 +107,7 @@ class Inbox:
 
     def __init__(self, capacity: int = 20_000) -> None:
         self.capacity = capacity
-        self._streams: dict[tuple[str, str], deque[_Entry]] = {}
+        self._streams: dict[tuple[str, str, str], deque[_Entry]] = {}
         self._back: deque[Envelope] = deque()
         self._number = itertools.count()
         self._condition = threading.Condition()
@@ -123,7 +125,8 @@ class Inbox:
             kind = "answers" if isinstance(what, RawAnswer) else "batteries"
         with self._condition:
             self.received[kind] += 1
-            stream = self._streams.setdefault((kind, probe), deque())
+            quantity = what.quantity if isinstance(what, RawReading) else ""
+            stream = self._streams.setdefault((kind, probe, quantity), deque())
             if len(stream) >= self.capacity:
                 stream.popleft()
                 self.dropped[kind] += 1

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
@@ -79,11 +80,12 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """A map to go on with, and the belief over its places before the first reading."""
+    """A map to go on with, and the beliefs over its places before the first reading."""
 
     found: GridMap
     places: LivePlaces
     fresh: Belief
+    further: Mapping[str, Belief]
 
 
 class LiveMap:
@@ -94,6 +96,7 @@ class LiveMap:
         belief: what was known beforehand.
         drift: what the policy brings of its own; None = that of `belief`.
         run_dir: where maps are kept; None = nowhere.
+        further: what was known beforehand of the further quantities, by name.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class LiveMap:
         belief: BeliefConfig,
         drift: DriftConfig | None,
         run_dir: Path | None,
+        further: Mapping[str, BeliefConfig] = MappingProxyType({}),
     ) -> None:
         self.places = places
         self.refused: Counter[str] = Counter()
@@ -110,6 +114,7 @@ class LiveMap:
         """Why the newest map is not used; "" = it is."""
         self.received = 0
         self._belief, self._drift, self._run_dir = belief, drift, run_dir
+        self._further = further
         self._lock = threading.Lock()
 
     @property
@@ -141,7 +146,7 @@ class LiveMap:
                 return False
             if self._run_dir is not None:
                 keep_map(self._run_dir, update.places.number, found)
-            changes.change_map(mission, update.places, update.fresh)
+            changes.change_map(mission, update.places, update.fresh, update.further)
             self.places = update.places
             return True
 
@@ -174,7 +179,7 @@ class LiveMap:
                 f"occupied; expected {event.places} and {event.closed}"
             )
             raise ValueError(msg)
-        changes.take_map(mission, places, update.fresh)
+        changes.take_map(mission, places, update.fresh, update.further)
         self.places = places
 
     def _update(self, found: GridMap) -> MapUpdate | None:
@@ -185,7 +190,11 @@ class LiveMap:
         fresh = belief_on(
             self._belief, places.topology, self._drift, run_dir=self._run_dir, quiet=True
         )
-        return MapUpdate(found, places, fresh)
+        further = {
+            name: belief_on(each, places.topology, self._drift, quiet=True)
+            for name, each in self._further.items()
+        }
+        return MapUpdate(found, places, fresh, further)
 
 
 T = TypeVar("T")

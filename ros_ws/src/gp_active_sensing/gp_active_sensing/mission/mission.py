@@ -153,7 +153,7 @@ class Mission:
         self.reading_latency = Latency()
         """From a reading to the belief."""
         for probe in probes:
-            probe.ingestion.latency = self.reading_latency
+            probe.ingestion.latency = self.reading_latency  # of the main quantity
         self.showing = False
         """Set when there is news to show; the display resets it."""
         self.map: GrowingMap | None = None
@@ -216,7 +216,7 @@ class Mission:
         """Return the counts of rejected readings of all probes, by reason."""
         total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
         for probe in self.probes.values():
-            total += Counter(dict(probe.ingestion.rejected))  # another thread may be counting
+            total += probe.ingestion.counts
         return total + self.inbox.refused
 
     @property
@@ -438,8 +438,10 @@ class Mission:
             probe.take([], most)
             if probe.gone == LEFT + OFF_LIST and len(probe.ingestion.track):
                 probe.forget_messages()  # of what was in the inbox when it left the list
-            if probe.ingestion.lag.work():
-                say_delay(probe.ingestion.lag, probe.name, probe.ingestion.delay)
+            for intake in probe.ingestion.intakes:
+                if intake.lag.work():
+                    name = " ".join(filter(None, (probe.name, intake.quantity)))
+                    say_delay(intake.lag, name, intake.delay)
             if self._decides:
                 yield from self._look_at(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
@@ -631,7 +633,7 @@ class Mission:
 
     def _show(self) -> DecisionRequest | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
-        accepted, now = self.loop.counts["accepted"], self._clock()
+        accepted, now = self.loop.used, self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
         if accepted == self._shown or recently or self.decisions.running or self.showing:
             return None
@@ -639,7 +641,7 @@ class Mission:
         return replace(self.look(), finished=next(iter(self._settled()), None))
 
     def _note_shown(self) -> None:
-        self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+        self._shown, self._shown_at = self.loop.used, self._clock()
 
     def look(self) -> DecisionRequest:
         """Return a job that only shows what is known now."""
@@ -681,6 +683,9 @@ class Mission:
     def alarms(self) -> tuple[str, ...]:
         """Return the alarms."""
         found = [probe.alarm for probe in self.probes.values() if probe.alarm]
+        for probe in self.fleet.present:
+            without = probe.further.complaints(self.config.silent_places)
+            found += [f"{probe.name}: {what}" if probe.name else what for what in without]
         if self.state == "running":
             silent = self.fleet.silent(self.now_ns).items()
             found += [f"{name} is silent for {seconds:.0f} s" for name, seconds in silent]
@@ -789,7 +794,7 @@ class Mission:
             self.consulting.open = False
         for probe in self.probes.values():
             probe.ahead.drop()
-            probe.ingestion.open = False
+            probe.ingestion.set_open(yes=False)
             probe.ingestion.stop_waiting()  # counts what still waits
         kind = MissionEnded if over else MissionStopped
         self.journal(kind(reason=reason, stamp_ns=self.now_ns))
@@ -824,7 +829,7 @@ class Mission:
                     else:
                         self.strangers[message.probe] += 1
                 for probe in self.probes.values():
-                    probe.note(probe.ingestion.stop_waiting())
+                    probe.remember(probe.ingestion.stop_waiting())
                     if over:
                         probe.settle_all()
                     else:

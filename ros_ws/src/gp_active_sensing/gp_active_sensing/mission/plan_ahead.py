@@ -256,6 +256,10 @@ def _plan_for(
         then = trial.belief.seconds + cost.seconds
         trial.belief.observe(goal, value, noise_variance, seconds=then)
         trial.belief.adapt()
+        for further in (each.belief for each in trial.quantities.values()):
+            if further.settled and not further.observed[goal]:  # it is read with the main one
+                expected = float(further.predict(np.array([goal]))[0][0])
+                further.observe(goal, expected, seconds=then)
         trial.set_aside.discard(goal)
         trial.remaining = trial.remaining.minus(readings=1, cost=cost)
         if trial.sorties is not None:
@@ -265,7 +269,8 @@ def _plan_for(
         return None
     finally:
         _kept.reset(token)
-    trial.belief = loop.belief  # its copy is not needed any more, and large
+    # Its copies are not needed any more, and large.
+    trial.belief, trial.quantities = loop.belief, loop.quantities
     return ContingentPlan(plan, trial, tuple(kept))
 
 

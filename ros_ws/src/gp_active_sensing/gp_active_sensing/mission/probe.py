@@ -16,6 +16,7 @@ import numpy as np
 from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.checkers import (
+    FurtherMonitor,
     GoalChecker,
     GroundMonitor,
     ProgressChecker,
@@ -112,6 +113,8 @@ class ProbeState:
         self.flows = flows
         self.passed = PassedPlaces(loop, name)
         self.sensor = SensorMonitor()
+        driving = (q for q in ingestion.further if not loop.quantities[q].sampled)
+        self.further = FurtherMonitor(driving)
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
         self.ahead = PlannedAhead(ahead)
         self.last_plan: Plan | None = None
@@ -252,22 +255,24 @@ class ProbeState:
             self.heard = self._clock()
         self.sensor.hear(messages)
         accepted = self.ingestion.take(messages, most)
-        self.note(accepted)
+        self.remember(accepted)
         return accepted
 
     def forget_messages(self) -> None:
         """Use or count what waits, and keep no poses: nobody listens to it any more."""
-        self.note(self.ingestion.stop_waiting())
+        self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
         """Use its readings that were set aside by the gate; return how many those are."""
         found, accepted = self.ingestion.accept_gated()
-        self.note(accepted)
+        self.remember(accepted)
         return found
 
-    def note(self, used: list[Reading]) -> None:
-        """Record readings that were used."""
+    def remember(self, accepted: list[Reading]) -> None:
+        """Record readings that were used; those of the main quantity make visits."""
+        self.further.note(accepted)
+        used = [reading for reading in accepted if not reading.quantity]
         self.stages.note(used)
         self.sensor.note(used)
         for reading in used:
@@ -281,7 +286,7 @@ class ProbeState:
 
     def status(self) -> ProbeStatus:
         """Return where it is and what of it was not used, for events."""
-        return ProbeStatus(self.whereabouts(), dict(self.ingestion.rejected))
+        return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""

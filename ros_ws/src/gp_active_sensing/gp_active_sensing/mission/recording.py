@@ -7,8 +7,10 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import Belief
@@ -65,6 +67,7 @@ class Recorder:
         config: what the mission was configured with.
         known: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
+        units: those of the further quantities, by name.
         driver: who drives the mission.
         exports: formats that the map is written in, beside the summary.
     """
@@ -76,6 +79,7 @@ class Recorder:
         *,
         known: FieldKnowledge = NOTHING,
         unit: str = "",
+        units: Mapping[str, str] = MappingProxyType({}),
         driver: str = "ros",
         exports: Sequence[str] = (),
     ) -> None:
@@ -85,7 +89,7 @@ class Recorder:
         self.failures = 0
         self.stages = StageRecords(run, self._guard)
         """The record of each stage."""
-        self._maps = None if run is None else MapFiles(run, config, exports, unit)
+        self._maps = None if run is None else MapFiles(run, config, exports, unit, units)
         self.written: tuple[str, ...] = ()
         """Files of the map, as they were written last."""
         if run is not None:
@@ -94,6 +98,13 @@ class Recorder:
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
         """Compares the map with the truth, where that is known."""
+        self.units = units
+        self.scorers = {
+            name: Scorer(more.truth, more.sensor)
+            for name, more in known.further.items()
+            if more.truth is not None
+        }
+        """The same of further quantities, by name."""
         self.regret: Regret | None = None
         """Counts what a search for the largest or smallest value missed, where truth is known."""
         self._lock = threading.Lock()
@@ -215,6 +226,8 @@ class Recorder:
                 read = None if stage.value is None else went
                 self.regret.go_on(self.stages.figures)
                 more |= self.regret.stage(read, means, seconds)
+        if loop.quantities:
+            more["quantities"] = self._further(loop, 1e-9 * stage.stamp_ns, places)
         more |= self._newest_explained.after(
             int(belief.observed.sum()), belief.leave_one_out
         ).to_record()
@@ -242,6 +255,20 @@ class Recorder:
         )
         self.stages.add(record)
         return self._line(record, belief, again=stage.again)
+
+    def _further(
+        self, loop: SensingLoop, seconds: float, places: IntArray | None
+    ) -> dict[str, dict[str, Any]]:
+        """Return promise and scores of the further quantities, by name."""
+        weights = loop.topology.weights[slice(None) if places is None else places]
+        found: dict[str, dict[str, Any]] = {}
+        for name, each in loop.quantities.items():
+            mixture, scorer = each.belief.mixture(places), self.scorers.get(name)
+            found[name] = {"observed": int(each.belief.observed.sum())}
+            found[name] |= to_record(each.belief.promise(weights, mixture))
+            if scorer is not None:
+                found[name] |= scorer.of(each.belief, seconds, mixture, places)
+        return found
 
     def _line(self, record: Mapping[str, Any], belief: Belief, *, again: bool) -> str:
         unit = f" {self.unit}" if self.unit else ""
@@ -298,7 +325,10 @@ class Recorder:
             run_dir="" if self.run is None else str(self.run.path),
         )
         records = list(self.stages.figures)
-        summary = summarise(self._config, loop, records, course, self.scorer, 1e-9 * until_ns)
+        further = {name: (unit, self.scorers.get(name)) for name, unit in self.units.items()}
+        summary = summarise(
+            *(self._config, loop, records, course, self.scorer, 1e-9 * until_ns, further)
+        )
         self._told = summary
         return summary
 
@@ -494,16 +524,23 @@ class MapFiles:
         config: of the mission, for its name and what the field is.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
         unit: of the readings.
+        units: those of the further quantities, by name.
     """
 
     def __init__(
-        self, run: RunDirectory, config: Mapping[str, Any], formats: Sequence[str], unit: str
+        self,
+        run: RunDirectory,
+        config: Mapping[str, Any],
+        formats: Sequence[str],
+        unit: str,
+        units: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._run = run
         self._formats = tuple(formats)
         field = config.get("field")
         quantity = field.get("quantity") if isinstance(field, Mapping) else None
-        self._unit, self._quantity = unit, str(quantity or "value")
+        self._unit, self._units = unit, units
+        self._quantity = str(quantity or next(iter(config.get("readings") or ()), "value"))
         self._title = str(config.get("name") or run.path.name)
 
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
@@ -517,6 +554,16 @@ class MapFiles:
         """
         if not self._formats or not loop.belief.observed.any():
             return ()
+        further = {
+            name: FieldMap.of(
+                *(loop.topology, each.belief),
+                unit=self._units.get(name, ""),
+                quantity=name,
+                title=self._title,
+            )
+            for name, each in loop.quantities.items()
+            if each.belief.observed.any()
+        }
         field = FieldMap.of(
             loop.topology,
             loop.belief,
@@ -524,6 +571,7 @@ class MapFiles:
             quantity=self._quantity,
             title=self._title,
         )
+        field = replace(field, further=further)
         names: list[str] = []
         for format in self._formats:
             for name, content in rendered(field, MAP, format).items():

@@ -14,6 +14,7 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
+from gp_active_sensing.mission.ingestion.intake import ReadingIntake
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -314,19 +315,19 @@ class MissionRestorer:
 
     def _reading(self, event: ReadingUsed) -> None:
         probe = self._probe(event)
-        probe.ingestion.pipeline.tell_again(event, gap=self._gaps.found)
-        probe.stages.note([event.reading])
-        probe.sensor.note([event.reading])
-        probe.passed.note(event.reading)
+        self._intake(event).pipeline.tell_again(event, gap=self._gaps.found)
+        probe.remember([event.reading])
         for each in self._mission.probes.values():
             for stage in each.settle_read():
                 self._record(stage)
         self._gated(event)
 
+    def _intake(self, event: ReadingUsed | ReadingGated) -> ReadingIntake:
+        """Return what takes the readings of the quantity in. Raises KeyError: not measured now."""
+        return self._probe(event).ingestion.of(event.reading.quantity)
+
     def _gated(self, event: ReadingUsed | ReadingGated) -> None:
-        ingestion = self._probe(event).ingestion
-        ingestion.restore(event)
-        ingestion.known.note(event)
+        self._intake(event).restore(event)
 
     def _miss(self, event: VisitMissed) -> None:
         probe, place = self._probe(event), event.location
@@ -393,8 +394,7 @@ class MissionRestorer:
         for name, status in event.probes.items():
             probe = self._named(name)
             self._whereabouts(probe, status.where)
-            probe.ingestion.rejected.clear()
-            probe.ingestion.rejected.update(status.rejected)
+            probe.ingestion.recall(status.rejected)
 
     def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
         """Record how far a probe has come; what it drives from there on is counted."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from dataclasses import field as dataclass_field
 
+from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import AnswersConfig
@@ -21,6 +23,7 @@ __all__ = [
     "BatteryConfig",
     "ExpertTopicsConfig",
     "PoseConfig",
+    "QuantityConfig",
     "ReadingConfig",
     "most_per_second",
 ]
@@ -153,6 +156,30 @@ class ReadingConfig:
                 "one of the two out"
             )
             raise ConfigError(msg)
+
+
+@dataclass(frozen=True)
+class QuantityConfig(ReadingConfig):
+    """How to take one of several quantities out of messages, and what is known of it."""
+
+    weight: float = param(
+        1.0,
+        help="weight of its relative map error in the plans; 0 = it is mapped and not planned for",
+        low=0.0,
+        high=1e6,
+    )
+    sampled: bool = param(
+        False, help="it is read only where the probe stops for it, such as a water sample"
+    )
+    probes: tuple[str, ...] = param(
+        (), help="names of the probes that carry its sensor; empty = all of them"
+    )
+    belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
+
+    def reading(self) -> ReadingConfig:
+        """Return how its readings are taken in."""
+        names = (each.name for each in fields(ReadingConfig))
+        return ReadingConfig(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,8 @@ def _write_reading(reading: Reading) -> dict[str, Any]:
         line["position_variance"] = reading.position_variance
     if reading.height_variance:
         line["height_variance"] = reading.height_variance
+    if reading.quantity:
+        line["quantity"] = reading.quantity
     return line
 
 
@@ -240,6 +242,7 @@ def _read_reading(line: Line) -> Reading:
         else (float(position[0]), float(position[1]), *map(float, position[2:3])),
         position_variance=_finite(line.get("position_variance", 0.0), "position_variance"),
         height_variance=_finite(line.get("height_variance", 0.0), "height_variance"),
+        quantity=str(line.get("quantity", "")),
     )
 
 

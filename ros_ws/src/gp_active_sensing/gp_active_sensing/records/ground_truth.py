@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -66,11 +67,17 @@ class FieldKnowledge:
         truth: the noise-free field, None = not known.
         sensor: the law of its readings, None = not known.
         unit: of the values, "" = not known.
+        further: the same of further quantities, by name.
     """
 
     truth: GroundTruth | None = None
     sensor: SensorLaw | None = None
     unit: str = ""
+    further: Mapping[str, FieldKnowledge] = field(default_factory=dict)
+
+    def of(self, quantity: str) -> FieldKnowledge:
+        """Return what is known of a further quantity."""
+        return self.further.get(quantity, NOTHING)
 
 
 NOTHING = FieldKnowledge()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -165,11 +166,19 @@ class Learned:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary(Learned, MapQuality, RunCourse, Progress):
-    """Summary of a run: its course, progress, map and belief, whose fields it has."""
+    """Summary of a run: its course, progress, map and belief, whose fields it has.
+
+    Args:
+        quantities: of the further quantities by name: `unit`, `observed`, `readings`, `late`, and
+            of the fields of `MapQuality` the promise and, where the truth is known, the scores.
+    """
+
+    quantities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain data."""
-        return to_mapping(self)
+        """Return plain data; `quantities` is there where there are further ones."""
+        found = to_mapping(self)
+        return found if self.quantities else {k: v for k, v in found.items() if k != "quantities"}
 
 
 def summarise(
@@ -179,6 +188,7 @@ def summarise(
     course: RunCourse,
     scorer: Scorer | None = None,
     at_seconds: float = 0.0,
+    further: Mapping[str, tuple[str, Scorer | None]] = MappingProxyType({}),
 ) -> RunSummary:
     """Return the summary of a mission as far as it has come.
 
@@ -189,6 +199,7 @@ def summarise(
         course: given by the driver.
         scorer: compares the map with the truth where that is known.
         at_seconds: time at which they are compared, for a truth that changes [s].
+        further: unit of each further quantity, and what compares its map with the truth.
     """
     belief = loop.belief
     scale = scale_unit(loop.topology.feature_names, _kernels(config, belief))
@@ -198,7 +209,31 @@ def summarise(
         _quality(config, loop, records, course, scorer, at_seconds),
         Learned(length_scales=length_scale_weights(belief), scale_unit=scale),
     )
-    return RunSummary(**{key: value for part in parts for key, value in vars(part).items()})
+    quantities = {
+        name: _of_quantity(loop, name, *further.get(name, ("", None)), at_seconds)
+        for name in loop.quantities
+    }
+    found = {key: value for part in parts for key, value in vars(part).items()}
+    return RunSummary(**found, quantities=quantities)
+
+
+def _of_quantity(
+    loop: SensingLoop, name: str, unit: str, scorer: Scorer | None, at_seconds: float
+) -> dict[str, Any]:
+    belief, weights = loop.quantities[name].belief, loop.topology.weights
+    found = belief.mixture()
+    scores: dict[str, Any] = {}
+    if scorer is not None:
+        error = scorer.error_everywhere(found.moments()[0], at_seconds, weights)
+        scores = {**scorer.of(belief, at_seconds, found), "rmse": error}
+    return {
+        "unit": unit,
+        "observed": int(belief.observed.sum()),
+        "readings": loop.counts[f"accepted_{name}"],
+        "late": loop.counts[f"late_{name}"],
+        **to_record(belief.promise(weights, found)),
+        **scores,
+    }
 
 
 def _progress(

@@ -7,15 +7,24 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.config import Param, declared, default_of, from_mapping, param, param_of
+from gp_active_sensing.config import (
+    Param,
+    declared,
+    default_of,
+    from_mapping,
+    mapped,
+    param,
+    param_of,
+)
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
@@ -209,22 +218,35 @@ class Leaf:
         return ""
 
 
-def leaves_of(root: type, sections: Mapping[str, type | None]) -> Iterator[Leaf]:
+def leaves_of(
+    root: type,
+    sections: Mapping[str, type | None],
+    names: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Iterator[Leaf]:
     """Walk a configuration dataclass.
 
     Args:
         root: the dataclass.
         sections: for each field that is an open mapping, the dataclass of its entries besides
             ``name``; None when the name is not known.
+        names: for each field that maps names to dataclasses, such as ``readings``, these names.
     """
-    yield from _walk(root, "", sections)
+    yield from _walk(root, "", sections, names)
 
 
-def _walk(cls: type, prefix: str, sections: Mapping[str, type | None]) -> Iterator[Leaf]:
+def _walk(
+    cls: type,
+    prefix: str,
+    sections: Mapping[str, type | None],
+    names: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Iterator[Leaf]:
     for field, hint in declared(cls):
         name = f"{prefix}{field.name}"
         if dataclasses.is_dataclass(hint):
             yield from _walk(typing.cast(type, hint), f"{name}.", sections)
+        elif (of := mapped(hint)) is not None:
+            for each in names.get(name, ()):
+                yield from _walk(of, f"{name}.{each}.", {})
         elif name in sections:
             help_ = param_of(field).help
             yield Leaf(f"{name}.name", str, param_of(param("", help=help_)), None)

@@ -148,11 +148,11 @@ def owner_of(key: str, *, besides: type) -> str:
     """Return the node that a parameter belongs to, "" when none of ours has it.
 
     Args:
-        key: dotted name. All below ``policy.`` are those of `active_sensing`.
+        key: dotted name. All below ``policy.`` and ``readings.`` are those of `active_sensing`.
         besides: the parameters of the node that asks, which does not have this one.
     """
     others = {name: root for name, root in NODES.items() if root is not besides}
-    if key.startswith("policy.") and "active_sensing" in others:
+    if key.startswith(("policy.", "readings.")) and "active_sensing" in others:
         return "active_sensing"
     return next((name for name, root in others.items() if key in _names(root)), "")
 
@@ -212,7 +212,9 @@ class ParameterTree:
             defaults: nested plain data that replaces the dataclasses' own defaults.
             sections: dataclass of each section that is an open mapping in the root (policy).
         """
-        self._leaves = {leaf.name: leaf for leaf in leaves_of(self._root, sections)}
+        names = _quantities(self.given, defaults)
+        leaves = leaves_of(self._root, sections, {"readings": names})
+        self._leaves = {leaf.name: leaf for leaf in leaves}
         self._sections = sections
         flat = _flatten(defaults, self._leaves)
         for name, leaf in self._leaves.items():
@@ -355,6 +357,13 @@ class ParameterTree:
 
     def _declared(self) -> set[str]:
         return {name for name in self._leaves if self._node.has_parameter(name)}
+
+
+def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """Return the names of the quantities: those of the defaults, then those of parameters."""
+    parts = [key.split(".") for key in given if key.startswith("readings.")]
+    own = (part[1] for part in parts if len(part) > 2)
+    return list(dict.fromkeys([*defaults.get("readings", {}), *own]))
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import IDENTITY, Transform
-from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.engine.quantities import Receiver
 from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 
@@ -52,14 +52,14 @@ class OutlierGate:
     """Judges readings of known places and keeps those that are set aside.
 
     Args:
-        loop: the engine, whose belief judges.
+        loop: takes the readings in; its belief judges.
         limit: how far off a reading may be [standard deviations]; 0 = any.
         places: how many must be observed before anything is judged.
         capacity: most readings kept.
     """
 
     def __init__(
-        self, loop: SensingLoop, limit: float = 0.0, places: int = 10, capacity: int = KEPT
+        self, loop: Receiver, limit: float = 0.0, places: int = 10, capacity: int = KEPT
     ) -> None:
         self.limit = limit
         self.places = places

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from gp_active_sensing.belief.drift import FRACTION
+from gp_active_sensing.engine.quantities import Receiver
 from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
-from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
 from gp_active_sensing.mission.ingestion.stays import Stays, Told
@@ -33,7 +33,7 @@ class ReadingPipeline:
     """Brings a probe's readings of known places into the belief.
 
     Args:
-        loop: the engine.
+        loop: takes the readings in.
         gate: sets readings aside.
         window: averages them; None = those of one stay at a place are one reading.
         clock: monotonic seconds.
@@ -43,7 +43,7 @@ class ReadingPipeline:
 
     def __init__(
         self,
-        loop: SensingLoop,
+        loop: Receiver,
         gate: OutlierGate,
         window: AveragingWindow | None,
         *,

@@ -146,6 +146,11 @@ class Drive:
             self.late.append(RawReading(self.now_ns, float(value), None))
             if not self.lag_ns:
                 self._send(self.late.popleft())
+        for number, quantity in enumerate(list(self.config.get("readings", ()))[1:]):
+            draw = np.random.default_rng([8, place, visit, number])
+            if draw.random() >= self.dropout:
+                own = 5.0 * number + np.cos(0.1 * x + number) + 0.1 * draw.normal()
+                self._send(RawReading(self.now_ns, float(own), None, quantity=quantity))
 
     def _send(self, what: Pose | RawReading) -> None:
         self.sent.append(what)
@@ -167,6 +172,10 @@ class Drive:
 def same(one: Drive, other: Drive) -> None:
     """Fail unless two missions took the same decisions and believe the same."""
     assert one.decided == other.decided
+    mine, theirs = (d.built.mission.loop.quantities for d in (one, other))
+    for name, each in mine.items():
+        np.testing.assert_array_equal(each.belief.readings, theirs[name].belief.readings)
+        np.testing.assert_array_equal(each.belief.weights, theirs[name].belief.weights)
     np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
     # The field is computed from what is kept of earlier looks at it, so up to rounding.
     np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)

@@ -278,7 +278,7 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "gp_active_sensing.mission.ingestion.ingestion.most_per_second", lambda reading: 5.0
+        "gp_active_sensing.mission.ingestion.intake.most_per_second", lambda reading: 5.0
     )
     team = Team(("a", "b"))
     assert team.probe("a").ingestion.capacity == 10

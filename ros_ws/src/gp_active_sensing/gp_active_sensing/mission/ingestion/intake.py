@@ -1,0 +1,395 @@
+"""Take the readings of one quantity of a probe in: find the place of each, or count why not."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from gp_active_sensing.engine.quantities import Receiver
+from gp_active_sensing.mission.clocks import Latency
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.ingestion.backlog import DuplicateFilter
+from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
+from gp_active_sensing.mission.ingestion.outlier_gate import KEPT, OutlierGate
+from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
+from gp_active_sensing.mission.ingestion.pose_sync import PoseSynchronizer
+from gp_active_sensing.mission.ingestion.visits import (
+    AveragingWindow,
+    ClosestPoint,
+    PendingReading,
+    SegmentCoverage,
+    SettlingTimer,
+)
+from gp_active_sensing.mission.matching import MapMatcher, Match
+from gp_active_sensing.mission.poses import Pose, PoseTrack, mounted
+from gp_active_sensing.mission.stream_config import (
+    KEPT_SECONDS,
+    WAITING_SECONDS,
+    PoseConfig,
+    ReadingConfig,
+    most_per_second,
+)
+from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
+from gp_active_sensing.types import Clock, Reading
+from gp_active_sensing.util.wording import moment
+
+__all__ = ["ReadingIntake"]
+
+logger = logging.getLogger(__name__)
+
+_NO_POSE = (
+    "no pose within pose.max_age of its time; compare the stamps of both topics, and whether poses "
+    "come late, or not at all, on a busy machine"
+)
+_BESIDE = 0.4
+"""A sensor that sits farther off than this reads in another cell, in distances between places."""
+
+
+class ReadingIntake:
+    """Finds the place of each reading of a quantity and tells it; nothing is lost uncounted.
+
+    Args:
+        loop: takes the readings in.
+        matcher: finds places.
+        track: looks up poses.
+        coverage: part of a road segment that must be driven for its readings to count.
+        reading: how readings are taken in.
+        pose: how poses are taken in.
+        clock: monotonic seconds, that never stand still, for latencies.
+        journal: takes an event for each accepted reading.
+        quantity: name of a further quantity; "" = the main one.
+    """
+
+    def __init__(
+        self,
+        loop: Receiver,
+        matcher: MapMatcher,
+        track: PoseTrack,
+        *,
+        coverage: float,
+        reading: ReadingConfig,
+        pose: PoseConfig,
+        clock: Clock,
+        journal: Callable[[Event], None] = lambda event: None,
+        quantity: str = "",
+    ) -> None:
+        self.loop = loop
+        self.matcher = matcher
+        self.track = track
+        self.quantity = quantity
+        self._unit = reading.unit
+        self._delay = reading.delay
+        self.mount: tuple[float, ...] = (0.0, 0.0)
+        """Where the sensor sits: x ahead, y to the left of the pose, and perhaps z above it [m]."""
+        self.visits = SegmentCoverage(
+            coverage, lambda before, after: after in loop.topology.neighbours(before)
+        )
+        fastest = most_per_second(reading)
+        kept = max(KEPT, round(KEPT_SECONDS * fastest))
+        gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
+        window = None if reading.window is None else AveragingWindow(reading.window)
+        self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
+        """Where those of one stay are one reading, the first ones wait until it is near."""
+        self.pipeline = ReadingPipeline(
+            loop, gate, window, clock=clock, journal=journal, unit=reading.unit
+        )
+        self.pipeline.stays.near = matcher.near
+        self.pipeline.stays.stretch = matcher.stretch
+        self.here: Match | None = None
+        self.off_map = False
+        self.expected: Collection[int] = ()
+        self.known = DuplicateFilter()
+        """Readings used before a restart, which may be sent again."""
+        self.capacity = round(WAITING_SECONDS * fastest)
+        """Largest number of readings that wait for a pose."""
+        self._waiting = PoseSynchronizer(track, pose.wait, self.capacity)
+        self._ready: list[PendingReading] = []
+        """Readings of known places, to be used at the end of the step."""
+        self._seat(reading.mount or (0.0, 0.0))
+        self.dwelling = SettlingTimer()
+        self.lag = DelayMonitor(self._position_at)
+
+    @property
+    def delay(self) -> float:
+        """How much older readings are than their stamps [s]."""
+        return self._delay
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._delay = seconds
+        self.lag.clear()
+        if self.nearing is not None:
+            self.nearing.restart()
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """Return the counts of rejected readings, by reason."""
+        return self.pipeline.rejected
+
+    @property
+    def newest_place(self) -> int | None:
+        """Observed for the first time since the probe set out; the latest such place."""
+        return self.pipeline.newest_place
+
+    @property
+    def open(self) -> bool:
+        """False once the mission is over: readings are then counted, not used."""
+        return self.pipeline.open
+
+    @open.setter
+    def open(self, yes: bool) -> None:
+        self.pipeline.open = yes
+
+    @property
+    def latency(self) -> Latency:
+        """From a message to the belief."""
+        return self.pipeline.latency
+
+    @latency.setter
+    def latency(self, latency: Latency) -> None:
+        self.pipeline.latency = latency
+
+    @property
+    def waiting(self) -> int:
+        """Readings that wait for a pose."""
+        return len(self._waiting)
+
+    @property
+    def averaging(self) -> int:
+        """Readings in a window that is open, or that wait for the probe to come nearer."""
+        return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
+
+    def take_reading(self, raw: RawReading, received: float) -> None:
+        """Take a message of the quantity."""
+        self._ready += self._take_reading(raw, received)
+
+    def drive(self, pose: Pose, match: Match | None, received: float) -> None:
+        """Take note of where the probe is; None = off the map."""
+        self.off_map = match is None
+        if match is None:
+            return
+        self.here = match
+        # Readings belong where the sensor is, and so do the roads that they wait for.
+        sensor = self._sensor(pose)
+        there = match if sensor is pose else self._match(sensor)
+        if there is not None and self.matcher.is_line(there.place):
+            self._ready += self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
+
+    def after_pose(self, received: float) -> None:
+        """Place the readings that a pose has come for."""
+        self._ready += self._placed(self._waiting.after_pose(received))
+        self._ready += self._come_nearer(received)
+
+    def after_time(self, reached: float) -> None:
+        """Place the readings that have waited long enough for a pose."""
+        self._ready += self._placed(self._waiting.after_time(reached))
+
+    def newest_without_pose(self, now: float, seconds: float) -> int | None:
+        """Return the stamp of the newest reading that waited so long [ns]; None = none did."""
+        return self._waiting.newest_without(now, seconds)
+
+    def use(self) -> list[Reading]:
+        """Use the readings that are placed; return those that were accepted."""
+        self._reject_unfinished("partial_visit", "too little of its road was driven")
+        ready, self._ready = self._ready, []
+        told = self.pipeline.take(ready)
+        if (newest := self.track.newest) is not None:
+            told += self.pipeline.pass_time(newest.stamp_ns, self._place_here())
+        return told
+
+    def finish(self) -> list[Reading]:
+        """Use or reject the readings that wait for more poses; return those accepted."""
+        ready = self._placed(self._waiting.take_all())
+        if self.nearing is not None:
+            ready += self.nearing.take_all()
+        self.visits.clear()
+        self._reject_unfinished("partial_visit", "too little of its road was driven")
+        return self.pipeline.take(ready) + self.pipeline.close()
+
+    def forget_times(self) -> None:
+        """Reject or forget what belongs to a time before the clock went back."""
+        reason, why = "clock_backwards", "the clock went back"
+        waited = self._waiting.take_all()
+        if self.nearing is not None:
+            waited += self.nearing.take_all()
+        for held in waited:
+            self._reject(reason, held.reading, why)
+        self.visits.clear()
+        self._reject_unfinished(reason, why)
+        for held in self.pipeline.window.close():
+            self.rejected[reason] += held.count
+        self.pipeline.stays.clear()
+        self.lag.clear()
+
+    def restart_poses(self) -> None:
+        """Forget where the probe was: the stamps of the poses that follow are others."""
+        self.lag.clear()
+        if self.nearing is not None:
+            self.nearing.restart()
+
+    def restore(self, event: ReadingUsed | ReadingGated) -> None:
+        """Record a reading from before a restart, besides telling it."""
+        self.pipeline.restore(event)
+        self.known.note(event)
+
+    def _reject_unfinished(self, reason: str, why: str) -> None:
+        """Reject the readings of visits that ended before enough of the road was driven."""
+        for held in self.visits.left:
+            self._reject(reason, held.reading, why)
+        self.visits.left.clear()
+
+    def _come_nearer(self, received: float) -> list[PendingReading]:
+        """Return the readings of points that count by now.
+
+        Readings have come up to the newest pose, less their delay. That is where the probe is here.
+        """
+        pose, match = self.track.newest, None if self.off_map else self.here
+        if self.nearing is None or pose is None:
+            return []
+        if self._delay:
+            pose = self.track.at(pose.stamp_ns - round(1e9 * self._delay))
+            if pose is None:
+                return []
+        sensor = self._sensor(pose)
+        if self._delay or sensor is not pose:
+            match = self._match(sensor)
+        if match is None or self.matcher.is_line(match.place):
+            return self.nearing.drive(None, 0.0, pose.stamp_ns, received)
+        apart = self._apart(match.place, sensor)
+        return self.nearing.drive(match.place, apart, pose.stamp_ns, received)
+
+    def _position_at(self, stamp_ns: int) -> tuple[float, float] | None:
+        pose = self.track.at(stamp_ns)
+        if pose is None:
+            return None
+        sensor = self._sensor(pose)
+        return sensor.x, sensor.y
+
+    def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
+        """Return where the sensor was, the pose itself for one that sits there.
+
+        Args:
+            pose: of the probe.
+            mount: where the sensor sits; None = where the newest reading's does.
+        """
+        return mounted(pose, self.mount if mount is None else mount)
+
+    def _apart(self, place: int, pose: Pose) -> float:
+        """Return the distance from a place's point [m], 0 on a road."""
+        if self.matcher.is_line(place):
+            return 0.0
+        return self.matcher.apart(place, pose.x, pose.y, pose.z)
+
+    def _place_here(self) -> int | None:
+        return None if self.here is None or self.off_map else self.here.place
+
+    def _match(self, pose: Pose) -> Match | None:
+        expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
+        return self.matcher.match(pose.x, pose.y, pose.heading, expected, pose.z)
+
+    def _take_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
+        stamp_ns = raw.stamp_ns - round(1e9 * self._delay)
+        if self.known.holds(stamp_ns, raw.value):
+            self.rejected["already_used"] += 1
+            return []
+        reading = Reading(
+            *(stamp_ns, None, raw.value, raw.noise_variance, raw.source), quantity=self.quantity
+        )
+        held = PendingReading(reading, received, mount=raw.mount)
+        if raw.mount is not None:
+            self._seat(raw.mount)
+        bad_variance = raw.noise_variance is not None and not (
+            math.isfinite(raw.noise_variance) and raw.noise_variance > 0
+        )
+        if not math.isfinite(raw.value) or bad_variance:
+            return [held]  # the loop rejects it with the right word, wherever it was taken
+        self.lag.read(stamp_ns, raw.value)
+        if self._waiting.has_pose(held, received):
+            return self._place(held)
+        if (oldest := self._waiting.add(held)) is not None:
+            self._reject("no_pose", oldest.reading, "too many readings wait")
+        return [] if self.nearing is None else self.nearing.stand(stamp_ns, received)
+
+    def _placed(self, waited: Collection[PendingReading]) -> list[PendingReading]:
+        return [ready for held in waited for ready in self._place(held)]
+
+    def _place(self, held: PendingReading) -> list[PendingReading]:
+        reading = held.reading
+        pose = self.track.at(reading.stamp_ns)
+        if pose is None:
+            self._reject("no_pose", reading, _NO_POSE)
+            return []
+        sensor = self._sensor(pose, held.mount)
+        match = self._match(sensor)
+        location = None if match is None else match.place
+        above = self.matcher.has_heights
+        if location is None and above and self.open:
+            self._reject("off_map", reading, _off_map(sensor, self.matcher.snap_distance))
+            return []
+        placed = replace(
+            reading,
+            location=location,
+            position=(sensor.x, sensor.y, sensor.z) if above else (sensor.x, sensor.y),
+            position_variance=sensor.variance,
+            height_variance=sensor.z_variance if above else 0.0,
+        )
+        if location is not None and not self._has_settled(location, pose, sensor):
+            self.rejected["settling"] += 1
+            return []
+        if location is not None and self.open and self.loop.costs(location):
+            if self.matcher.is_line(location):
+                return self.visits.hold(location, placed, held.received)
+            if self.nearing is not None:
+                return self.nearing.hold(location, PendingReading(placed, held.received))
+        return [PendingReading(placed, held.received)]
+
+    def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
+        """Return whether the probe had been long enough where a reading was taken."""
+        if self.dwelling.seconds > 0.0 and sensor is not pose:
+            at = self._match(pose)
+            place = place if at is None else at.place
+        return self.dwelling.has_settled(place, pose.stamp_ns)
+
+    def _seat(self, mount: tuple[float, ...]) -> None:
+        """Take note of where the sensor sits, and say when that is in another place's cell."""
+        if mount == self.mount:
+            return
+        self.mount = mount
+        beside, above = math.hypot(*mount[:2]), sum(mount[2:])
+        layers = self.matcher.layers
+        if layers is not None and abs(above) > _BESIDE * layers:
+            logger.warning(
+                "the sensor sits %.2f m %s the pose, and places lie %.2f m above one another: at "
+                "the waypoint of a place the probe reads near or in another one. Readings count "
+                "where they were taken; let the driver bring the sensor to the waypoint, such as "
+                "by publishing the sensor's pose",
+                abs(above),
+                "above" if above > 0.0 else "below",
+                layers,
+            )
+        if not self.matcher.has_lines and beside > _BESIDE * self.matcher.spacing:
+            logger.warning(
+                "the sensor sits %.2f m off the pose, and places are %.2f m apart: at the waypoint "
+                "of a place the probe reads near or in another one. Readings count where they were "
+                "taken; take a larger spacing, or let the driver bring the sensor to the waypoint",
+                beside,
+                self.matcher.spacing,
+            )
+
+    def _count(self, reason: str, what: str) -> None:
+        self.rejected[reason] += 1
+        if self.rejected[reason] in (1, 10, 100) or self.rejected[reason] % 1000 == 0:
+            logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
+
+    def _reject(self, reason: str, reading: Reading, why: str) -> None:
+        value = f"{reading.value:g}{f' {self._unit}' if self._unit else ''}"
+        of = self.quantity and f" of {self.quantity}"
+        self._count(reason, f"reading {value}{of} at {moment(reading.stamp_ns)}: {why}; it")
+
+
+def _off_map(sensor: Pose, snap_distance: float) -> str:
+    where = f"({sensor.x:.1f}, {sensor.y:.1f}, {sensor.z:.1f})"
+    return f"taken at {where}, farther than {snap_distance:g} m from every place"
