@@ -131,6 +131,20 @@ def test_given_values_read_back(make: Make) -> None:
 GRID = ("map.kind:=grid", "map.columns:=4", "map.rows:=4")
 
 
+@dataclass(frozen=True)
+class Several:
+    readings: dict[str, Inner] = field(default_factory=dict)
+
+
+def test_quantities_are_in_the_order_in_which_they_are_given(make: Make) -> None:
+    given = ("readings.ph.size:=3", "readings.depth.kind:=large")
+    config = make(*given, root=Several).config()
+    assert list(config.readings.items()) == [("ph", Inner(3.0)), ("depth", Inner(kind="large"))]
+    assert make(root=Several).config() == Several()
+    more = make(*given, root=Several, defaults={"readings": {"heat": {}}}).config()
+    assert list(more.readings) == ["heat", "ph", "depth"]
+
+
 def test_an_optional_list_is_taken_back(ros: Ros) -> None:
     """The scenario knows the field; the parameters say that nobody does."""
     for nothing in ("[]", "[.nan]", "''", ".nan", "null", "~"):
