@@ -734,6 +734,13 @@ class SensingLoop:
         whole = replace(in_metres(self.sorties.whole, self.speed), readings=readings)
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
+    def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
+        """Set the errors of the maps with which the mission is over; `further` by quantity."""
+        self.aim = aim
+        self.quantities = {
+            name: replace(each, aim=further.get(name)) for name, each in self.quantities.items()
+        }
+
     def finish_links(self) -> None:
         """Link maps to all that was read by now; before the maps of a mission are recorded."""
         for source in dict.fromkeys(self.links.sources.values()):

@@ -10,6 +10,7 @@ from typing import Any
 
 from gp_active_sensing.commands.reference import describe_fields
 from gp_active_sensing.config import declared, mapped
+from gp_active_sensing.mission.stream_config import ReadingConfig
 
 __all__ = ["key_table", "shortened"]
 
@@ -48,14 +49,14 @@ def _rows(cls: type, path: str, sections: Mapping[str, type], short: bool) -> It
             yield from _rows(sections[key], key, {}, short)
             continue
         if (of := mapped(hint)) is not None:
-            usual = {field.name for base in of.__mro__[1:-1] for field, _ in declared(base)}
+            usual = {field.name for field in dataclasses.fields(ReadingConfig)}
             own = [each for each in describe_fields(of) if each["name"] not in usual]
             yield _row([f"`{key}`", "mapping", "`{}`", "", "", entry["help"]], short)
             for each in own:
-                default = f"`{_yaml_word(each['default'])}`" if each["help"] else "`{}`"
-                cells = [f"`{key}.NAME.{each['name']}`", each["type"], default]
-                cells += [each["unit"], each["bounds"], each["help"] or "see that section"]
-                yield _row(cells, short)
+                default = "required" if each["required"] else f"`{_yaml_word(each['default'])}`"
+                default = default if each["help"] or each["required"] else "`{}`"
+                cells = [f"`{key}.NAME.{each['name']}`", each["type"], default, each["unit"]]
+                yield _row([*cells, each["bounds"], each["help"] or "see that section"], short)
             continue
         default = "required" if entry["required"] else f"`{_yaml_word(entry['default'])}`"
         cells = [f"`{key}`", entry["type"], default, entry["unit"], entry["bounds"], entry["help"]]

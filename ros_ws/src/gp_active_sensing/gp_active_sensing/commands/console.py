@@ -113,6 +113,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         add("intervals", _interval_line(summary))
     if summary.get("explained") is not None:
         add("readings", tells(summary["explained"]))
+    for name, each in (summary.get("quantities") or {}).items():
+        add(name, _quantity_line(each))
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if summary["length_scales"]:
         for what, text in _belief_lines(
@@ -133,6 +135,17 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["set_aside"]:
         add("set aside", ", ".join(summary["set_aside"]))
     return lines
+
+
+def _quantity_line(each: Mapping[str, Any]) -> str:
+    """Return what is known of a further quantity."""
+    unit = _unit(str(each["unit"]))
+    parts = [f"{each['observed']} places, {each['readings']} readings"]
+    if each["promised_error"] is not None:
+        parts.append(f"promised error {each['promised_error']:.3g}{unit}")
+    if each.get("rmse") is not None:
+        parts.append(f"actual error {each['rmse']:.3g}{unit}")
+    return ", ".join(parts)
 
 
 def _driven_line(summary: Mapping[str, Any]) -> str:

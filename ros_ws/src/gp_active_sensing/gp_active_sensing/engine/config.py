@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
 __all__ = ["START", "BudgetConfig", "DriveConfig", "LimitConfig", "SortieConfig", "TripConfig"]
@@ -75,10 +77,10 @@ class BudgetConfig:
     readings: int | None = param(None, help="newly observed places", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
     seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
-    error: float | None = param(
+    error: float | dict[str, float] | None = param(  # noqa: RUF009
         None,
         help="the mission is over when the belief promises at most this error of its map, and is "
-        "90 % sure of it",
+        "90 % sure of it; for several quantities a mapping {name: error}; each of them must hold",
         unit="field unit",
         above=0.0,
     )
@@ -89,9 +91,27 @@ class BudgetConfig:
         choices=OF,
     )
 
-    def aim(self) -> Aim | None:
-        """Return the error at which the mission is over, None where it is not by an error."""
-        return None if self.error is None else Aim(self.error, self.error_of)
+    def __post_init__(self) -> None:
+        each = self.error if isinstance(self.error, dict) else {}
+        for name, error in each.items():
+            number = isinstance(error, int | float) and not isinstance(error, bool)
+            if not number or not 0.0 < error < math.inf:
+                msg = f"error.{name}: expected a number above 0, got {error!r}"
+                raise ConfigError(msg)
+
+    def aim(self, main: str = "") -> Aim | None:
+        """Return the error at which the mission is over, None where it is not by an error.
+
+        Args:
+            main: name of the main quantity.
+        """
+        error = self.error.get(main) if isinstance(self.error, dict) else self.error
+        return None if error is None else Aim(error, self.error_of)
+
+    def aims(self, main: str = "") -> dict[str, Aim]:
+        """Return those of the further quantities, by name."""
+        each = self.error if isinstance(self.error, dict) else {}
+        return {name: Aim(error, self.error_of) for name, error in each.items() if name != main}
 
     def budget(self) -> Budget:
         """Return the loop's budget."""

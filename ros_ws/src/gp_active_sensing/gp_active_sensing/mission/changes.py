@@ -33,7 +33,12 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 
-def set_budget(mission: Mission, budget: Budget, aim: Aim | None = None) -> None:
+def set_budget(
+    mission: Mission,
+    budget: Budget,
+    aim: Aim | None = None,
+    aims: Mapping[str, Aim] = MappingProxyType({}),
+) -> None:
     """Change what may be spent in all: readings of the mission, metres and seconds of a probe.
 
     What was spent counts; with less left than was promised, drives are given up.
@@ -42,6 +47,7 @@ def set_budget(mission: Mission, budget: Budget, aim: Aim | None = None) -> None
         mission: to be changed.
         budget: from now on.
         aim: error of the map at which the mission is over.
+        aims: those of further quantities, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -58,12 +64,13 @@ def set_budget(mission: Mission, budget: Budget, aim: Aim | None = None) -> None
                 metres=budget.metres,
                 seconds=budget.seconds,
                 error=None if aim is None else aim.error,
-                error_of=MEAN if aim is None else aim.of,
+                error_of=next((each.of for each in (aim, *aims.values()) if each), MEAN),
+                errors={name: each.error for name, each in aims.items()},
                 stamp_ns=mission.now_ns,
             )
         )
         take_budget(mission, budget)
-        mission.loop.aim = aim
+        mission.loop.set_aims(aim, aims)
         mission.decisions.give_up()
         left = mission.loop.remaining.readings
         if left is not None:

@@ -49,7 +49,7 @@ MOST_QUANTITIES = 8
 """Quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
 _COLUMNS = ("place", "x", "y", "z", "longitude", "latitude", "mean", "std", "readings", "value")
-"""Columns of a map that no quantity can be named after."""
+"""Columns of a map that no further quantity can be named after."""
 DEFAULT_PLAN_SECONDS = 1.0
 """Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
 
@@ -351,6 +351,9 @@ class ActiveSensingConfig:
             object.__setattr__(self, "reading", main.reading())
             if self.belief == BeliefConfig():
                 object.__setattr__(self, "belief", main.belief)
+        if unknown := set(self.budget.aims(self.main)).difference(self.readings):
+            msg = f"budget.error: names {', '.join(sorted(unknown))}, which readings does not"
+            raise ConfigError(msg)
         probe_names(self.probes)
         if problem := shared_topics(self.topics, self.probes):
             raise ConfigError(problem)
@@ -369,7 +372,7 @@ class ActiveSensingConfig:
             f"readings: {name!r} is no name of a quantity: a to z, digits and _, a letter first, "
             "and no column of a map such as mean"
             for name in self.readings
-            if not _QUANTITY.fullmatch(name) or name in _COLUMNS
+            if not _QUANTITY.fullmatch(name) or (name in _COLUMNS and name != self.main)
         ]
         if len(self.readings) > MOST_QUANTITIES:
             problems.append(f"readings: {len(self.readings)} quantities; at most {MOST_QUANTITIES}")
@@ -377,6 +380,8 @@ class ActiveSensingConfig:
             problems.append("reading: is given beside readings; give one of the two")
         if self.belief not in (BeliefConfig(), main.belief) and main.belief != BeliefConfig():
             problems.append(f"readings.{self.main}.belief: is given beside belief; give one")
+        if main.link:
+            problems.append(f"readings.{self.main}.link: the first quantity is linked to no other")
         if main.sampled:
             problems.append(
                 f"readings.{self.main}.sampled: the first quantity completes a visit; list one "

@@ -38,7 +38,7 @@ from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import Policy, QuantityBelief, asks_expert, drift_of
+from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
@@ -283,9 +283,10 @@ class _Builder:
         of_run = None if run is None else run.path
         self.budget, self.back_to_start = _budget(config, topology)
         drift, quantities = drift_of(policy), []
+        aims = config.budget.aims(config.main)
         for name, each in config.further.items():
             own = belief_on(each.belief, topology, drift, quiet=True)
-            quantities.append(QuantityBelief(name, own, each.weight, each.sampled))
+            quantities.append(each.quantity(name, own, aims.get(name)))
         loop = SensingLoop(
             topology,
             belief_on(belief, topology, drift, run_dir=of_run),
@@ -297,7 +298,7 @@ class _Builder:
             snap_distance=matcher.snap_distance,
             speed=config.probe.own_speed,
             turn_radius=config.drive.turn_radius,
-            aim=config.budget.aim(),
+            aim=config.budget.aim(config.main),
             limits=config.limits.limits(),
             name=config.main,
             weight=config.readings[config.main].weight if config.main else 1.0,

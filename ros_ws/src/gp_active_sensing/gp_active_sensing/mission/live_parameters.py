@@ -69,7 +69,8 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
                 probe.ahead.samples = samples
                 probe.ahead.drop()
         if now.budget != before.budget:
-            changes.set_budget(mission, now.budget.budget(), now.budget.aim())
+            aim, aims = now.budget.aim(now.main), now.budget.aims(now.main)
+            changes.set_budget(mission, now.budget.budget(), aim, aims)
 
 
 def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:

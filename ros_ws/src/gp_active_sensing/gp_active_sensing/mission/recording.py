@@ -300,6 +300,7 @@ class Recorder:
         """Return the summary of a mission as far as it has come."""
         with mission.lock:
             loop = mission.loop.snapshot()
+            loop.finish_links()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
             probes = mission.probes.values()
@@ -373,6 +374,7 @@ class Recorder:
         if self._maps is not None:
             with mission.lock:
                 loop = mission.loop.snapshot()
+            loop.finish_links()
             self.written = self._maps.write(loop)
 
     def conclude(

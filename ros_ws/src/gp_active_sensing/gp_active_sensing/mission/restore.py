@@ -365,7 +365,7 @@ class MissionRestorer:
         self._asked = None
         changes.take_budget(self._mission, event.budget)
         if event.error_of:
-            self._mission.loop.aim = event.aim
+            self._mission.loop.set_aims(event.aim, event.aims)
 
     def _map(self, event: MapChanged) -> None:
         self._asked = None

@@ -7,10 +7,12 @@ import math
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 
-from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.belief import Belief, BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import AnswersConfig
+from gp_active_sensing.planning.request import QuantityBelief
+from gp_active_sensing.types import Aim
 
 __all__ = [
     "KEPT_SECONDS",
@@ -22,6 +24,7 @@ __all__ = [
     "WAITING_SECONDS",
     "BatteryConfig",
     "ExpertTopicsConfig",
+    "PlannedConfig",
     "PoseConfig",
     "QuantityConfig",
     "ReadingConfig",
@@ -159,8 +162,8 @@ class ReadingConfig:
 
 
 @dataclass(frozen=True)
-class QuantityConfig(ReadingConfig):
-    """How to take one of several quantities out of messages, and what is known of it."""
+class PlannedConfig:
+    """Prior knowledge of one of several quantities, and how it counts in the plans."""
 
     weight: float = param(
         1.0,
@@ -171,10 +174,25 @@ class QuantityConfig(ReadingConfig):
     sampled: bool = param(
         False, help="it is read only where the probe stops for it, such as a water sample"
     )
+    link: str = param(
+        "",
+        help="name of a quantity that is read at more places: its map tells about this one as far "
+        "as the readings agree with that; empty = none",
+    )
+    belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
+
+    def quantity(self, name: str, belief: Belief, aim: Aim | None) -> QuantityBelief:
+        """Return a further quantity of a loop, with its belief and the error to be reached."""
+        return QuantityBelief(name, belief, self.weight, self.sampled, aim, self.link or None)
+
+
+@dataclass(frozen=True)
+class QuantityConfig(ReadingConfig, PlannedConfig):
+    """How to take one of several quantities out of messages."""
+
     probes: tuple[str, ...] = param(
         (), help="names of the probes that carry its sensor; empty = all of them"
     )
-    belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
     def reading(self) -> ReadingConfig:
         """Return how its readings are taken in."""

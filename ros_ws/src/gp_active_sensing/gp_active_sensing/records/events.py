@@ -494,6 +494,7 @@ class BudgetChanged(Event):
         metres, seconds: of each probe.
         error: of the map, with which the mission is over; None = none.
         error_of: which error that is; "" = the usual one.
+        errors: of the maps of further quantities, by name.
     """
 
     KIND = "budget"
@@ -503,6 +504,7 @@ class BudgetChanged(Event):
     seconds: float | None
     error: float | None = None
     error_of: str = ""
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def budget(self) -> Budget:
@@ -513,6 +515,11 @@ class BudgetChanged(Event):
     def aim(self) -> Aim | None:
         """The error of the map with which the mission is over."""
         return None if self.error is None else Aim(self.error, self.error_of)
+
+    @property
+    def aims(self) -> dict[str, Aim]:
+        """The errors of the maps of further quantities."""
+        return {name: Aim(error, self.error_of) for name, error in self.errors.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

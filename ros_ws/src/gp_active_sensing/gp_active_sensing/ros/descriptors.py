@@ -150,6 +150,8 @@ class Leaf:
         if value is None:
             return None
         plain = _listed(value)
+        if isinstance(plain, dict):
+            return yaml.safe_dump(plain, default_flow_style=True).strip()
         if isinstance(plain, list):
             if not plain:
                 return None  # ROS cannot tell the type of an empty list

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.mission.course import places_along
+from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.world import World, way_to
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
@@ -310,14 +311,21 @@ class SimulatedRobot:
         """Take the readings of a place, now."""
         if place is None:
             return
-        for _ in range(self._readings):
-            visit = self._traces.visits[place]
+        first = self._traces.visits[place]
+        for visit in range(first, first + self._readings):
             self._traces.visits[place] += 1
-            reading = self._world.sensor.read(place, visit, self._now_ns)
-            if reading is None:
-                self.dropouts += 1
-            else:
-                self._taken.append(reading)
+            self._add("", self._world.sensor, place, visit)
+        for name, sensor in self._world.further.items():
+            if sensor.config.on_the_way or place == self._goal:
+                for number in range(sensor.config.readings):
+                    self._add(name, sensor, place, first * sensor.config.readings + number)
+
+    def _add(self, quantity: str, sensor: SimulatedSensor, place: int, visit: int) -> None:
+        reading = sensor.read(place, visit, self._now_ns)
+        if reading is None:
+            self.dropouts += 1
+        else:
+            self._taken.append(replace(reading, quantity=quantity))
 
 
 # -- its battery -----------------------------------------------------------------------------------

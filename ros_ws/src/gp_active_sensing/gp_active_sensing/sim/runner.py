@@ -33,10 +33,10 @@ from gp_active_sensing.mission.requests import (
     ExpertRequest,
     MissionOutput,
 )
+from gp_active_sensing.mission.stream_config import PlannedConfig
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import DecisionTaken, LimitsMoved, ReturnBegun
-from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.sim.robot import (
     CHANGE_SECONDS,
     EPOCH_NS,
@@ -56,6 +56,7 @@ from gp_active_sensing.sim.world import (
     build_world,
     check_end_comes,
     expert_of,
+    knowledge_of,
 )
 from gp_active_sensing.types import Clock, Plan, Route
 from gp_active_sensing.util.files import json_ready
@@ -142,6 +143,13 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
     whole = scenario.to_mapping()
     found = {section: whole[section] for section in _SECTIONS}
     found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
+    if scenario.quantities:
+        planned = {field.name for field in dataclasses.fields(PlannedConfig)}
+        further = {
+            name: {"topic": name, **{key: each[key] for key in planned}}
+            for name, each in whole["quantities"].items()
+        }
+        found["readings"] = {scenario.main: {}, **further}
     found["mission"] = visits_of(scenario)
     found["expert"] = asking_of(scenario)
     return found
@@ -244,7 +252,6 @@ class SimulationRunner:
             self._earlier = open_run()
             return self._earlier
 
-        unit = scenario.field.unit
         with ExitStack() as undo:
             undo.callback(self._end_traffic)
             self.parts: MissionComponents = build_parts(
@@ -252,7 +259,7 @@ class SimulationRunner:
                 scenario.to_mapping(),
                 clock=self.clock,
                 driver=driver,
-                known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
+                known_of=lambda _: knowledge_of(world, scenario),
                 topology=world.topology,
                 settled=world.map,
                 open_run=None if open_run is None else opened,
@@ -365,8 +372,8 @@ class SimulationRunner:
         if battery is not None and self._hears_battery:
             inbox.put(RawBattery(moment.stamp_ns, battery.level), now, name)
         for reading in moment.readings:
-            raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
-            inbox.put(raw, now, name)
+            value = reading.stamp_ns, reading.value, reading.noise_variance
+            inbox.put(RawReading(*value, quantity=reading.quantity), now, name)
 
     def _let_act(self) -> list[MissionOutput]:
         """Let the mission do all that it can do now; return what it asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import ExpertConfig
 from gp_active_sensing.kernels import scale_unit
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
+from gp_active_sensing.mission.stream_config import PlannedConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.records.regret import OBJECTIVES, objective_of
@@ -66,6 +68,14 @@ class ProbeConfig(TripConfig):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class FurtherField(PlannedConfig):
+    """A further quantity that the probe measures: its field and sensor, what is known of it."""
+
+    field: FieldConfig
+    sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
+
+
 UNKNOWN = BeliefConfig()
 _ALWAYS_ENDS = 500
 """Expansions of a decision where a scenario has no section `limit`."""
@@ -85,6 +95,15 @@ class Scenario:
     seed: int = param(0, help="key of every random draw", low=0)
     traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
+    quantities: dict[str, FurtherField] = dataclasses.field(
+        default_factory=dict,
+        metadata={
+            "param": Param(
+                help="further quantities by name, read where that of field is; each with field, "
+                "sensor, belief, weight, sampled and link"
+            )
+        },
+    )
     probe: ProbeConfig = dataclasses.field(default_factory=ProbeConfig)
     drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     probes: int = param(
@@ -132,6 +151,10 @@ class Scenario:
             msg += "need a field that is known (a table or a draw)"
             raise ConfigError(msg)
 
+        for name, each in self.quantities.items():
+            if "sumo" in (self.field.kind, each.field.kind):
+                msg = f"quantities.{name}: in live traffic there is one quantity, the speed"
+                raise ConfigError(msg)
         if self.field.kind == "sumo" and self.expert.kind != "none":
             msg = "expert.kind: in live traffic nobody knows the field; it needs one that is known "
             msg += f"(a table or a draw), got {self.expert.kind}"
@@ -141,6 +164,12 @@ class Scenario:
     def names(self) -> tuple[str, ...]:
         """Names of the probes, probe_1 and on; () for a single one, which needs no name."""
         return numbered(str(self.probes)) if self.probes > 1 else ()
+
+    @property
+    def main(self) -> str:
+        """Name of the main quantity where there are several, as `readings` has it; else ""."""
+        word = re.sub("[^a-z0-9]+", "_", self.field.quantity.lower()).strip("_")
+        return word if self.quantities else ""
 
     @property
     def scale_unit(self) -> str:
@@ -254,6 +283,8 @@ def _with_files(mapping: Any, base_dir: Path | None) -> Any:
         if isinstance(inner, Mapping):
             found = {key: _beside(inner[key], base_dir) for key in keys if key in inner}
             result[section] = {**inner, **found}
+    if isinstance(further := result.get("quantities"), Mapping):
+        result["quantities"] = {name: _with_files(v, base_dir) for name, v in further.items()}
     return result
 
 

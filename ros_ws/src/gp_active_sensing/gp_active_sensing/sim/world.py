@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,6 +41,7 @@ __all__ = [
     "build_loop",
     "build_world",
     "expert_of",
+    "knowledge_of",
     "known_of",
     "way_to",
 ]
@@ -68,6 +71,7 @@ class World:
         traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
         turn_radius: least radius of a curve that the probe drives [m]; 0 = it turns on the spot.
         map: configuration of the map, with the spacing and the origin that were worked out.
+        further: sensors of the further quantities, by name; each knows its truth.
     """
 
     topology: Topology
@@ -80,6 +84,7 @@ class World:
     crosses: bool = False
     turn_radius: float = 0.0
     map: MapConfig | None = None
+    further: Mapping[str, SimulatedSensor] = dataclass_field(default_factory=dict)
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
@@ -119,7 +124,17 @@ def build_world(scenario: Scenario) -> World:
         crosses,
         scenario.drive.turn_radius,
         settled,
+        {name: _further(scenario, name, topology) for name in scenario.quantities},
     )
+
+
+def _further(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
+    """Return the sensor of a further quantity, whose draws do not depend on the others."""
+    each = scenario.quantities[name]
+    seed = (scenario.seed << 32) + zlib.crc32(name.encode())
+    truth = _under(f"quantities.{name}", lambda: build_truth(each.field, topology, seed))
+    config = replace(each.sensor, on_the_way=each.sensor.on_the_way and not each.sampled)
+    return SimulatedSensor(truth, config, seed)
 
 
 def begun_elsewhere(
@@ -238,9 +253,14 @@ def build_loop(
         _, budget = _under("probe", lambda: _trip(topology, scenario))
     policy = scenario.build_policy()
     check_end_comes(scenario, policy)
+    drift, aims = drift_of(policy), scenario.budget.aims(scenario.main)
+    further = [
+        each.quantity(name, belief_on(each.belief, topology, drift), aims.get(name))
+        for name, each in scenario.quantities.items()
+    ]
     return SensingLoop(
         topology,
-        belief_on(scenario.belief, topology, drift_of(policy), run_dir=run_dir),
+        belief_on(scenario.belief, topology, drift, run_dir=run_dir),
         policy,
         budget=scenario.budget.budget() if budget is None else budget,
         seed=scenario.seed,
@@ -248,8 +268,10 @@ def build_loop(
         retries=scenario.sensor.retries,
         speed=scenario.probe.own_speed,
         turn_radius=scenario.drive.turn_radius,
-        aim=scenario.budget.aim(),
+        aim=scenario.budget.aim(scenario.main),
         limits=scenario.limits.limits(),
+        name=scenario.main,
+        quantities=further,
         clock=clock,
     )
 
@@ -286,7 +308,16 @@ def known_of(scenario: Mapping[str, Any]) -> FieldKnowledge:
     except ActiveSensingError as error:
         logger.warning("the truth of the scenario is not known on this map: %s", error)
         return NOTHING
-    return FieldKnowledge(world.truth, world.sensor, whole.field.unit)
+    return knowledge_of(world, whole)
+
+
+def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
+    """Return the truth, the sensor and the unit of each quantity."""
+    further = {
+        name: FieldKnowledge(sensor.truth, sensor, scenario.quantities[name].field.unit)
+        for name, sensor in world.further.items()
+    }
+    return FieldKnowledge(world.truth, world.sensor, scenario.field.unit, further)
 
 
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:

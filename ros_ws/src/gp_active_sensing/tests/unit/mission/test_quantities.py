@@ -143,7 +143,9 @@ def test_a_configuration_of_several_quantities_goes_there_and_back() -> None:
     "changes",
     [
         {"readings": {"Ph": {}}},
-        {"readings": {"mean": {}}},
+        {"readings": {"ph": {}, "mean": {}}},
+        {"readings": {"ph": {"link": "heat"}, "heat": {}}},
+        {"readings": {"ph": {}}, "budget": {"error": {"heat": 1.0}}},
         {"readings": {f"q{i}": {} for i in range(9)}},
         {"readings": {"ph": {"sampled": True}}},
         {"readings": {"ph": {"weight": -1.0}}},
