@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,14 +13,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gp_active_sensing.commands import echo
-from gp_active_sensing.errors import ActiveSensingError, MapError, one_line
+from gp_active_sensing.config import from_mapping, param_of
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError, one_line
+from gp_active_sensing.messages.conversions import number_paths, value_path
 from gp_active_sensing.messages.occupancy import MAP_TYPE
 from gp_active_sensing.messages.occupancy import read_map as read_grid
+from gp_active_sensing.mission.config import MissionConfig, WaypointConfig
+from gp_active_sensing.mission.mission_file import (
+    MissionMap,
+    in_words,
+    limitless,
+    live_map,
+    mission_text,
+    read_budget,
+    read_map,
+    read_position,
+    read_sortie,
+    read_speed,
+)
+from gp_active_sensing.mission.names import numbered, probe_topic
+from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard, pose_needs, reading_needs
+from gp_active_sensing.topology import MapConfig
 
 if TYPE_CHECKING:
-    from gp_active_sensing.mission.config import PoseConfig
-    from gp_active_sensing.mission.mission_file import MissionMap
-    from gp_active_sensing.ros.heard import Heard
     from gp_active_sensing.ros.running_system import RunningSystem
 
 __all__ = ["MissionDraft"]
@@ -88,9 +105,6 @@ class MissionDraft:
 
     def answer(self) -> None:
         """Ask what is not given, look at what is there, and compare."""
-        from gp_active_sensing.mission.mission_file import read_budget, read_position
-        from gp_active_sensing.mission.names import numbered
-
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
         if self.system is not None:
             named = [self.given[key] for key in ("reading", "pose") if self.given[key]]
@@ -113,8 +127,6 @@ class MissionDraft:
 
     def _ask_habits(self) -> None:
         """Ask how it ends, and what is written."""
-        from gp_active_sensing.mission.mission_file import read_sortie
-
         returns = {True: "yes", False: "no", None: ""}[self.given["return_home"]]
         self.given = {**self.given, "return_home": returns}
         self.sortie = self._ask("sortie", "One battery: 2 km, 30 min, or nothing", read_sortie, "")
@@ -141,7 +153,6 @@ class MissionDraft:
         return found
 
     def _read_map(self, text: str) -> MissionMap:
-        from gp_active_sensing.mission.mission_file import in_words, read_map
 
         if topic := self._grid_topic(text):
             found = self._read_grid(topic)
@@ -158,9 +169,6 @@ class MissionDraft:
 
     def _find_speed(self) -> float | None:
         """Return the speed that a budget in time goes by, where the map says none."""
-        from gp_active_sensing.mission.mission_file import limitless, read_speed
-        from gp_active_sensing.topology import MapConfig
-
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -202,8 +210,6 @@ class MissionDraft:
 
     def _read_grid(self, topic: str) -> MissionMap:
         """Return the map that comes by a topic: with its places, if one comes now."""
-        from gp_active_sensing.mission.mission_file import live_map
-
         if self.system is None or not self.topics:
             return live_map(topic, None, **self._of_map())
         from gp_active_sensing.ros import running_system
@@ -231,7 +237,6 @@ class MissionDraft:
     # -- readings and poses --------------------------------------------------------------------
 
     def _ask_streams(self) -> None:
-        from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
 
         poses = {_ODOMETRY, *(_choices(PoseConfig) - {TF})}
         of_poses = {name for name, types in self.topics.items() if poses & set(types)}
@@ -273,14 +278,11 @@ class MissionDraft:
 
     def _names(self, topic: str) -> list[str]:
         """Return the names of a topic from the root, one for each probe."""
-        from gp_active_sensing.mission.names import probe_topic
-
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
         if self.system is None:
             return [], ""
-        from gp_active_sensing.messages.conversions import number_paths, value_path
         from gp_active_sensing.ros.to_messages import RosTypes
 
         try:
@@ -337,15 +339,10 @@ class MissionDraft:
 
     def _say_slow(self, topics: list[str]) -> None:
         """Say why it takes longer than usual."""
-        from gp_active_sensing.ros.heard import LISTEN_SECONDS
-
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
     def _find_needs(self, what: str, heard: list[Heard]) -> None:
         """Take what the rates ask for."""
-        from gp_active_sensing.mission.config import MissionConfig
-        from gp_active_sensing.ros.heard import LISTEN_SECONDS, pose_needs, reading_needs
-
         if what == "pose":
             found = pose_needs(self.pose, heard)
         else:
@@ -361,7 +358,6 @@ class MissionDraft:
 
     def _look_at_waypoints(self) -> None:
         """Say it where nobody hears where to go; that may be started later, and is no misfit."""
-        from gp_active_sensing.mission.config import WaypointConfig
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -376,8 +372,6 @@ class MissionDraft:
 
     def _tf_misfits(self) -> list[str]:
         """Return what is wrong with poses that are looked up, of each probe."""
-        from gp_active_sensing.mission.names import probe_topic
-
         target = self.map.frame
         bodies = [probe_topic(p, self.pose.child_frame.lstrip("/")) for p in self.probes or ("",)]
         problems = [self._why_no_transform(target, body) for body in bodies] if target else []
@@ -395,8 +389,6 @@ class MissionDraft:
 
     def _adopt(self, heard: Heard) -> None:
         """Take frame and origin from what is heard, where nobody says them."""
-        from gp_active_sensing.mission.mission_file import read_map
-
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and heard.frame and not fix:
             self.map = read_map(self.map_text, **{**self._of_map(), "frame": heard.frame})
@@ -425,7 +417,6 @@ class MissionDraft:
                 self.told.append(f"{heard.topic}: heard{rate}{frame}")
 
     def _map_in_words(self) -> str:
-        from gp_active_sensing.mission.mission_file import in_words
 
         if self.map.places is None:
             return f"the first one that comes on {self.map.section['topic']}"
@@ -434,8 +425,6 @@ class MissionDraft:
 
     def text(self, start: str) -> str:
         """Return the file."""
-        from gp_active_sensing.mission.mission_file import mission_text
-
         parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
         first = next(iter(parameters))
         self.notes[first] = self._map_in_words()
@@ -501,7 +490,6 @@ _NOTES = {
 
 
 def _yes(text: str) -> bool:
-    from gp_active_sensing.errors import ConfigError
 
     if text.strip().lower() in ("y", "yes", "n", "no", ""):
         return text.strip().lower().startswith("y")
@@ -510,7 +498,6 @@ def _yes(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    from gp_active_sensing.mission.mission_file import read_budget
 
     if text.strip() in ("", "0", "0.0"):
         return 0.0
@@ -519,7 +506,6 @@ def _seconds(text: str) -> float:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    from gp_active_sensing.mission.config import MissionConfig
 
     formats = tuple(word.strip() for word in text.split(",") if word.strip())
     return _checked(MissionConfig, "mission", export=formats).export
@@ -530,21 +516,16 @@ def _from_root(topic: str) -> str:
 
 
 def _choices(kind: Any) -> set[str]:
-    import dataclasses
-
-    from gp_active_sensing.config import param_of
 
     (found,) = (param_of(f).choices for f in dataclasses.fields(kind) if f.name == "type")
     return set(found or ())
 
 
 def _checked(kind: type[T], path: str, **values: Any) -> T:
-    from gp_active_sensing.config import from_mapping
 
     return from_mapping(kind, values, path=path)
 
 
 def _with(pose: PoseConfig, **values: Any) -> PoseConfig:
-    import dataclasses
 
     return dataclasses.replace(pose, **values)

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.base import SOURCE, AnswersConfig, Expert, ExpertConfig, Field
     from gp_active_sensing.experts.query_log import QueryLog
     from gp_active_sensing.experts.simulated import (
-        ModelExpert,
         RevisitExpert,
         SimulatedExpert,
-        StationsExpert,
         build_expert,
         station_places,
     )
@@ -24,11 +22,9 @@ __all__ = [
     "Expert",
     "ExpertConfig",
     "Field",
-    "ModelExpert",
     "QueryLog",
     "RevisitExpert",
     "SimulatedExpert",
-    "StationsExpert",
     "build_expert",
     "station_places",
 ]
@@ -38,10 +34,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "base": ("AnswersConfig", "Expert", "ExpertConfig", "Field", "SOURCE"),
         "simulated": (
-            "ModelExpert",
             "RevisitExpert",
             "SimulatedExpert",
-            "StationsExpert",
             "build_expert",
             "station_places",
         ),

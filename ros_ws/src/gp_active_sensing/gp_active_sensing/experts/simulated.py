@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +21,8 @@ from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 __all__ = [
     "Measured",
-    "ModelExpert",
     "RevisitExpert",
     "SimulatedExpert",
-    "StationsExpert",
     "build_expert",
     "station_places",
 ]
@@ -55,8 +52,11 @@ class _Due(NamedTuple):
     visit: int
 
 
-class SimulatedExpert(ABC):
-    """Answers from a field that can be computed, after a delay.
+class SimulatedExpert:
+    """Answers from a field that can be computed, after a delay: anywhere, or at its stations.
+
+    The standard deviation says how far a model is trusted. In a simulation the field is the truth,
+    so that the answers are as good as they say.
 
     Every draw is keyed by (seed, place, how often it was asked for there), so neither the order of
     questions nor what else is drawn changes an answer.
@@ -140,9 +140,10 @@ class SimulatedExpert(ABC):
                 found.append(reading)
         return found
 
-    @abstractmethod
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
         """Return what will be measured because of a question, and when."""
+        known = self._places
+        return [Measured(seconds, place) for place in places if known is None or place in known]
 
     def _forget_after(self, seconds: float) -> None:
         """Call off what was to be measured later than a time."""
@@ -182,25 +183,6 @@ class SimulatedExpert(ABC):
             if not 0 <= place < self._n:
                 msg = f"an expert at place {place}; the map has places 0 … {self._n - 1}"
                 raise ValueError(msg)
-
-
-class ModelExpert(SimulatedExpert):
-    """Answers anywhere on the map with what its field says at the time of the question.
-
-    The standard deviation says how far the model is trusted. In a simulation the field is the
-    truth, so that the answers are as good as they say.
-    """
-
-    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
-        return [Measured(seconds, place) for place in places]
-
-
-class StationsExpert(SimulatedExpert):
-    """Answers at the places of its stations, and nowhere else."""
-
-    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
-        stations = () if self._places is None else self._places
-        return [Measured(seconds, place) for place in places if place in stations]
 
 
 class RevisitExpert(SimulatedExpert):
@@ -322,13 +304,8 @@ def build_expert(
     """
     if config.kind == "none":
         return None
-    noise_std, delay, faults = config.noise_std, config.delay, config.faults
-    if config.kind == "stations":
-        places = station_places(config, topology)
-        assert places is not None  # the configuration requires one
-        return StationsExpert(
-            field, topology.n, places, noise_std=noise_std, delay=delay, seed=seed, faults=faults
-        )
+    how: dict[str, Any] = {"noise_std": config.noise_std, "delay": config.delay}
+    how |= {"seed": seed, "faults": config.faults}
     if config.kind == "probe":
         start = config.start
         return RevisitExpert(
@@ -336,14 +313,10 @@ def build_expert(
             topology,
             start=None if start is None else _place(topology, start, "expert.start"),
             speed=config.own_speed,
-            noise_std=noise_std,
-            delay=delay,
-            seed=seed,
-            faults=faults,
+            **how,
         )
-    return ModelExpert(
-        field, topology.n, noise_std=noise_std, delay=delay, seed=seed, faults=faults
-    )
+    places = station_places(config, topology) if config.kind == "stations" else None
+    return SimulatedExpert(field, topology.n, places, **how)
 
 
 def _place(topology: Topology, text: str, key: str) -> int:

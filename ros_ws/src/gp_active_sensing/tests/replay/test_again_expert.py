@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.experts import ModelExpert
+from gp_active_sensing.experts import SimulatedExpert
 from gp_active_sensing.mission.inbox import raw_answer
 from gp_active_sensing.mission.requests import ExpertRequest
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -44,7 +44,7 @@ class Asked(Recorder):
         super().__post_init__()
         self._wanted: list[tuple[float, ExpertRequest]] = []
         faults = 0.1
-        self.expert = ModelExpert(slope, 20, noise_std=0.2, delay=0.5, faults=faults)
+        self.expert = SimulatedExpert(slope, 20, noise_std=0.2, delay=0.5, faults=faults)
 
     def _do(self, steps: list[Any]) -> None:
         for step in steps:

@@ -12,10 +12,8 @@ from gp_active_sensing.experts import (
     Expert,
     ExpertConfig,
     Field,
-    ModelExpert,
     RevisitExpert,
     SimulatedExpert,
-    StationsExpert,
     build_expert,
 )
 from gp_active_sensing.topology import FreeTopology, make_line
@@ -36,8 +34,8 @@ def rising(places: IntArray, seconds: float) -> FloatArray:
     return np.asarray(10.0 * places + seconds)
 
 
-def model(**more: object) -> ModelExpert:
-    return ModelExpert(rising, N, noise_std=1e-9, **more)  # type: ignore[arg-type]
+def model(**more: object) -> SimulatedExpert:
+    return SimulatedExpert(rising, N, noise_std=1e-9, **more)  # type: ignore[arg-type]
 
 
 def probe(**more: object) -> RevisitExpert:
@@ -46,7 +44,7 @@ def probe(**more: object) -> RevisitExpert:
 
 ALL: list[SimulatedExpert] = [
     model(),
-    StationsExpert(rising, N, [3, 7], noise_std=1e-9),
+    SimulatedExpert(rising, N, [3, 7], noise_std=1e-9),
     probe(start=0),
 ]
 
@@ -82,7 +80,7 @@ def test_an_answer_comes_after_its_delay_with_the_value_of_the_question() -> Non
 
 
 def test_noise_has_the_stated_variance() -> None:
-    expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=2.0, seed=5)
+    expert = SimulatedExpert(of_map(np.zeros(N)), N, noise_std=2.0, seed=5)
     for _ in range(100):
         expert.ask(range(N), 0.0)
     values = np.array([a.value for a in expert.answers(0.0)])
@@ -94,7 +92,7 @@ def test_noise_has_the_stated_variance() -> None:
 
 def test_an_answer_depends_neither_on_order_nor_on_other_questions() -> None:
     def said(questions: list[list[int]]) -> dict[int, float]:
-        expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, seed=3)
+        expert = SimulatedExpert(of_map(np.zeros(N)), N, noise_std=1.0, seed=3)
         for places in questions:
             expert.ask(places, 0.0)
         return {a.location: a.value for a in expert.answers(0.0) if a.location is not None}
@@ -104,7 +102,7 @@ def test_an_answer_depends_neither_on_order_nor_on_other_questions() -> None:
 
 def rates(faults: float = 0.0) -> tuple[float, float, float]:
     """Return how many of 4000 answers are silent, not a number, and for another place."""
-    expert = ModelExpert(
+    expert = SimulatedExpert(
         of_map(np.arange(N, dtype=float)), N, noise_std=1e-6, seed=1, faults=faults
     )
     for _ in range(200):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.experts import ModelExpert
+from gp_active_sensing.experts import SimulatedExpert
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -121,7 +121,7 @@ class AskedDrive(Drive):
 
     def __init__(self, run_dir: Path | None, **config: Any) -> None:
         super().__init__(run_dir, **{"policy": ASKING, **config})
-        self.expert = ModelExpert(slope, 30, noise_std=1e-12, delay=0.25)
+        self.expert = SimulatedExpert(slope, 30, noise_std=1e-12, delay=0.25)
         self.questions: list[tuple[int, ...]] = []
         self._later: list[tuple[int, ...]] = []
 
