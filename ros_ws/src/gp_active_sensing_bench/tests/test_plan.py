@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing_bench import (
     METRICS,
@@ -250,3 +252,24 @@ def test_trials_of_another_model_have_other_keys(tmp_path: Path) -> None:
 
 def test_every_score_of_a_stage_is_kept_and_a_metric() -> None:
     assert set(SCORES) <= set(METRICS) & set(STAGE_KEYS)
+
+
+def test_the_test_functions_have_the_maxima_of_the_literature() -> None:
+    """[Branin1972; Dixon1978; Anderson2000; Kathuria2016, Sec. 5]."""
+    kept = Path(__file__).parents[1] / "experiments" / "batch_5.yaml"
+    told = yaml.safe_load(kept.read_text("utf-8"))
+    branin = told["scenario"]["field"]["formula"]
+    cosines, hartmann = (
+        told["configurations"][name]["field.formula"] for name in ("cosines", "hartmann6")
+    )
+    at = (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573)
+    for formula, largest, points in (
+        (branin, -0.397887, ((-np.pi, 12.275), (np.pi, 2.275), (3.0 * np.pi, 2.475))),
+        (cosines, 1.6, ((0.3125, 0.3125),)),
+        (hartmann, 3.322368, (at,)),
+    ):
+        for point in points:
+            for shift in (0.0, 0.01, -0.01):
+                where = {f"x{k}": c + shift for k, c in enumerate(point, start=1)}
+                value = float(Formula(formula).value(where))
+                assert value == pytest.approx(largest, abs=2e-6) if not shift else value < largest

@@ -11,7 +11,7 @@ from typing import ClassVar
 from gp_active_sensing.config import default_of, param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import kernel_problems
-from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
+from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
 __all__ = ["HUGE", "FieldConfig"]
@@ -19,7 +19,7 @@ __all__ = ["HUGE", "FieldConfig"]
 HUGE = 1e12
 """Largest size of anything added to a value: sums stay far from infinity."""
 
-_KINDS = ("gp", "table", "raster", "formula", "function", "plume", "sumo")
+_KINDS = ("gp", "table", "raster", "formula", "plume", "sumo")
 _ONLY = {
     "time_scale": ("gp",),
     "file": ("table", "raster"),
@@ -31,14 +31,12 @@ _ONLY = {
     "layer": ("raster",),
     "slot_seconds": ("raster",),
     "formula": ("formula",),
-    "function": ("function",),
     "plume": ("plume",),
 }
 """Keys that mean something for some kinds only."""
 _REQUIRED = {
     "file": ("table", "raster"),
     "formula": ("formula",),
-    "function": ("function",),
 }
 """Keys that some kinds cannot do without."""
 
@@ -56,14 +54,15 @@ class FieldConfig:
             "cell": "was removed; a raster says the size of its cells (gdal_translate -a_ullr)",
             "origin": "was removed; a raster says where it lies (gdal_translate -a_ullr)",
             "fit": "was removed; give the map the domain of the function (map.low, map.high)",
+            "function": "was removed; give the formula: sim/README.md has Hartmann-6, the "
+            "experiments in batch_5.yaml have Branin-Hoo and cosines",
         }
     )
 
     kind: str = param(
         "gp",
-        help="a draw from a Gaussian process, a table of the places, a raster, a formula, a test "
-        "function for optimisation, a plume from a source, or the traffic of a running SUMO (see "
-        "traffic)",
+        help="a draw from a Gaussian process, a table of the places, a raster, a formula, a plume "
+        "from a source, or the traffic of a running SUMO (see traffic)",
         choices=_KINDS,
     )
     quantity: str = param("value", help="name of the field, for reports")
@@ -160,12 +159,6 @@ class FieldConfig:
         None,
         help="expression in x and y [m], t [s of the mission] and the map's features, such as "
         "20 + exp(-((x - 2*t)**2 + y**2) / 800) (formula)",
-    )
-    function: str | None = param(
-        None,
-        help="test function of the map's features, whose sign is such that the maximum is sought "
-        "(function)",
-        choices=tuple(FUNCTIONS),
     )
     plume: PlumeConfig = dataclasses.field(default_factory=PlumeConfig)
 

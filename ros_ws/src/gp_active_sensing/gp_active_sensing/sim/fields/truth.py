@@ -12,16 +12,13 @@ from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import HUGE, FieldConfig
-from gp_active_sensing.sim.fields.formula import CONSTANTS, FUNCTION_NAMES, FUNCTIONS, Formula
+from gp_active_sensing.sim.fields.formula import CONSTANTS, FUNCTION_NAMES, Formula
 from gp_active_sensing.sim.fields.plume import PlumeField
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["DriftingField", "FunctionField", "build_truth", "computed_truth"]
-
-_EDGE = 1e-9
-"""Part of a domain by which a place may lie beyond its edge (rounding)."""
 
 
 class FunctionField(GroundTruth):
@@ -68,17 +65,14 @@ class FunctionField(GroundTruth):
 
 
 def computed_truth(config: FieldConfig, topology: Topology) -> FunctionField:
-    """Return the field of a formula, a test function or a plume at the places of a map.
+    """Return the field of a formula or a plume at the places of a map.
 
     Raises:
         ConfigError: a formula with a variable that the map does not have, or without a value at
-            some place; a function of another number of features, or places outside its domain.
+            some place.
     """
     if config.kind == "formula":
         values, changes = _of_formula(config, topology)
-    elif config.kind == "function":
-        standing = _of_function(config, topology)
-        values, changes = (lambda seconds: standing), False
     else:
         plume = PlumeField(config.plume, topology.positions)
         values, changes = plume.at, plume.changes
@@ -112,33 +106,6 @@ def _of_formula(
         return np.array(np.broadcast_to(found, (topology.n,)))
 
     return values, "t" in formula.variables
-
-
-def _of_function(config: FieldConfig, topology: Topology) -> FloatArray:
-    function = FUNCTIONS[str(config.function)]
-    features = topology.features
-    d = function.dimensions
-    if features.shape[1] != d:
-        msg = (
-            f"field.function: {config.function} is a function of {d} variables, map "
-            f"{topology.name!r} has {features.shape[1]} features "
-            f"({', '.join(topology.feature_names)}); map.kind points has as many as its low and "
-            "high"
-        )
-        raise ConfigError(msg)
-    low, high = np.array(function.low), np.array(function.high)
-    margin = _EDGE * (high - low)
-    outside = ((features < low - margin) | (features > high + margin)).any(axis=1)
-    if outside.any():
-        place = int(np.argmax(outside))
-        box = " × ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
-        msg = (
-            f"field.function: {config.function} has the domain {box}, {int(outside.sum())} of "
-            f"{topology.n} places lie outside, such as {topology.names[place]!r} "
-            f"({_shown(topology, place)}); give the map that extent"
-        )
-        raise ConfigError(msg)
-    return function.value(features)
 
 
 def _check_values(
@@ -231,7 +198,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: length-scales, a formula or a function that does not fit the map's features; a
+        ConfigError: length-scales or a formula that do not fit the map's features; a
             file that is not there.
         MapError: a table or raster that cannot be used; the message names the places without a
             value.
@@ -241,7 +208,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     if config.kind == "sumo":
         msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
         raise ConfigError(msg)
-    if config.kind in ("formula", "function", "plume"):
+    if config.kind in ("formula", "plume"):
         return computed_truth(config, topology)
     path = _find(config.file or "")
     if config.kind == "raster":

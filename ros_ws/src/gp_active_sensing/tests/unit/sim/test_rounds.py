@@ -17,7 +17,7 @@ from gp_active_sensing.types import PlacedReading
 def scenario(**more: Any) -> Scenario:
     known = {
         "map": {"kind": "points", "count": 60, "low": [0, 0], "high": [1, 1]},
-        "field": {"kind": "function", "function": "cosines"},
+        "field": {"kind": "formula", "formula": "0.6*cos(6*x1) + 0.5*x2"},
         "sensor": {"noise_std": 0.02},
         "belief": {"length_scales": [0.1, 0.3], "signal_std": [0.5], "noise_std": [0.02]},
         "policy": {"name": "ucb_dpp_max"},

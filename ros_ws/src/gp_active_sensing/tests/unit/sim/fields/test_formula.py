@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
-from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
+from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.topology.generated import make_points
 
@@ -132,44 +131,3 @@ def test_values_that_go_wrong_later_say_when() -> None:
     assert found.at(3.0).tolist() == [0.0, -1.0, -2.0]
     with pytest.raises(ConfigError, match=r"got nan at place '0' \(x = 0, y = 0, t = 4 s\)"):
         found.at(4.0)
-
-
-NAMES = sorted(FUNCTIONS)
-
-
-def test_the_maximum_is_where_the_table_says() -> None:
-    for name in NAMES:
-        function = FUNCTIONS[name]
-        values = function.value(np.array(function.at))
-        np.testing.assert_allclose(values, function.maximum, atol=2e-6)
-        box = list(zip(function.low, function.high, strict=True))
-        starts = make_points(20, function.low, function.high).features
-        best = max(
-            -minimize(lambda z, f=function: -float(f.value(z[None])[0]), start, bounds=box).fun
-            for start in starts
-        )
-        assert best == pytest.approx(function.maximum, abs=1e-6)
-
-
-def test_a_field_of_candidates() -> None:
-    for name in NAMES:
-        function = FUNCTIONS[name]
-        points = make_points(64, function.low, function.high)
-        config = FieldConfig(kind="function", function=name, scale=-2.0, offset=1.0)
-        found = build_truth(config, points, 0)
-        np.testing.assert_allclose(found.at(0.0), 1.0 - 2.0 * function.value(points.features))
-        assert not found.changes
-
-
-def test_a_map_beyond_the_domain_is_refused() -> None:
-    grid = make_grid(4, 3, 100.0)
-    with pytest.raises(ConfigError, match=r"branin has the domain \[-5, 10\] × \["):
-        build_truth(FieldConfig(kind="function", function="branin"), grid, 0)
-
-
-def test_another_number_of_features_is_refused() -> None:
-    grid = make_grid(4, 3, 1.0)
-    with pytest.raises(ConfigError, match=r"hartmann6 is a function of 6 variables, .*has 2 feat"):
-        build_truth(FieldConfig(kind="function", function="hartmann6"), grid, 0)
-    with pytest.raises(ConfigError, match=r"function: is required for a field of kind function"):
-        FieldConfig(kind="function")
