@@ -624,7 +624,7 @@ class SensingLoop:
         self.keep_limits(at, probe)
         if at is not None and self.decisions == 0:
             check_end(self.seen(at, heading), self.remaining, at, speed=self.speed)
-        self._say_clipped_horizon()
+        self._log_clipped_horizon()
         remaining = in_metres(self.remaining, self.speed)
         seen = self.seen(at, heading)
         limit = self.limit if limit is None else limit
@@ -853,7 +853,7 @@ class SensingLoop:
         self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
 
-    def _say_clipped_horizon(self) -> None:
+    def _log_clipped_horizon(self) -> None:
         left = self.remaining.readings
         if self._clip_said or left is None or not isinstance(self.policy, LooksAhead):
             return

@@ -29,7 +29,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.external import end, running_of
-from gp_active_sensing.planning.lawnmower import Laid, _Layer
+from gp_active_sensing.planning.lawnmower import PlannedRows, _Layer
 from gp_active_sensing.planning.routes.boustrophedon import Ground
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
@@ -241,7 +241,7 @@ def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
     }
 
 
-def evenly_spaced(task: Task, field: Field, step: float) -> list[Laid]:
+def evenly_spaced(task: Task, field: Field, step: float) -> list[PlannedRows]:
     """Return the evenly spaced routes that fit, of many those that leave places the nearest.
 
     All spacings, insets and directions, from all four corners; routes that read the same places in
@@ -257,7 +257,7 @@ def evenly_spaced(task: Task, field: Field, step: float) -> list[Laid]:
     open_ = np.isfinite(field.values)
     ground = Ground(field.topology, open_)
     unread = open_ & ~loop.belief.observed
-    found: dict[tuple[int, ...], tuple[float, Laid]] = {}
+    found: dict[tuple[int, ...], tuple[float, PlannedRows]] = {}
     layer = _Layer(ground, at, loop.remaining, unread)
     for family in ground.evenly(spacing=None, inset=None, direction=None, sparse=layer.sparse):
         densest = layer.densest(family)

@@ -94,7 +94,7 @@ def workplace(folder: Path, *, keep: bool, resume: bool) -> Iterator[CheckpointD
     except OSError as error:
         _remove_empty(made)
         raise cannot(folder, "make the folder", error) from error
-    with _alone(checkpoint) as certain:
+    with _lock(checkpoint) as certain:
         # Where it is empty but for rows, a learning was killed before it had begun.
         empty = all(path.name.startswith(_ROWS) for path in checkpoint.iterdir())
         if there and not resume and not (empty and certain):
@@ -117,7 +117,7 @@ def workplace(folder: Path, *, keep: bool, resume: bool) -> Iterator[CheckpointD
 
 
 @contextmanager
-def _alone(checkpoint: Path) -> Iterator[bool]:
+def _lock(checkpoint: Path) -> Iterator[bool]:
     """Have a folder to oneself, until the end or until this process is gone.
 
     Yields:

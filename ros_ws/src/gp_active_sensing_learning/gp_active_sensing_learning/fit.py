@@ -59,8 +59,8 @@ class HyperParameterEstimate:
     Args:
         length_scales: one, or one per feature.
         signal_std: of the field about its mean (after the belief's transform).
-        noise_std: of a reading about the field. Where `place_gain` is None it holds what belongs to
-            each place alone as well: the readings cannot tell one from the other.
+        noise_std: of a reading about the field. Where `place_gain` is None it includes the place
+            part, which the readings cannot separate from noise.
         errors: standard errors of the logarithms of the first length-scale, signal, noise and place
             part, from the curvature at the optimum; inf where there is none, 0 of a noise that was
             given.
@@ -68,7 +68,7 @@ class HyperParameterEstimate:
         log_posterior: of each start's optimum less that of the best, the best first.
         readings: number used.
         places: number of places they are of.
-        place_std: of what belongs to each place alone, part of the field; 0 = not learned.
+        place_std: of the place part of the field; 0 = not learned.
         place_gain: by how much the readings are more probable with it than without [nat]; None =
             not learned.
     """
@@ -85,7 +85,7 @@ class HyperParameterEstimate:
     place_gain: float | None = None
 
     @property
-    def place_told(self) -> bool:
+    def place_part_found(self) -> bool:
         """The readings say that there is something of each place's own."""
         return self.place_gain is not None and self.place_gain > _TOLD
 
@@ -310,7 +310,7 @@ def _parts(
     noise, own = (estimate.noise_std,), estimate.place_std
     if way == "point":
         return noise, (own if estimate.place_gain > 0.0 else 0.0,)
-    return noise, ((own,) if estimate.place_told else (0.0, own))
+    return noise, ((own,) if estimate.place_part_found else (0.0, own))
 
 
 def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:

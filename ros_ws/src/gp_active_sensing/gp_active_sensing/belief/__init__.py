@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.build import belief_on, build_belief
     from gp_active_sensing.belief.config import BeliefConfig
     from gp_active_sensing.belief.drift import DriftConfig
-    from gp_active_sensing.belief.empirical import GivenCovariance
+    from gp_active_sensing.belief.empirical import EmpiricalCovariance
     from gp_active_sensing.belief.from_kernel_model import KernelCovariance, belief_of
     from gp_active_sensing.belief.graph_covariance import GraphCovariance
     from gp_active_sensing.belief.prior import (
@@ -26,8 +26,8 @@ __all__ = [
     "Belief",
     "BeliefConfig",
     "DriftConfig",
+    "EmpiricalCovariance",
     "FeatureCovariance",
-    "GivenCovariance",
     "GraphCovariance",
     "HyperParameters",
     "KernelCovariance",
@@ -50,7 +50,7 @@ __getattr__, __dir__ = lazy_names(
         "config": ("BeliefConfig",),
         "prior": ("FeatureCovariance", "HyperParameters", "LocationCovariance", "PriorMean"),
         "drift": ("DriftConfig",),
-        "empirical": ("GivenCovariance",),
+        "empirical": ("EmpiricalCovariance",),
         "graph_covariance": ("GraphCovariance",),
         "from_kernel_model": ("KernelCovariance", "belief_of"),
         "run_copy": ("as_begun", "keep_model", "with_mark"),

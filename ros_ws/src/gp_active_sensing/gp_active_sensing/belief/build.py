@@ -206,7 +206,7 @@ def build_belief(
             )
             covariance, weights = candidates.build()
             if not quiet:
-                _say_scales(candidates)
+                _log_scales(candidates)
         else:
             given = _candidates(config, all_parts, names or _axes(features))
             covariance = joined(
@@ -302,7 +302,12 @@ def _ratios(
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     """Return the belief that earlier readings of the same places give."""
-    from gp_active_sensing.belief.empirical import MOST, GivenCovariance, empirical, read_history
+    from gp_active_sensing.belief.empirical import (
+        MOST,
+        EmpiricalCovariance,
+        empirical,
+        read_history,
+    )
 
     if places is None or config.history is None:
         msg = "belief.kernel: empirical needs the names of the map's places; see belief_on"
@@ -325,7 +330,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(
-        with_places(partial(GivenCovariance, history.covariance))(candidates),
+        with_places(partial(EmpiricalCovariance, history.covariance))(candidates),
         PriorMean(history.mean, basis, std),
         None,
         transform,
@@ -333,7 +338,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     )
 
 
-def _say_scales(candidates: CandidateGrid) -> None:
+def _log_scales(candidates: CandidateGrid) -> None:
     """Log the length-scales from the map, once for all kernels that have the same."""
     said: dict[str, list[str]] = {}
     for kernel in candidates.kernels:

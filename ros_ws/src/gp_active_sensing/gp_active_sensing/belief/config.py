@@ -323,7 +323,7 @@ class BeliefConfig:
                 return []
             return ["model_mark: is for a belief over kernels; give its file as belief.model"]
         return [
-            f"{key}: comes from belief.model; leave it out, or set it to {_word(defaults[key])}"
+            f"{key}: comes from belief.model; leave it out, or set it to {_as_yaml(defaults[key])}"
             for key in _OF_MODEL
             if getattr(self, key) != defaults[key]
         ]
@@ -425,6 +425,6 @@ def check_axes(names: Sequence[str]) -> None:
         raise ValueError(msg)
 
 
-def _word(default: Any) -> str:
+def _as_yaml(default: Any) -> str:
     """Return a default as YAML has it."""
     return "null" if default is None else f"{default}"

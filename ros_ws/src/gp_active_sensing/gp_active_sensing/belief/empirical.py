@@ -15,7 +15,7 @@ from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table
 
-__all__ = ["EmpiricalMoments", "GivenCovariance", "empirical", "read_history"]
+__all__ = ["EmpiricalCovariance", "EmpiricalMoments", "empirical", "read_history"]
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ def _positive(r: FloatArray) -> FloatArray:
     return np.asarray(raised * np.outer(scale, scale))
 
 
-class GivenCovariance:
+class EmpiricalCovariance:
     """``(σ_s² / s²) K`` of a matrix K whose mean variance is s².
 
     Candidates differ in signal and noise only; they have no length-scale, for which 1 stands.
@@ -222,7 +222,7 @@ class GivenCovariance:
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
 
-    def only(self, which: Sequence[int]) -> GivenCovariance:
+    def only(self, which: Sequence[int]) -> EmpiricalCovariance:
         """Return the same under some of the candidates only."""
         other = copy(self)
         other._signal = self._signal[list(which)]

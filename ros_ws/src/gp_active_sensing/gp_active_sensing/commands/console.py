@@ -10,7 +10,7 @@ from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import gap_of
-from gp_active_sensing.util.wording import Turns, promised, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -251,7 +251,7 @@ def show_stages(
             seconds = task.get_time() - float(task.fields["since"])
             return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
-    turns, bar = Turns(), console.is_terminal
+    turns, bar = PredictabilityMonitor(), console.is_terminal
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -267,7 +267,7 @@ def show_stages(
             words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
             line = stage_line(record, total=shown, **words)
             progress.console.out(one_line(line), highlight=False)
-            if turn := turns.hear(record):
+            if turn := turns.message(record):
                 progress.console.out(turn, highlight=False)
             done = int(record.get("visits", record["observed"]))
             progress.update(task, completed=done, since=progress.get_time())
@@ -314,18 +314,18 @@ class ReplayDisplay:
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
         """Show what is replayed; return a callback for the number of messages read."""
         self._mode = mode
-        self._say(_HEADS[mode])
+        self._echo(_HEADS[mode])
         if mode != "belief":
-            self._say(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
+            self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
         task = self._progress.add_task("replaying", total=total)
         return lambda read: self._progress.update(task, completed=read)
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Show a record."""
         line = _decision_line if self._mode in ("again", "decisions") else _place_line
-        self._say(line(record))
+        self._echo(line(record))
 
-    def _say(self, text: str) -> None:
+    def _echo(self, text: str) -> None:
         self._progress.console.out(one_line(text), highlight=False)
 
 

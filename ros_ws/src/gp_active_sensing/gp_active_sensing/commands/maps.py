@@ -92,7 +92,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
     text, lost = map_text(road_map, format)
     write_whole(out, text)
     echo(f"wrote {out}: {_in_short(figures)}")
-    _say(figures, lost)
+    _print(figures, lost)
 
 
 @maps.command()
@@ -113,7 +113,7 @@ def inspect(
     click.secho(f"{found.figures.name}  ({found.path})", bold=True)
     for what, text in found.lines:
         echo(f"  {what:<14} {text}")
-    _say(found.figures)
+    _print(found.figures)
 
 
 class _Looked(NamedTuple):
@@ -165,7 +165,7 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
     found = _looked_at(file, crs, overrides)
     echo(f"{found.path}: valid, {found.short}")
-    _say(found.figures)
+    _print(found.figures)
 
 
 @maps.command()
@@ -325,7 +325,7 @@ def _in_short(figures: Survey) -> str:
     return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
 
 
-def _say(figures: Survey | PlaceSurvey, more: tuple[str, ...] = ()) -> None:
+def _print(figures: Survey | PlaceSurvey, more: tuple[str, ...] = ()) -> None:
     for note in (*figures.notes, *more):
         echo(f"note: {note}")
     for warning in figures.warnings:

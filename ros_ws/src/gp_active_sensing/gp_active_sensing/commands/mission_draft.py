@@ -33,7 +33,7 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard, pose_needs, reading_needs
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, Received, pose_needs, reading_needs
 from gp_active_sensing.topology import MapConfig
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class MissionDraft:
     notes: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
-    heard: Mapping[str, Heard] = field(default_factory=dict)
+    heard: Mapping[str, Received] = field(default_factory=dict)
     needs: dict[str, float] = field(default_factory=dict)
     speed: float | None = None
     map_text: str = ""
@@ -122,8 +122,8 @@ class MissionDraft:
         self._ask_habits()
         self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
         self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
-        self._look()
-        self._tell()
+        self._compare()
+        self._report()
 
     def _ask_habits(self) -> None:
         """Ask how it ends, and what is written."""
@@ -293,7 +293,7 @@ class MissionDraft:
 
     # -- the running system --------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _compare(self) -> None:
         """Compare with the running system, and take from it what nobody said."""
         if self.system is None:
             self._need_datum()
@@ -316,7 +316,7 @@ class MissionDraft:
                 self.misfits.append(problem)
             elif not (what == "reading" and misfit):
                 there[name] = type
-        self.heard = self.system.hear(there, self._say_slow)
+        self.heard = self.system.hear(there, self._report_slow)
         if self.pose.type == "tf":
             self.misfits += self._tf_misfits()
         for what, name, _ in named:
@@ -335,13 +335,13 @@ class MissionDraft:
         for kind in ("pose", "reading"):
             topics = [name for what, name, _ in named if what == kind and name in there]
             self._find_needs(kind, [self.heard[name] for name in topics])
-        self._look_at_waypoints()
+        self._check_waypoint_listeners()
 
-    def _say_slow(self, topics: list[str]) -> None:
+    def _report_slow(self, topics: list[str]) -> None:
         """Say why it takes longer than usual."""
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
-    def _find_needs(self, what: str, heard: list[Heard]) -> None:
+    def _find_needs(self, what: str, heard: list[Received]) -> None:
         """Take what the rates ask for."""
         if what == "pose":
             found = pose_needs(self.pose, heard)
@@ -356,7 +356,7 @@ class MissionDraft:
         for key, (value, note) in found.items():
             self.needs[key], self.notes[key] = value, note
 
-    def _look_at_waypoints(self) -> None:
+    def _check_waypoint_listeners(self) -> None:
         """Say it where nobody hears where to go; that may be started later, and is no misfit."""
         from gp_active_sensing.ros import running_system
 
@@ -387,7 +387,7 @@ class MissionDraft:
             target, source
         )
 
-    def _adopt(self, heard: Heard) -> None:
+    def _adopt(self, heard: Received) -> None:
         """Take frame and origin from what is heard, where nobody says them."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and heard.frame and not fix:
@@ -408,15 +408,15 @@ class MissionDraft:
 
     # -- the file ------------------------------------------------------------------------------
 
-    def _tell(self) -> None:
-        self.told.append(f"map: {self._map_in_words()}")
+    def _report(self) -> None:
+        self.told.append(f"map: {self._describe_map()}")
         for heard in self.heard.values():
             if heard.messages:
                 rate = f", {heard.in_words}" if heard.in_words else ""
                 frame = f", frame {heard.frame}" if heard.frame else ""
                 self.told.append(f"{heard.topic}: heard{rate}{frame}")
 
-    def _map_in_words(self) -> str:
+    def _describe_map(self) -> str:
 
         if self.map.places is None:
             return f"the first one that comes on {self.map.section['topic']}"
@@ -427,7 +427,7 @@ class MissionDraft:
         """Return the file."""
         parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
         first = next(iter(parameters))
-        self.notes[first] = self._map_in_words()
+        self.notes[first] = self._describe_map()
         self.notes["map.spacing"] = "m between neighbouring places"
         if self.speed is not None:
             parameters["map.speed"] = self.speed

@@ -19,7 +19,7 @@ from gp_active_sensing.planning.budget import (
 from gp_active_sensing.records.events import BatteryNoted, Event, SortieChanged
 from gp_active_sensing.types import Cost
 
-__all__ = ["begin_change", "end_change", "hear_battery", "is_worth_it"]
+__all__ = ["begin_change", "end_change", "is_worth_it", "update_battery"]
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def end_change(probe: ProbeState, journal: Journal, now_ns: int) -> None:
     logger.info("%ssortie %d begins", f"{probe.name}: " if probe.name else "", number)
 
 
-def hear_battery(probe: ProbeState, level: float, journal: Journal, now_ns: int) -> None:
+def update_battery(probe: ProbeState, level: float, journal: Journal, now_ns: int) -> None:
     """Use the charge of a probe's battery, 0 to 1."""
     if probe.sortie.is_news(level):
         where = probe.whereabouts()

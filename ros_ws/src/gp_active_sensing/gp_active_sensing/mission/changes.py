@@ -11,7 +11,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.mission.batteries import end_change
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
-from gp_active_sensing.mission.log_messages import budget_words
+from gp_active_sensing.mission.log_messages import budget_text
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records.events import BudgetChanged, ClockStepped, MapChanged
 from gp_active_sensing.topology.live import LivePlaces, is_cut
@@ -53,10 +53,10 @@ def set_budget(
         if mission.state == "ended":
             logger.warning("the mission is over: another budget changes nothing")
             return
-        before = budget_words(mission.budget, mission.loop.aim)
+        before = budget_text(mission.budget, mission.loop.aim)
         logger.info(
             "the budget is now %s (was %s); readings spent or under way: %d, driven: %.0f m",
-            *(budget_words(budget, aim), before, mission.loop.spent, mission.driven.metres),
+            *(budget_text(budget, aim), before, mission.loop.spent, mission.driven.metres),
         )
         mission.journal(
             BudgetChanged(
@@ -146,7 +146,7 @@ def change_map(
                 probe.call_back(mission.now_ns)
             else:  # walls that came may hide a waypoint, those that went may show a nearer one
                 before_it = probe.waypoint
-                probe.lay_course()
+                probe.update_waypoints()
                 probe.send_again |= probe.waypoint != before_it
         if mission.state == "running":
             mission.choose_again()

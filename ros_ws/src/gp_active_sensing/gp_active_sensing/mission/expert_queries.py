@@ -111,7 +111,7 @@ class ExpertQueries:
             self.until = min(self.books.until or math.inf, seconds + most)
             return False
         if self.books.missing and self.books.begun is not None:
-            self._say_missing()
+            self._log_missing()
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
@@ -140,7 +140,7 @@ class ExpertQueries:
         self.books.forget_before(1e-9 * now_ns)
         self.books.begin(places, 1e-9 * now_ns)
 
-    def _say_missing(self) -> None:
+    def _log_missing(self) -> None:
         timeout = self.books.config.timeout
         if timeout == 0.0:
             return  # as it was asked for

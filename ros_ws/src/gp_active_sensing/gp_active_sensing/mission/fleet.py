@@ -12,7 +12,7 @@ from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.sorties import CHANGING
 from gp_active_sensing.records.events import Event, RosterChanged
 
-__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "why_resting"]
+__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "resting_reason"]
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ SILENT = "silent for"
 """How the reason of a probe begins that comes back when it is heard."""
 
 
-def why_resting(probes: Iterable[ProbeState]) -> str:
+def resting_reason(probes: Iterable[ProbeState]) -> str:
     """Return why nothing is chosen for probes, each by its name where the reasons differ."""
     why = {probe.name: probe.resting for probe in probes}
     if len(set(why.values())) == 1:
@@ -137,24 +137,24 @@ class Fleet:
             return  # it could not be used
         self._heard_ns[probe.name] = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
-            self._come(probe, now_ns)
+            self._join(probe, now_ns)
 
     def put_in(self, probe: ProbeState, now_ns: int) -> None:
         """Let a probe take part that is nowhere yet; its first waypoint may be any place."""
         probe.anywhere = True
         if probe.gone:
-            self._come(probe, now_ns)
+            self._join(probe, now_ns)
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe: one whose sensor was silent takes part again."""
         if probe.ingestion.holds_pose and probe.name in self._heard_ns:
             self._heard_ns[probe.name] = now_ns  # it stands, and sends no poses
         if probe.gone.startswith(MUTE):
-            self._come(probe, now_ns)
+            self._join(probe, now_ns)
 
     def set_out_of_action(self, probe: ProbeState, why: str, now_ns: int) -> None:
         """Let a probe take no part until its sensor gives readings, or its battery is changed."""
-        self._go(probe, why, now_ns)
+        self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
         """Let a probe that has left take part again; return why it cannot, "" when it does."""
@@ -166,7 +166,7 @@ class Fleet:
         if probe.ingestion.track.newest is None:
             self._note(probe, NO_POSE, now_ns)
         else:
-            self._come(probe, now_ns)
+            self._join(probe, now_ns)
         return ""
 
     def leave(self, name: str, why: str, now_ns: int) -> str:
@@ -176,7 +176,7 @@ class Fleet:
             return self._unknown(name)
         if probe.gone.startswith(LEFT):
             return f"{name} has left already"
-        self._go(probe, f"{LEFT}{why}", now_ns)
+        self._leave(probe, f"{LEFT}{why}", now_ns)
         return ""
 
     def miss_silent(self, now_ns: int) -> list[ProbeState]:
@@ -188,12 +188,12 @@ class Fleet:
             if probe.ingestion.catch_up.waiting or nowhere:
                 self._heard_ns[probe.name] = now_ns  # its poses are not used yet, or it has none
         limit = 1e9 * self.config.lost_after
-        lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
+        lost = [p for p in self.present if now_ns - self.last_pose_ns(p, now_ns) > limit]
         for probe in lost:
-            self._go(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
+            self._leave(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
         return lost
 
-    def heard_ns(self, probe: ProbeState, now_ns: int) -> int:
+    def last_pose_ns(self, probe: ProbeState, now_ns: int) -> int:
         """Return when a probe that takes part sent its last pose, on the node's clock.
 
         After a restart, or once the clock was set back, it has all its time again.
@@ -209,17 +209,17 @@ class Fleet:
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
         """Record a probe that came or went before a restart."""
         if not why:
-            self._begin_anew(probe, now_ns)
+            self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns
 
-    def _come(self, probe: ProbeState, now_ns: int) -> None:
-        self._begin_anew(probe, now_ns)
+    def _join(self, probe: ProbeState, now_ns: int) -> None:
+        self._reset(probe, now_ns)
         probe.since = probe.heard
         self._heard_ns[probe.name] = now_ns
         self._note(probe, "", now_ns)
         logger.info("%s takes part", probe.name)
 
-    def _begin_anew(self, probe: ProbeState, now_ns: int) -> None:
+    def _reset(self, probe: ProbeState, now_ns: int) -> None:
         """Forget where it was; what it did while it had left is free, silence is not."""
         probe.at = None
         probe.sensor.forget()
@@ -229,7 +229,7 @@ class Fleet:
         if not probe.home:
             probe.resting = ""
 
-    def _go(self, probe: ProbeState, why: str, now_ns: int) -> None:
+    def _leave(self, probe: ProbeState, why: str, now_ns: int) -> None:
         probe.give_up(now_ns)
         self._note(probe, why, now_ns)
         logger.warning("%s takes no part any more (%s)", probe.name, why)

@@ -50,7 +50,7 @@ LIVE = (
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
     """Go on with another configuration, and say what is other; the rest is the same in both."""
     mission = parts.mission
-    _say(before, now)
+    _log_changes(before, now)
     with mission.lock:
         if now.limit != before.limit:
             mission.loop.limit = plan_limit(now.limit.seconds, now.limit.expansions)
@@ -73,7 +73,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
             changes.set_budget(mission, now.budget.budget(), aim, aims)
 
 
-def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
+def _log_changes(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
     """Say what has changed; of a budget the mission says it, with what is spent."""
     changes = []
     for name in LIVE:

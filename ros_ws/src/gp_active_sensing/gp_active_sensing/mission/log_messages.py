@@ -20,7 +20,7 @@ __all__ = [
     "FINISHING",
     "advice",
     "as_mapping",
-    "budget_words",
+    "budget_text",
     "delays_of",
     "loudness",
     "say_delay",
@@ -40,7 +40,7 @@ def loudness(reason: str) -> int:
     return logging.INFO if asked else logging.WARNING
 
 
-def budget_words(budget: Budget, aim: Aim | None = None) -> str:
+def budget_text(budget: Budget, aim: Aim | None = None) -> str:
     """Return what may be spent, such as "20 readings, 500 m", and until when."""
     limits = ((budget.readings, "readings"), (budget.metres, "m"), (budget.seconds, "s"))
     found = [shown(limit, unit) for limit, unit in limits if limit is not None]

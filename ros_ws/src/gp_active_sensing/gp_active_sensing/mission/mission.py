@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.batteries import begin_change, end_change, hear_battery
+from gp_active_sensing.mission.batteries import begin_change, end_change, update_battery
 from gp_active_sensing.mission.blocked import BlockedPlaces
 from gp_active_sensing.mission.checkers import speaks
 from gp_active_sensing.mission.clocks import Latency, StepClock
@@ -31,7 +31,7 @@ from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.drives import too_far
 from gp_active_sensing.mission.expert_queries import ExpertQueries
-from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, why_resting
+from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, resting_reason
 from gp_active_sensing.mission.inbox import (
     BATCH,
     Envelope,
@@ -41,7 +41,7 @@ from gp_active_sensing.mission.inbox import (
     RawReading,
 )
 from gp_active_sensing.mission.input_log import InputLog
-from gp_active_sensing.mission.log_messages import FINISHING, budget_words, loudness, say_delay
+from gp_active_sensing.mission.log_messages import FINISHING, budget_text, loudness, say_delay
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -234,21 +234,21 @@ class Mission:
         """
         with self.lock:
             if self.state != "idle":
-                return f"the mission is {self.state} already" + self._because()
+                return f"the mission is {self.state} already" + self._reason_text()
             logger.info(
                 "the mission begins%s: %d places, budget %s",
                 f" ({who})" if who else "",
                 self.loop.topology.n,
-                budget_words(self.budget, self.loop.aim),
+                budget_text(self.budget, self.loop.aim),
             )
-            self._go_on()
+            self._resume_probes()
             return ""
 
     def pause(self, reason: str = "asked to") -> str:
         """Take no more decisions; return why it cannot, "" when it does."""
         with self.lock:
             if self.state != "running":
-                return f"the mission is {self.state}, not running" + self._because()
+                return f"the mission is {self.state}, not running" + self._reason_text()
             stage = self.decisions.stage
             logger.log(loudness(reason), "paused at stage %d (%s)", stage, reason)
             self._set_state("paused", reason)
@@ -267,7 +267,7 @@ class Mission:
                 self._take_in(changing)
                 return ""
             if self.state != "paused":
-                return f"the mission is {self.state}, not paused" + self._because()
+                return f"the mission is {self.state}, not paused" + self._reason_text()
             logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
             self._take_in(changing)
             for probe in self.probes.values():
@@ -275,7 +275,7 @@ class Mission:
                 probe.send_again = True
                 probe.sent_ns = self.now_ns
             self.rest_no_more()
-            self._go_on()
+            self._resume_probes()
             return ""
 
     def _take_in(self, changing: Sequence[ProbeState]) -> None:
@@ -306,7 +306,7 @@ class Mission:
             if place is not None and place not in (probe.target, probe.waypoint):
                 return "another place is being driven to by now"
             if self.blocked.refuse(probe, self.now_ns, why):
-                self._go_round()
+                self._avoid_shut_moves()
             self.inbox.wake()
             return ""
 
@@ -325,7 +325,7 @@ class Mission:
             self.inbox.wake()
             return found
 
-    def _go_on(self) -> None:
+    def _resume_probes(self) -> None:
         self._set_state("running", "")
         for probe in self.probes.values():
             probe.arrival.forget()
@@ -343,7 +343,7 @@ class Mission:
         probes = {name: probe.whereabouts() for name, probe in self.probes.items()}
         self.journal(StateChanged(state=state, reason=reason, stamp_ns=self.now_ns, probes=probes))
 
-    def _because(self) -> str:
+    def _reason_text(self) -> str:
         return f" ({self.reason})" if self.reason else ""
 
     # -- every message, and every so often -------------------------------------------------------
@@ -372,12 +372,12 @@ class Mission:
         if self._decides and self.blocked.moves.expire(now_ns):
             self.choose_again()
         steps: list[MissionOutput] = []
-        messages = deque(() if self._holds() else self.inbox.take(BATCH))
+        messages = deque(() if self._messages_wait() else self.inbox.take(BATCH))
         try:
             while messages:
                 message = messages.popleft()
                 steps += self._use(message, more=bool(messages) and _same(message, messages[0]))
-                if self._holds():
+                if self._messages_wait():
                     break
         finally:  # an error in one message must not take the others along
             self.inbox.put_back(list(messages))
@@ -389,7 +389,7 @@ class Mission:
                 steps.append(MissionOutput(query=places))
         return steps
 
-    def _holds(self) -> bool:
+    def _messages_wait(self) -> bool:
         """Return whether messages wait until the decision is there."""
         return self.config.wait_for_plan and self.decisions.running
 
@@ -415,7 +415,7 @@ class Mission:
             return
         if isinstance(message.what, RawBattery):
             if self.state != "ended":
-                hear_battery(probe, message.what.level, self.journal, self.now_ns)
+                update_battery(probe, message.what.level, self.journal, self.now_ns)
             return
         probe.take([message])
         if isinstance(message.what, Pose):
@@ -423,7 +423,7 @@ class Mission:
         elif speaks(message):
             self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:
-            yield from self._look_at(probe, message.received)
+            yield from self._check_probe(probe, message.received)
 
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
@@ -443,7 +443,7 @@ class Mission:
                     name = " ".join(filter(None, (probe.name, intake.quantity)))
                     say_delay(intake.lag, name, intake.delay)
             if self._decides:
-                yield from self._look_at(probe, None)
+                yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
             self.inbox.wake()  # for the next piece
         for probe in self.probes.values():
@@ -463,9 +463,9 @@ class Mission:
             if job := self._show():
                 yield MissionOutput(job)
         else:
-            yield from self._go_about()
+            yield from self._check_time()
 
-    def _go_about(self) -> Iterator[MissionOutput]:
+    def _check_time(self) -> Iterator[MissionOutput]:
         """See what the time that passes makes necessary."""
         if self.blocked.expire(self.now_ns) or self._miss_passed():
             self.choose_again()
@@ -483,7 +483,7 @@ class Mission:
                     probe.call_back(self.now_ns)
         for probe in self.fleet.present:
             if self.blocked.watch(probe, self.now_ns):
-                self._go_round()
+                self._avoid_shut_moves()
             elif why := too_far(probe, self.now_ns):
                 logger.warning("%s: another place is chosen", why)
                 probe.give_up(self.now_ns)
@@ -492,7 +492,7 @@ class Mission:
                 continue
             if probe.send_again and probe.target is not None:
                 if probe.ground.astray is None:  # otherwise it has been sent back
-                    probe.lay_course()
+                    probe.update_waypoints()
                 if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
                     continue  # where it has got to by now decides which of them is next
             if probe.send_again:
@@ -508,7 +508,7 @@ class Mission:
         if self._end_if_done():  # of those that are left after others have gone
             self._last_words = True
 
-    def _go_round(self) -> None:
+    def _avoid_shut_moves(self) -> None:
         """Let nobody drive, or be sent, through a move that was just shut."""
         self.decisions.give_up()
         for probe in self.fleet.present:
@@ -547,7 +547,7 @@ class Mission:
         flowing = [probe for probe in self.probes.values() if probe.flows]
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
-    def _look_at(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
+    def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
         """See what a probe has come to, once what was missed is known."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
@@ -585,23 +585,23 @@ class Mission:
             return False
         if any(probe.passed for probe in self.probes.values()):
             if not self.reason.endswith(TO_COME):
-                self.reason = f"{why_resting(present)}; {TO_COME}"
+                self.reason = f"{resting_reason(present)}; {TO_COME}"
             return False
         shut_off = any(self.blocked.moves.hide_places(probe) for probe in present)
         waits = bool(self.loop.blocked) or shut_off
         if waits and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
-                self.reason = f"{why_resting(present)}; {AGAIN}"
+                self.reason = f"{resting_reason(present)}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self.now_ns))
             return False
         if not self.loop.good_enough() and (away := self.fleet.away(self.now_ns)):
             if not self.reason.endswith(AWAY):
-                self.reason = f"{why_resting(present)}; {', '.join(away)} {AWAY}"
+                self.reason = f"{resting_reason(present)}; {', '.join(away)} {AWAY}"
                 logger.info("nothing can be chosen: %s", self.reason)
             return False
-        if self.map is not None and self._waits_for_map(why_resting(present)):
+        if self.map is not None and self._waits_for_map(resting_reason(present)):
             return False
-        self._end(why_resting(present))
+        self._end(resting_reason(present))
         return True
 
     def _waits_for_map(self, why: str) -> bool:
@@ -804,7 +804,7 @@ class Mission:
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
-    def go_on_from(self, now_ns: int) -> None:
+    def set_last_event(self, now_ns: int) -> None:
         """Record the time of the last event before a restart."""
         self.now_ns = now_ns
 

@@ -63,7 +63,7 @@ class MissionLog:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
             self._decided = [decided for decided in self._decided if decided not in ready]
             for probe, number, plan in ready:
-                self._say(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
+                self._log(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
         """Return whether a probe's earlier stages are logged, or a later one is decided."""
@@ -71,7 +71,7 @@ class MissionLog:
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)
 
-    def _say(self, probe: str, number: int, plan: Plan, uncertainty: str) -> None:
+    def _log(self, probe: str, number: int, plan: Plan, uncertainty: str) -> None:
         names, words = self._mission.loop.topology.names, self._sentences
         whose = f" of {probe}" if probe else ""
         place = words.called(names[plan.waypoints[0]])

@@ -305,7 +305,7 @@ class ProbeState:
         """Expect a drive along a plan's way."""
         self.drive.begin(plan, self, now_ns)
         self.ingestion.set_out([*plan.path, *self.passed.ways])
-        self.lay_course()
+        self.update_waypoints()
 
     @property
     def alarm(self) -> str:
@@ -320,12 +320,12 @@ class ProbeState:
         if self.target is None or (here := self.position) is None:
             return
         place, _ = self.ingestion.matcher.nearest(*here)
-        self.lay_course()
+        self.update_waypoints()
         if self.waypoint != place:
             self.waypoints = (place, *(self.waypoints or (self.target,)))
         self.send_again = True
 
-    def lay_course(self) -> None:
+    def update_waypoints(self) -> None:
         """Find the waypoints of the way under way from where the probe is."""
         plan, topology, start = self.plan or self.stages.home, self.loop.topology, self.position
         places = () if plan is None else places_along(topology, start, plan.path)

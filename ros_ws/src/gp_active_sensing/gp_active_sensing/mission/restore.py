@@ -282,7 +282,7 @@ class MissionRestorer:
             return
         probe.pay(cost, stamp_ns, None if event.given_up else plan or probe.stages.home)
         if event.given_up:
-            probe.stages.charge_again(cost, stamp_ns, metres)
+            probe.stages.restore_charges(cost, stamp_ns, metres)
             probe.forget_decision()
             probe.home, probe.resting = False, ""
         elif plan is not None:
@@ -298,7 +298,7 @@ class MissionRestorer:
             probe.at = probe.standing_after(probe.finished)
             self._record(probe.finished)
         else:
-            probe.stages.charge_again(cost, stamp_ns, metres)
+            probe.stages.restore_charges(cost, stamp_ns, metres)
             if probe.stages.home is not None:
                 probe.resting, probe.home = probe.stages.home.reason, True
                 probe.stages.home = None
@@ -315,7 +315,7 @@ class MissionRestorer:
 
     def _reading(self, event: ReadingUsed) -> None:
         probe = self._probe(event)
-        self._intake(event).pipeline.tell_again(event, gap=self._gaps.found)
+        self._intake(event).pipeline.replay_reading(event, gap=self._gaps.found)
         probe.remember([event.reading])
         for each in self._mission.probes.values():
             for stage in each.settle_read():
@@ -409,7 +409,7 @@ class MissionRestorer:
 
     def _finish(self) -> None:
         mission = self._mission
-        mission.go_on_from(self._last_ns)
+        mission.set_last_event(self._last_ns)
         self._gaps.finish()
         if self._gaps.found:  # the end of a stage may be missing where its record is there
             self._completed |= {n for n in self._recorded if n < mission.decisions.stage}

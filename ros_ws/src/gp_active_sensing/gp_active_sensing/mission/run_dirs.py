@@ -213,7 +213,7 @@ def _new_name(folder: Path, now: datetime) -> Path:
 def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
     if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
         return _created(path, config), []
-    with _said():
+    with _hint():
         run = RunDirectory.begin_again(path)
     try:
         return run, _events(run, config)
@@ -226,11 +226,11 @@ def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
     """Return a new run directory; with a copy of the model, where the belief is over kernels."""
     belief = _belief_of(config)
     if belief.model is None:
-        with _said():
+        with _hint():
             return RunDirectory.create(path, config)
     # A run that is begun again has its copy there still.
     belief = with_mark(belief, None if belief.model_mark is None else path)
-    with _said():
+    with _hint():
         run = RunDirectory.create(path, {**config, "belief": to_mapping(belief)})
     keep_model(belief, path)
     return run
@@ -255,7 +255,7 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def _hint() -> Iterator[None]:
     """Say which parameter names a directory that somebody else writes to."""
     try:
         yield

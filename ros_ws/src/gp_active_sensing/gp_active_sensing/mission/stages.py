@@ -113,7 +113,7 @@ class StageLog:
         if cost is None:
             cost = self.charge(now_ns, metres)
         else:
-            self.charge_again(cost, now_ns, metres)
+            self.restore_charges(cost, now_ns, metres)
         self.plan = None
         stage = Stage(self.number, plan, None, self.driven, now_ns, self._foreseen, probe=probe)
         return stage, cost
@@ -135,7 +135,7 @@ class StageLog:
         self.driven = self.driven.plus(cost)
         return cost
 
-    def charge_again(self, cost: Cost, now_ns: int, metres: float) -> None:
+    def restore_charges(self, cost: Cost, now_ns: int, metres: float) -> None:
         """Add up what was charged before a restart."""
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)

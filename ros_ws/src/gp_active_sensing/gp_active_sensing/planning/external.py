@@ -43,9 +43,9 @@ __all__ = [
     "Answer",
     "External",
     "Running",
-    "decision_words",
+    "decision_line",
     "end",
-    "map_words",
+    "map_text",
     "running_of",
     "understood",
 ]
@@ -64,7 +64,7 @@ _UNLIMITED = 60.0
 _RULE = "the least certain candidate is taken instead"
 
 
-def map_words(topology: Topology) -> dict[str, Any]:
+def map_text(topology: Topology) -> dict[str, Any]:
     """Return the line about a map, which comes before the first question about it."""
     n = topology.n
     ways = topology.ways_from(0)
@@ -86,7 +86,7 @@ def map_words(topology: Topology) -> dict[str, Any]:
     }
 
 
-def decision_words(
+def decision_line(
     belief: Belief,
     topology: Topology,
     at: int | None,
@@ -127,11 +127,11 @@ def decision_words(
         "pending": sorted(int(place) for place in pending),
         "unavailable": sorted(int(place) for place in unavailable),
         "remaining": {k: _finite(v) for k, v in dataclasses.asdict(remaining).items()},
-        "belief": _belief_words(belief),
+        "belief": _belief_fields(belief),
     }
 
 
-def _belief_words(belief: Belief) -> dict[str, Any]:
+def _belief_fields(belief: Belief) -> dict[str, Any]:
     """Return what is believed, as the Gaussian process sees it (see ``scale``)."""
     weights = belief.weights
     mean, variance = belief.marginals()
@@ -393,7 +393,7 @@ class External:
 
         def question(seconds: float) -> bytes:
             return line_of(
-                decision_words(
+                decision_line(
                     belief,
                     topology,
                     at,
@@ -412,7 +412,7 @@ class External:
             found = running_of(self).ask(
                 self.command,
                 topology,
-                lambda: line_of(map_words(topology)),
+                lambda: line_of(map_text(topology)),
                 question,
                 self._seconds(request.limit),
                 self.start,

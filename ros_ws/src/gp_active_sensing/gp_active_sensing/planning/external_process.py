@@ -196,7 +196,7 @@ class PlannerProgram:
         if len(line) > LONGEST:
             msg = f"wrote a line of more than {LONGEST} bytes; it was ended"
         elif in_time:
-            msg = self._how_it_ended()
+            msg = self._exit_text()
         elif patient:
             msg = "did not answer in time"
         else:
@@ -205,7 +205,7 @@ class PlannerProgram:
             self.close(0.0)
         raise ProgramError(msg, late=not in_time)
 
-    def _how_it_ended(self) -> str:
+    def _exit_text(self) -> str:
         if self._closed:
             return "has ended"
         with contextlib.suppress(subprocess.TimeoutExpired):

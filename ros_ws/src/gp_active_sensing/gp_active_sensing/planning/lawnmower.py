@@ -19,11 +19,11 @@ from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget
 
-__all__ = ["Found", "Laid", "Lawnmower", "densest_rows"]
+__all__ = ["Found", "Lawnmower", "PlannedRows", "densest_rows"]
 
 
 @dataclass(frozen=True)
-class Laid:
+class PlannedRows:
     """Rows on a map.
 
     Args:
@@ -48,7 +48,7 @@ class Found:
         stopped: a limit ended the search.
     """
 
-    laid: Laid
+    laid: PlannedRows
     fits: bool
     expanded: int
     stopped: bool
@@ -87,8 +87,8 @@ def densest_rows(
     if not len(ground.places):
         return None
     layer = _Layer(ground, at, remaining, unread, limit, spent)
-    best: tuple[tuple[float, float], Laid] | None = None
-    fewest: Laid | None = None
+    best: tuple[tuple[float, float], PlannedRows] | None = None
+    fewest: PlannedRows | None = None
     for family in ground.evenly(
         spacing=spacing, inset=inset, direction=direction, sparse=layer.sparse
     ):
@@ -137,14 +137,14 @@ class _Layer:
         self._distances = distances_of(ground.topology, self.by)
         self._limit = math.inf if limit is None else limit
         self._spent = spent
-        self._laid: dict[Rows, Laid] = {}
+        self._laid: dict[Rows, PlannedRows] = {}
 
     @property
     def stopped(self) -> bool:
         """A limit is reached."""
         return self.expanded >= self._limit or self._spent()
 
-    def lay(self, rows: Rows) -> Laid:
+    def lay(self, rows: Rows) -> PlannedRows:
         """Lay rows from a corner."""
         if rows not in self._laid:
             self.expanded += 1
@@ -152,10 +152,10 @@ class _Layer:
             trip = trip_of(
                 self._ground.topology, places, self._at, self._unread, self.by, self._ways
             )
-            self._laid[rows] = Laid(rows, places, trip)
+            self._laid[rows] = PlannedRows(rows, places, trip)
         return self._laid[rows]
 
-    def corners(self, rows: Rows) -> Iterator[Laid]:
+    def corners(self, rows: Rows) -> Iterator[PlannedRows]:
         """Yield the same rows from each corner, from the nearest one first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
@@ -163,11 +163,11 @@ class _Layer:
             if corner == nearest or not self.stopped or laid in self._laid:
                 yield self.lay(laid)
 
-    def fits(self, laid: Laid) -> bool:
+    def fits(self, laid: PlannedRows) -> bool:
         """Return whether the budget lasts for all of the rows and the way home."""
         return fits(laid.trip, self._constraint)
 
-    def home(self, laid: Laid) -> float:
+    def home(self, laid: PlannedRows) -> float:
         """Return how far it is home from the end of the rows, in the unit of `by`; 0 without."""
         ways = self._constraint.ways_home
         if not ways or laid.trip is None or not laid.trip.path:

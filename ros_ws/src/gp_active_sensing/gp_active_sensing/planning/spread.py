@@ -10,13 +10,18 @@ import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
-from gp_active_sensing.planning.routes.distances import Apart, distances_of, mean_distance, unit_of
+from gp_active_sensing.planning.routes.distances import (
+    PartDistances,
+    distances_of,
+    mean_distance,
+    unit_of,
+)
 from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["FarPoints", "Spread"]
+__all__ = ["FarthestPoints", "Spread"]
 
 MOST = 300
 """Places that are laid at once; the next ones when these have been visited."""
@@ -26,7 +31,7 @@ _SHARES = (1.0, 0.5, 0.25)
 """How much of what is left the way to a place and home may take."""
 
 
-class FarPoints:
+class FarthestPoints:
     """The places of a map in such an order that each is farthest from those before it.
 
     The first k of them leave no place more than twice as far from the nearest one as the best k
@@ -49,7 +54,7 @@ class FarPoints:
         begin: int | None = None,
     ) -> None:
         self.found: list[int] = []
-        self._apart = Apart(topology)
+        self._apart = PartDistances(topology)
         self._open = open_.copy()
         self._away: FloatArray = np.full(topology.n, np.inf)
         if covered:
@@ -82,10 +87,10 @@ class Spread(RoutePolicy):
 
     The set begins with the place of the probe. Each further place is the farthest from all earlier
     ones and from the observed places. Distances are by road on roads, and around obstacles (see
-    `FarPoints`). Bisection finds the largest set whose tour fits into the remaining budget, with
-    the way home and all readings on the way. Where readings alone are limited and any place may be
-    next, the set has as many places as readings. If only a few places of the whole map fit, parts
-    of the map are tried also. The chosen tour has the least mean distance from the places.
+    `FarthestPoints`). Bisection finds the largest set whose tour fits into the remaining budget,
+    with the way home and all readings on the way. Where readings alone are limited and any place
+    may be next, the set has as many places as readings. If only a few places of the whole map fit,
+    parts of the map are tried also. The chosen tour has the least mean distance from the places.
 
     After a visit of the whole set, another one is laid for the remaining budget. Where an error of
     the map ends the mission, a set is as large as one pass allows. Several probes share a set.
@@ -143,7 +148,7 @@ class _Laying:
         covered = {*np.flatnonzero(ask.belief.observed).tolist(), *ask.pending}
         if begin is None and ask.at is not None:
             covered.add(ask.at)
-        far = FarPoints(ask.topology, self.open_ & self._within(share), covered, begin)
+        far = FarthestPoints(ask.topology, self.open_ & self._within(share), covered, begin)
         readings = ask.remaining.readings
         most = MOST if readings is None else min(readings, MOST)
         low, best = 1, tuple(far.first(1))

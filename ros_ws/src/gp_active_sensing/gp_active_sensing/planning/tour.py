@@ -161,7 +161,8 @@ class Tour:
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
         if sought and (
-            parts_only(driver, sought, self.candidates, elsewhere) or not _goes_on(driver, routes)
+            parts_only(driver, sought, self.candidates, elsewhere)
+            or not _restrict_to_pass(driver, routes)
         ):
             new = next_pass(
                 driver,
@@ -171,7 +172,7 @@ class Tour:
                 elsewhere=elsewhere,
                 probes=1 + routes.without([*others, *standing]),
             )
-            driver.keep_to(new.budget)
+            driver.restrict_to(new.budget)
             routes = replace(routes, renewed=None)
         renewed: _Left | None
         if new is not None and new.stops:
@@ -295,16 +296,16 @@ def _percent(route: RouteValue) -> str:
     return f"{100.0 * route.left:.3g} %"
 
 
-def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
+def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
     """Limit the driver to the rest of its pass. Return whether its route still reads a place."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
     whole = driver.budget
-    driver.keep_to(least_of(left, whole))
+    driver.restrict_to(least_of(left, whole))
     if driver.drive_only(driver.distances.corners(mine)).reads:
         return True
-    driver.keep_to(whole)
+    driver.restrict_to(whole)
     return False
 
 

@@ -1,7 +1,7 @@
 """Files that are kept open, and written again if they are removed.
 
 A file that is open stays as it is when it is removed, renamed or replaced by another one: what is
-appended goes where nobody finds it. `HeldFiles.check` compares what is open with what is there.
+appended goes where nobody finds it. `LockedFiles.check` compares what is open with what is there.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gp_active_sensing.util.files import (
     take_lock,
 )
 
-__all__ = ["HeldFiles"]
+__all__ = ["LockedFiles"]
 
 logger = logging.getLogger(__name__)
 
 
-class HeldFiles:
+class LockedFiles:
     """The files that a process writes in a directory, under the lock of it; for several threads.
 
     Args:
@@ -122,9 +122,9 @@ class HeldFiles:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 if LOCK in gone:
                     gone.remove(LOCK)
-                    self._lock_again()
+                    self._relock()
                 for name in gone:
-                    self._write_again(name)
+                    self._rewrite(name)
             except (OSError, RuntimeError) as error:
                 self._happened = f"{what} cannot be written again after it was removed: {error}"
                 if isinstance(error, InUse):
@@ -165,7 +165,7 @@ class HeldFiles:
         self._ends[name] = os.fstat(stream.fileno()).st_size
         return stream
 
-    def _lock_again(self) -> None:
+    def _relock(self) -> None:
         """Take the lock that was removed. Raises InUse: others have it, or had it and wrote."""
         lock = take_lock(self._folder)
         for name, end in self._ends.items():
@@ -180,7 +180,7 @@ class HeldFiles:
         self.streams[LOCK].close()
         self.streams[LOCK] = lock
 
-    def _write_again(self, name: str) -> None:
+    def _rewrite(self, name: str) -> None:
         path, stream = self._at(name), self.streams[name]
         if path.exists():
             keep_beside(path, "replaced")

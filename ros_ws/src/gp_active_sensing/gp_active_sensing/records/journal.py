@@ -33,7 +33,7 @@ from gp_active_sensing.util.files import (
     write_whole,
 )
 
-__all__ = ["Events", "Journalled", "kinds_of", "mend_journal", "read_journal", "seal", "unseal"]
+__all__ = ["Events", "Journalled", "kinds_of", "read_journal", "repair_journal", "seal", "unseal"]
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def read_journal(path: Path, *, lines: bool = False) -> Journalled:
     return found
 
 
-def mend_journal(path: Path, *, until_damage: bool = False) -> Journalled:
+def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
     """Remove from a journal what cannot be read, and return what it then holds.
 
     A half-written last line is cut off, and blocks of zeros that the file system had not filled,

@@ -21,12 +21,12 @@ import yaml
 
 from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.records.held import HeldFiles
+from gp_active_sensing.records.held import LockedFiles
 from gp_active_sensing.records.journal import (
     Events,
     Journalled,
-    mend_journal,
     read_journal,
+    repair_journal,
     seal,
     unseal,
 )
@@ -78,7 +78,7 @@ class RunDirectory:
         """Files whose last line was found half-written."""
         self.damage: list[str] = []
         """A sentence on each part of the journal that was found damaged."""
-        self._files = HeldFiles(path, (CONFIG, MODEL))
+        self._files = LockedFiles(path, (CONFIG, MODEL))
         self._number: int | None = None
         """Number of the last event in the journal; None = not known yet."""
         self._journalled: Journalled | None = None
@@ -248,7 +248,7 @@ class RunDirectory:
         """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
 
         Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for
-        them; see `mend_journal`.
+        them; see `repair_journal`.
 
         Args:
             until_damage: keep of the journal only what is before the first damage.
@@ -260,7 +260,7 @@ class RunDirectory:
         self._files.close(RECORDS)
         drop_damage(self.path / RECORDS, _is_stage_record)
         self._files.close(JOURNAL)
-        self._journalled = mend_journal(self.path / JOURNAL, until_damage=until_damage)
+        self._journalled = repair_journal(self.path / JOURNAL, until_damage=until_damage)
         self._number = self._journalled.number
 
     def sync(self) -> None:

@@ -129,7 +129,7 @@ def settled(
     mapping = _overlaid(mapping, _options(given, held))
     mapping = apply_overrides(mapping, given.overrides)
     mapping |= {"autostart": True, "run_dir": ""}
-    _say_no_map(mapping)
+    _log_no_map(mapping)
     source = "" if given.params is None else str(given.params)
     problems: list[str] = []
     config: ActiveSensingConfig | None = None
@@ -323,7 +323,7 @@ def _nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _say_no_map(mapping: Mapping[str, Any]) -> None:
+def _log_no_map(mapping: Mapping[str, Any]) -> None:
     if not mapping.get("map"):
         msg = (
             "no map: the bag is not a recorded mission of active_sensing, so say where it took "

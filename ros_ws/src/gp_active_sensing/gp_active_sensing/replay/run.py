@@ -241,7 +241,7 @@ class _Player:
             self._now_ns = max(self._now_ns, message.stamp_ns)
             self._clockwork.set(1e-9 * (self._now_ns - self._first_ns))
             self._put(message)
-            self._go_on()
+            self._step()
             progress(self.read)
         self._stages.stop(ENDED, over=True)
         self._note_places()
@@ -271,7 +271,7 @@ class _Player:
             found["information"] = dataclasses.asdict(self._stages.gained)
         return found
 
-    def _go_on(self) -> None:
+    def _step(self) -> None:
         """Let the mission use what is in its inbox, and answer its requests."""
         asked = True
         while asked:

@@ -148,9 +148,9 @@ class MapOnly:
         self._show = show
         self._seen = parts.mission.loop.belief.observed.copy()
         self._values: dict[int, list[float]] = {}
-        parts.recorder.listener = self._hear
+        parts.recorder.listener = self._receive
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         if isinstance(event, ReadingUsed) and event.reading.location is not None:
             self._values.setdefault(event.reading.location, []).append(event.reading.value)
 

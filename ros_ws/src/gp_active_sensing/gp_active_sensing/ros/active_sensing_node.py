@@ -278,7 +278,7 @@ class ActiveSensingNode(GuardedNode):
         elif mission.reason == DEACTIVATED:
             mission.resume("the node is active again")
         elif mission.state != "running":
-            self.get_logger().info(f"active; the mission is {_state_words(mission)}")
+            self.get_logger().info(f"active; the mission is {_state_text(mission)}")
 
     def _is_simulated(self) -> bool:
         """Return whether the node's clock follows /clock."""
@@ -297,7 +297,7 @@ class ActiveSensingNode(GuardedNode):
             return
         mission = self._parts.mission
         if mission.pause(DEACTIVATED) and mission.state != "ended":
-            self.get_logger().info(f"deactivated; the mission is {_state_words(mission)}")
+            self.get_logger().info(f"deactivated; the mission is {_state_text(mission)}")
         if not self._worker.stop():
             over = mission.state == "ended"
             what = "its records were still being written" if over else "it was still computing"
@@ -325,7 +325,7 @@ class ActiveSensingNode(GuardedNode):
         self.disown()
 
 
-def _state_words(mission: Mission) -> str:
+def _state_text(mission: Mission) -> str:
     """Return the state of a mission that does not run, and what makes it go on."""
     idle = ": readings are used, no place is chosen; ~/start begins it"
     command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")

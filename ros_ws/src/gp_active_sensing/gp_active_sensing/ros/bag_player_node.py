@@ -155,7 +155,7 @@ class BagPlayer(GuardedNode):
     def _step(self) -> None:
         now = time.monotonic()
         if now - self._clock_said >= _CLOCK_AGAIN:
-            self._say_clock(now)  # a listener that found the clock late, or missed it, waits for it
+            self._log_clock(now)  # a listener that found the clock late, or missed it, waits for it
         try:
             self._phase(now)
         except ReplayError as error:
@@ -191,9 +191,9 @@ class BagPlayer(GuardedNode):
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
-                self._tell_time_between(now)
+                self._publish_time_between(now)
                 return
-            self._tell_time(self._next.stamp_ns)
+            self._publish_time(self._next.stamp_ns)
             self._publish(self._next)
             self._next = next(self._messages, None)
             now = time.monotonic()
@@ -226,23 +226,23 @@ class BagPlayer(GuardedNode):
         self._publishers_of[message.topic].publish(data)
         self.played[message.topic] += 1
 
-    def _tell_time(self, stamp_ns: int) -> None:
+    def _publish_time(self, stamp_ns: int) -> None:
         """Publish the bag's time, unless it has hardly gone on; it never goes back."""
         last = self._clock_ns
         if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
         self._clock_ns = stamp_ns
-        self._say_clock(time.monotonic())
+        self._log_clock(time.monotonic())
 
-    def _say_clock(self, now: float) -> None:
+    def _log_clock(self, now: float) -> None:
         if self._clock_ns is not None:
             self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
             self._clock_said = now
 
-    def _tell_time_between(self, now: float) -> None:
+    def _publish_time_between(self, now: float) -> None:
         if self.settings.rate > 0.0:
             elapsed = (now - self._began) * self.settings.rate * 1e9
-            self._tell_time(self._first_ns + round(elapsed))
+            self._publish_time(self._first_ns + round(elapsed))
 
     # -- the listener --------------------------------------------------------------------------
 
@@ -292,9 +292,9 @@ class BagPlayer(GuardedNode):
                     f"{self._outstanding()} messages were sent but never reported as taken in"
                 )
         self._report()
-        self._say_finished(now)
+        self._announce_end(now)
 
-    def _say_finished(self, now: float) -> None:
+    def _announce_end(self, now: float) -> None:
         """Tell the listener that this was all; its answer ends this node."""
         if not self.settings.listener:
             self.end(0)

@@ -245,7 +245,7 @@ class Diagnostics:
             self._active_at = None
         elif self._active_at is None:
             self._active_at = now
-        self._say_what_is_missing()
+        self._warn_of_missing()
         statuses = [self._mission_status(), self._input_status(), self._planner_status()]
         for probe in self._parts.mission.probes.values():
             if probe.name and probe_topic(probe.name, "pose") in self.streams:
@@ -258,21 +258,21 @@ class Diagnostics:
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
 
-    def _say_what_is_missing(self) -> None:
+    def _warn_of_missing(self) -> None:
         mission = self._parts.mission
         if mission.state in ("ended", "paused") or self._active_at is None:
             return
         late = time.monotonic() - self._active_at >= GRACE_SECONDS
         for probe in mission.probes.values():
             if not probe.gone.startswith(LEFT):
-                self._say_what_is_missing_of(probe, late=late)
+                self._warn_of_missing_topic(probe, late=late)
         no_time = self._node.get_clock().now().nanoseconds == 0
         if late and no_time and self._throttle.ready("clock"):
             self._node.get_logger().warning(
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
             )
 
-    def _say_what_is_missing_of(self, probe: ProbeState, *, late: bool) -> None:
+    def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
         """Warn of a topic that says nothing; of one that has a wrong type at once."""
         pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
         # Poses come all the time; how often a sensor measures is its own affair.

@@ -13,8 +13,8 @@ from gp_active_sensing.mission.config import MissionConfig, PoseConfig, ReadingC
 __all__ = [
     "LISTEN_SECONDS",
     "SLOWEST",
-    "Heard",
     "Needs",
+    "Received",
     "pace_of",
     "pose_needs",
     "reading_needs",
@@ -44,7 +44,7 @@ Needs = dict[str, tuple[float, str]]
 
 
 @dataclass
-class Heard:
+class Received:
     """Messages that came on a topic.
 
     Args:
@@ -122,7 +122,7 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
     return 1.0 if math.isclose(found, 1.0, rel_tol=0.2) else found
 
 
-def pose_needs(pose: PoseConfig, heard: Collection[Heard]) -> Needs:
+def pose_needs(pose: PoseConfig, heard: Collection[Received]) -> Needs:
     """Return the parameters that poses ask for by their rate; the slowest and the fastest count."""
     found: Needs = {}
     period = _largest([each.period for each in heard])
@@ -135,7 +135,7 @@ def pose_needs(pose: PoseConfig, heard: Collection[Heard]) -> Needs:
 
 
 def reading_needs(
-    reading: ReadingConfig, mission: MissionConfig, heard: Collection[Heard]
+    reading: ReadingConfig, mission: MissionConfig, heard: Collection[Received]
 ) -> Needs:
     """Return the parameters that readings ask for by their rate, slowest and fastest."""
     found: Needs = {}
@@ -149,7 +149,7 @@ def reading_needs(
     return found | _queue("reading", reading.rate, heard)
 
 
-def _queue(stream: str, expected: float, heard: Collection[Heard]) -> Needs:
+def _queue(stream: str, expected: float, heard: Collection[Received]) -> Needs:
     """Return what the node's queue needs."""
     rate = _largest([each.rate for each in heard])
     if rate <= _FASTER * expected:

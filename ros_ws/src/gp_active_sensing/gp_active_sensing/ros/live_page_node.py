@@ -78,8 +78,8 @@ class LivePageNode(GuardedNode):
         )
         self.server = make_server(self._path, watch, self._command)
         if self._path is None:
-            self._look()
-            self.create_timer(LOOK_SECONDS, self._look, clock=steady_clock())
+            self._follow()
+            self.create_timer(LOOK_SECONDS, self._follow, clock=steady_clock())
         self._serving = contextlib.ExitStack()
         self._serving.enter_context(served(self.server))
         # Not by the log, which goes out on /rosout and into files: it may hold the token.
@@ -92,7 +92,7 @@ class LivePageNode(GuardedNode):
         """Serve no longer."""
         self._serving.close()
 
-    def _look(self) -> None:
+    def _follow(self) -> None:
         """Follow the mission where the node has noted that it is kept."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())

@@ -79,8 +79,8 @@ class MapTopic:
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
         self._timers = [
-            node.own(node.create_timer(LOOK_SECONDS, self._look, clock=steady_clock())),
-            node.own(node.create_timer(1.0, self._say, clock=steady_clock())),
+            node.own(node.create_timer(LOOK_SECONDS, self._check, clock=steady_clock())),
+            node.own(node.create_timer(1.0, self._report_waiting, clock=steady_clock())),
         ]
         self._since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="map", daemon=True)
@@ -147,7 +147,7 @@ class MapTopic:
             self.refused,
         )
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         first, self._first = self._first, None
         if first is None or self._mission is not None:
             return
@@ -156,7 +156,7 @@ class MapTopic:
         except MapError as error:
             self._refuse(str(error))
 
-    def _say(self) -> None:
+    def _report_waiting(self) -> None:
         """Say what is waited for: in the diagnostics every second, in the log now and then."""
         if self._mission is not None:
             return

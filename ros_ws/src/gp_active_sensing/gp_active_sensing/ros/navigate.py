@@ -290,10 +290,10 @@ class Courier:
             self._check_distance()
         elif response.status == GoalStatus.STATUS_CANCELED:
             self.state = "cancelled by others"
-            self._stand_back()
+            self._yield_control()
         else:
             at_once = self._clock() - self._sent_at < AT_ONCE_SECONDS
-            self._fail(f"Nav2 gave it up{_said(response.result)}", at_once=at_once)
+            self._fail(f"Nav2 gave it up{_server_reason(response.result)}", at_once=at_once)
 
     def _fail(self, why: str, *, at_once: bool) -> None:
         self._tries += 1
@@ -311,7 +311,7 @@ class Courier:
             self._again_at = self._clock() + 5.0 * PAUSE_SECONDS
             logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
 
-    def _stand_back(self) -> None:
+    def _yield_control(self) -> None:
         """Somebody has taken over: do not drive against them."""
         why = "its goal was cancelled by somebody else"
         if self._name:
@@ -349,7 +349,7 @@ def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
     return goal
 
 
-def _said(result: Any) -> str:
+def _server_reason(result: Any) -> str:
     """Return what the server says about the reason; older ones say nothing."""
     code, text = getattr(result, "error_code", 0), getattr(result, "error_msg", "")
     if not code and not text:

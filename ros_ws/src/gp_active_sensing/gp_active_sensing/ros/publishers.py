@@ -33,7 +33,7 @@ from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
-from gp_active_sensing.util.wording import Turns, promised, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tells
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.navigate import Navigator
@@ -335,7 +335,7 @@ class Publishers:
         self._node = node
         self._parts = parts
         self._telling = MissionLog(parts.mission, str(config.policy["name"]), parts.recorder.unit)
-        self._turns = Turns()
+        self._turns = PredictabilityMonitor()
         self.health = Diagnostics(node, parts)
         self.health.unit = self._telling.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
@@ -528,7 +528,7 @@ class Publishers:
             return  # done meanwhile, by the other thread
         recorder, logger = self._parts.recorder, self._node.get_logger()
         logger.info(recorder.stage(stage, loop, found))
-        if turn := self._turns.hear(recorder.stages.newest):
+        if turn := self._turns.message(recorder.stages.newest):
             logger.info(turn)
 
 

@@ -315,7 +315,7 @@ class ProcessGroup:
         """Return whether a required child, or every child, has ended; note a failure."""
         for program in self.programs:
             code = self.children[program.name].poll()
-            if code is None or self._starts_again(program, code) or not program.required:
+            if code is None or self._restart(program, code) or not program.required:
                 continue
             if code != 0:
                 self.failures[program.name] = code
@@ -323,7 +323,7 @@ class ProcessGroup:
             return True
         return not self._again_at and not self._alive()
 
-    def _starts_again(self, program: Process, code: int) -> bool:
+    def _restart(self, program: Process, code: int) -> bool:
         """Start a child that has crashed once more, when it is to be and has rested."""
         if not program.respawn or not crashed(code):
             return False

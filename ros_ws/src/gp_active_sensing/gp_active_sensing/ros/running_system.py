@@ -27,7 +27,7 @@ from gp_active_sensing.messages.conversions import FieldPath, header_of, number_
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import node_environment
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, SLOWEST, Heard, pace_of
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, SLOWEST, Received, pace_of
 from gp_active_sensing.ros.qos import received_at
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
@@ -106,7 +106,7 @@ class RunningSystem:
 
     def hear(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
-    ) -> dict[str, Heard]:
+    ) -> dict[str, Received]:
         """Listen to topics until their rates are known, or for `LISTEN_SECONDS`.
 
         Args:
@@ -116,7 +116,7 @@ class RunningSystem:
         Raises:
             ConfigError, MissingDependencyError: a type that there is not.
         """
-        found = {topic: Heard(topic) for topic in types}
+        found = {topic: Received(topic) for topic in types}
         stamps: dict[str, list[float]] = {topic: [] for topic in types}
         for topic, name in types.items():
             self._subscribe(found[topic], stamps[topic], find_message_type(name))
@@ -191,7 +191,7 @@ class RunningSystem:
             self._spin()
         return found
 
-    def _subscribe(self, heard: Heard, stamps: list[float], kind: Any) -> None:
+    def _subscribe(self, heard: Received, stamps: list[float], kind: Any) -> None:
         def take(message: Any, info: Mapping[str, Any]) -> None:
             heard.messages[:] = [message]
             heard.times.append(received_at(info))
@@ -289,7 +289,7 @@ def field_misfit(reading: ReadingConfig) -> str:
     return ""
 
 
-def reading_misfits(reading: ReadingConfig, heard: Heard) -> list[str]:
+def reading_misfits(reading: ReadingConfig, heard: Received) -> list[str]:
     """Return what is wrong with the readings that came."""
     if not heard.messages:
         text = (
@@ -318,7 +318,7 @@ def tf_problem(topics: Topics) -> str:
 
 def pose_misfits(
     pose: PoseConfig,
-    heard: Heard,
+    heard: Received,
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
@@ -366,7 +366,7 @@ def pose_misfits(
     return found
 
 
-def roads_note(heard: Heard, places: Topology | None) -> str:
+def roads_note(heard: Received, places: Topology | None) -> str:
     """Return the problem of poses that are too rare for the roads of a map; "" = none.
 
     Args:
@@ -416,7 +416,7 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
     )
 
 
-def _silent(what: str, heard: Heard) -> str:
+def _silent(what: str, heard: Received) -> str:
     return (
         f"{what}: no message came on {heard.topic} in {LISTEN_SECONDS:g} s, though somebody "
         "publishes it: is the device on?"

@@ -98,7 +98,7 @@ class SimulatorNode(GuardedNode):
         self._silent: frozenset[str] = frozenset()
         self.parameters = ParameterTree(self, SimulatorConfig, live=LIVE)
         self.parameters.locked = lambda: bool(self._probes)
-        self.parameters.declare({"probes": self._said_by_scenario()})
+        self.parameters.declare({"probes": self._probe_names()})
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         self.start_by_itself()
 
@@ -107,7 +107,7 @@ class SimulatorNode(GuardedNode):
         """The simulated probes by name."""
         return {name: probe.player for name, probe in self._probes.items()}
 
-    def _said_by_scenario(self) -> list[str]:
+    def _probe_names(self) -> list[str]:
         """Return the names of the scenario's probes, [] for a single one."""
         try:
             return list(load_scenario(str(self.parameters.given.get("scenario", ""))).names)
@@ -148,7 +148,7 @@ class SimulatorNode(GuardedNode):
                 )
             )
             self._alone = 0
-            self.own(self.create_timer(1.0, self.look_for_planner, clock=steady_clock()))
+            self.own(self.create_timer(1.0, self.check_planner, clock=steady_clock()))
         self.get_logger().info(
             f"scenario {scenario.name}: {world.topology.n} places, {config.speed_factor:g} times "
             f"real time{self._where_they_begin() if config.probes else ''}"
@@ -242,7 +242,7 @@ class SimulatorNode(GuardedNode):
                 self.get_logger().info("the mission is over")
                 self.end(0)
 
-    def look_for_planner(self) -> None:
+    def check_planner(self) -> None:
         """End when the planner is gone: one whose mission was short was perhaps never heard."""
         driven = [probe for probe in self._probes.values() if probe.last_waypoint is not None]
         topics = [probe_topic(probe.name, "next_waypoint") for probe in driven]

@@ -151,7 +151,7 @@ class Subscriptions:
         name = probe_topic(probe, stream.topic)
         self._health.listen(probe_topic(probe, topic), name, kind, on_bytes, profile)
         if topic == "pose" and self._pose.latched and not stream.catch_up:
-            self._hear_latched(probe, name, kind)
+            self._request_latched(probe, name, kind)
 
     def _listen_to_battery(self, probe: str) -> None:
         """Subscribe to the charge of a probe's battery."""
@@ -193,7 +193,7 @@ class Subscriptions:
         name = probe_topic(probe, self._names[key])
         self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
 
-    def _hear_latched(self, probe: str, name: str, kind: Any) -> None:
+    def _request_latched(self, probe: str, name: str, kind: Any) -> None:
         """Ask for the last pose of before, which a robot that stands does not send again."""
         watched = self._health.streams[probe_topic(probe, "pose")]
 

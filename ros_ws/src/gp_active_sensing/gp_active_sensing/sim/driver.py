@@ -141,7 +141,7 @@ def run_scenario(
             if earlier is not None:
                 earlier.check_end()
         except BaseException as error:
-            _last_words(runner, error)
+            _write_partial_summary(runner, error)
             raise
         summary = _summary(runner, "finished")
         recorder = runner.parts.recorder
@@ -186,7 +186,7 @@ def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
         return earlier
 
 
-def _last_words(runner: SimulationRunner, error: BaseException) -> None:
+def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> None:
     """Leave a summary that says how far the run came; the error itself goes on."""
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     reason = str(error) or type(error).__name__

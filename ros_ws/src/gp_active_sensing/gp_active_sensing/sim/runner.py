@@ -302,10 +302,10 @@ class SimulationRunner:
             self._begun = True
             for name, player in self.players.items():
                 if player.at is not None:
-                    self._hear(name, Observation(self.now_ns, player.pose, 0.0, ()))
+                    self._enqueue(name, Observation(self.now_ns, player.pose, 0.0, ()))
                 elif name in self.mission.probes:
                     self.mission.fleet.put_in(self.mission.probes[name], self.now_ns)
-            return self._let_act()
+            return self._step_mission()
         seconds = self._seconds_to_next() if self.period is None else self.period
         passed_ns = max(1, math.ceil(1e9 * seconds - 1e-3))
         consulting = self.mission.consulting
@@ -313,9 +313,9 @@ class SimulationRunner:
             self.waited += 1e-9 * passed_ns
         self.now_ns += passed_ns
         for name, player in self.players.items():
-            self._hear(name, player.step(1e-9 * passed_ns))
+            self._enqueue(name, player.step(1e-9 * passed_ns))
         self._change_batteries()
-        return self._let_act()
+        return self._step_mission()
 
     def _change_batteries(self) -> None:
         """Change the batteries that the mission waits for, which takes a while."""
@@ -352,7 +352,7 @@ class SimulationRunner:
             found.append(until - self.clock())
         return max(0.0, min(most, min(found, default=IDLE)))
 
-    def _hear(self, name: str, moment: Observation) -> None:
+    def _enqueue(self, name: str, moment: Observation) -> None:
         """Leave the messages of a probe for the mission."""
         battery = self.batteries.get(name)
         if battery is not None:
@@ -375,13 +375,13 @@ class SimulationRunner:
             value = reading.stamp_ns, reading.value, reading.noise_variance
             inbox.put(RawReading(*value, quantity=reading.quantity), now, name)
 
-    def _let_act(self) -> list[MissionOutput]:
+    def _step_mission(self) -> list[MissionOutput]:
         """Let the mission do all that it can do now; return what it asked for."""
         done: list[MissionOutput] = []
         for _ in range(MOST_ROUNDS):
-            self._hear_expert()
+            self._take_answers()
             outputs = self.mission.step(self.now_ns)
-            self._keep_truth()
+            self._record_truth()
             for output in outputs:
                 self._do(output)
             self._take_decisions()
@@ -391,7 +391,7 @@ class SimulationRunner:
         msg = f"the mission does not come to rest at {self.seconds:g} s"
         raise RunError(msg)
 
-    def _hear_expert(self) -> None:
+    def _take_answers(self) -> None:
         """Take the expert's answers that have come by now."""
         if self.expert is None:
             return
@@ -466,7 +466,7 @@ class SimulationRunner:
         if self.on_stage is not None:
             self.on_stage(recorder.stages.newest)
 
-    def _keep_truth(self) -> None:
+    def _record_truth(self) -> None:
         """Keep what is true in live traffic at the end of a drive, which no file knows."""
         run, traffic = self.parts.recorder.run, self.world.traffic
         if traffic is None:

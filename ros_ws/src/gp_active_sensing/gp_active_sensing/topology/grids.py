@@ -240,7 +240,7 @@ def _on_areas(config: AreasConfig, shared: dict[str, Any], ground: _AreaLayout) 
         free = shape.buffer(-config.inflation) if config.inflation else shape
         if free.area > 0.0:
             spacing = _near(free.area)[0]
-            _say_spacing(spacing, round(free.area / spacing**2), ground.notes)
+            _log_spacing(spacing, round(free.area / spacing**2), ground.notes)
     origin = config.origin
     if origin is None and ground.of_file and ground.outline is not None and not sized:
         # In the middle of the outline: as much is left over on either side.
@@ -308,13 +308,13 @@ def _on_raster(
     if not spacing:
         spacing = usual_step(cells, _near(max(free, 1) * each)[0])
         step = np.broadcast_to(np.asarray(spacing), (2,))
-        _say_spacing(spacing, round(free * each / float(step.prod())), notes)
+        _log_spacing(spacing, round(free * each / float(step.prod())), notes)
     origin = config.origin or cells.first
     places = make_raster_map(cells, spacing, value=config.value, anchor=origin, **shared)
     return BuiltGrid(places, spacing, origin)
 
 
-def _say_spacing(spacing: Step, places: int, notes: list[str]) -> None:
+def _log_spacing(spacing: Step, places: int, notes: list[str]) -> None:
     step = np.broadcast_to(np.asarray(spacing), (2,))
     notes.append(
         f"spacing {in_metres(step)}, for about {places} places; map.spacing makes it finer or "
@@ -339,7 +339,7 @@ def _on_occupancy(
         places = build(spacing)
     else:
         spacing, places = usual_map(grid, config, build)
-        _say_spacing(spacing, places.n, notes)
+        _log_spacing(spacing, places.n, notes)
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)

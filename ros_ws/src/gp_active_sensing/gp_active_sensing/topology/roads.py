@@ -123,7 +123,7 @@ class Roads(GraphTopology):
                 self.n,
                 speed,
             )
-        self._say_components()
+        self._log_components()
 
     @classmethod
     def from_networkx(
@@ -247,7 +247,7 @@ class Roads(GraphTopology):
         distances = shapely.distance(self._tree.geometries[places], point)
         return dict(zip(places.tolist(), distances.tolist(), strict=True))
 
-    def _say_components(self) -> None:
+    def _log_components(self) -> None:
         parts = self.components
         if parts.outside:
             outside = len(parts.outside)

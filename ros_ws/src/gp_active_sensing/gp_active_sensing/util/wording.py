@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Turns", "brief", "distance", "fixed", "moment", "promised", "shown", "symbol", "tells"]
+__all__ = [
+    "PredictabilityMonitor",
+    "brief",
+    "distance",
+    "fixed",
+    "moment",
+    "promised",
+    "shown",
+    "symbol",
+    "tells",
+]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
@@ -111,16 +121,16 @@ def tells(share: float) -> str:
     return f"neighbouring readings predict each other {how} (R\u00b2 = {share:.2f})"
 
 
-class Turns:
+class PredictabilityMonitor:
     """Monitor that reports when readings stop predicting each other, and when they resume.
 
     Each change is reported once: they stop at a share of 0 and resume at 0.1.
     """
 
     def __init__(self) -> None:
-        self._tell = True
+        self._predicting = True
 
-    def hear(self, record: Mapping[str, Any]) -> str:
+    def message(self, record: Mapping[str, Any]) -> str:
         """Return the log message for a stage; "" = none.
 
         Args:
@@ -129,10 +139,10 @@ class Turns:
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""
-        tell = share > 0.0 if self._tell else share >= _AGAIN
-        if tell == self._tell:
+        tell = share > 0.0 if self._predicting else share >= _AGAIN
+        if tell == self._predicting:
             return ""
-        self._tell = tell
+        self._predicting = tell
         return f"{places} places read: {tells(share)}{' now' if tell else ''}"
 
 

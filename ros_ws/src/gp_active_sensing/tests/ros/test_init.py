@@ -23,7 +23,7 @@ from gp_active_sensing.commands.mission_draft import MissionDraft
 from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
-from gp_active_sensing.ros.heard import Heard
+from gp_active_sensing.ros.heard import Received
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.running_system import (
     pose_misfits,
@@ -139,7 +139,7 @@ class Still:
     """A running system of which it is known what comes."""
 
     def __init__(self, **times: list[float]) -> None:
-        self.heard = {f"/{name}": Heard(f"/{name}", [], found) for name, found in times.items()}
+        self.heard = {f"/{name}": Received(f"/{name}", [], found) for name, found in times.items()}
 
     def topics(self, wanted: Any) -> dict[str, tuple[str, ...]]:
         kinds = {"odom": "nav_msgs/msg/Odometry", "temperature": "sensor_msgs/msg/Temperature"}
@@ -148,7 +148,7 @@ class Still:
     def listeners(self, wanted: Any) -> dict[str, tuple[str, ...]]:
         return dict.fromkeys(wanted, ("geometry_msgs/msg/PoseStamped",))
 
-    def hear(self, types: dict[str, str], slow: Any) -> dict[str, Heard]:
+    def hear(self, types: dict[str, str], slow: Any) -> dict[str, Received]:
         for topic, heard in self.heard.items():
             pose = Odometry()
             pose.header.frame_id = "odom"
@@ -248,7 +248,7 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
     places = build_topology(MapConfig("grid", columns=3, rows=3, frame="map"))
     pose = Odometry()
     pose.header.frame_id = "odom"
-    heard = Heard("/odom", [pose], [0.0, 0.1])
+    heard = Received("/odom", [pose], [0.0, 0.1])
     (said,) = pose_misfits(PoseConfig(), heard, places, lambda target, source: "of the rain")
     assert "is in frame 'odom', the map in 'map'" in said
     assert said.endswith("They are not transformed, since of the rain")
@@ -261,7 +261,7 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
         assert bool(why) is not installed
         assert installed or "tf2_ros is not installed" in why
         assert "nobody publishes /tf" in tf_problem({"/odom": ("nav_msgs/msg/Odometry",)})
-    lost = Heard("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
+    lost = Received("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
     fix = PoseConfig(type="sensor_msgs/msg/NavSatFix", datum=(52.5, 13.4))
     assert pose_misfits(fix, lost, places, cannot) == ["pose: /fix has no position yet (no fix?)"]
 
@@ -273,7 +273,7 @@ def test_how_seldom_poses_may_come() -> None:
     pose.header.frame_id = "odom"
 
     def said(times: list[float], silent: float = 0.0, where: Topology = places) -> str:
-        heard = Heard("/odom", [pose], times, silent)
+        heard = Received("/odom", [pose], times, silent)
         misfits = pose_misfits(PoseConfig(), heard, where, cannot)
         return " ".join(text for text in misfits if "too slowly" in text)
 
@@ -288,11 +288,11 @@ def test_how_seldom_poses_may_come() -> None:
 def test_poses_are_counted_by_road() -> None:
     roads = build_topology(MapConfig(file="town"))
     places = build_topology(MapConfig("grid", columns=3, rows=3))
-    assert roads_note(Heard("/odom", [], [0.0, 6.9]), roads) == ""
-    slow = Heard("/odom", [], [0.0, 7.1])
+    assert roads_note(Received("/odom", [], [0.0, 6.9]), roads) == ""
+    slow = Received("/odom", [], [0.0, 7.1])
     assert "half of the roads are driven in less than 14.0 s" in roads_note(slow, roads)
     assert roads_note(slow, places) == roads_note(slow, None) == ""
-    assert roads_note(Heard("/odom", [], [0.0]), roads) == "", "said among what does not fit"
+    assert roads_note(Received("/odom", [], [0.0]), roads) == "", "said among what does not fit"
 
 
 def test_notes_on_the_waypoints() -> None:

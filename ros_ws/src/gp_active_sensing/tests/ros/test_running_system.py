@@ -13,7 +13,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from std_msgs.msg import Float64, Header
 
 from gp_active_sensing.ros import qos, running_system
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, Heard
+from gp_active_sensing.ros.heard import LISTEN_SECONDS, Received
 from gp_active_sensing.ros.running_system import RunningSystem
 
 STEP = 0.01
@@ -61,8 +61,10 @@ class World:
 
 
 @pytest.fixture
-def hear(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[dict[str, Heard], list[str]]]:
-    def listen(world: World) -> tuple[dict[str, Heard], list[str]]:
+def hear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[dict[str, Received], list[str]]]:
+    def listen(world: World) -> tuple[dict[str, Received], list[str]]:
         clock = SimpleNamespace(monotonic=lambda: world.now, time_ns=lambda: 10**18)
         for module in (running_system, qos):
             monkeypatch.setattr(module, "time", clock)

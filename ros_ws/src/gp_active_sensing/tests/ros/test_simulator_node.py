@@ -64,21 +64,21 @@ def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
 def test_it_ends_when_its_planner_is_gone(ros: Ros, simulator: SimulatorNode) -> None:
     """A mission may end before anybody hears on /diagnostics that it does."""
     for _ in range(2 * ALONE_SECONDS):
-        simulator.look_for_planner()
+        simulator.check_planner()
     assert simulator.exit_code is None, "nobody was there yet"
     planner = ros.node("planner")
     publisher = planner.create_publisher(PoseStamped, "next_waypoint", qos.latched())
     wait_until(lambda: simulator.count_publishers("/next_waypoint"), "the planner")
     simulator.drive("", waypoint(0.0))
     for _ in range(2 * ALONE_SECONDS):
-        simulator.look_for_planner()
+        simulator.check_planner()
     assert simulator.exit_code is None, "it is there, and thinks"
     planner.destroy_publisher(publisher)
     wait_until(lambda: not simulator.count_publishers("/next_waypoint"), "the planner to be gone")
     for number in range(ALONE_SECONDS):
-        simulator.look_for_planner()
+        simulator.check_planner()
         assert simulator.exit_code is None, f"it may be back after {number} s"
-    simulator.look_for_planner()
+    simulator.check_planner()
     assert simulator.exit_code == 0
 
 

@@ -14,7 +14,7 @@ from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.log_messages import budget_words
+from gp_active_sensing.mission.log_messages import budget_text
 from gp_active_sensing.mission.plan_ahead import take
 from gp_active_sensing.planning.base import PlanRequest, no_plan
 from gp_active_sensing.records.event_lines import parse_event, to_line
@@ -241,9 +241,9 @@ def test_the_event_and_the_words_of_it() -> None:
     limits = {"event": "budget", "readings": 3, "metres": None, "seconds": None}
     with pytest.raises(RunError, match="expected an event 'budget'"):
         parse_event({**limits, "error": "much", "error_of": MEAN})
-    assert budget_words(Budget(), Aim(0.5)) == "until the promised error is 0.5"
+    assert budget_text(Budget(), Aim(0.5)) == "until the promised error is 0.5"
     words = "20 readings, until the promised error of the worst place is 2"
-    assert budget_words(Budget(20), Aim(2.0, WORST)) == words
+    assert budget_text(Budget(20), Aim(2.0, WORST)) == words
 
 
 def test_how_it_is_given() -> None:

@@ -173,10 +173,10 @@ class ProbeVehicle:
         api, name = self._session.api, self._name
         now, dt = self._session.time, self._session.dt
         if name in api.simulation.getStartingTeleportIDList():
-            self._say(f"stood on {self._path[self._next]} and was teleported on")
+            self._log(f"stood on {self._path[self._next]} and was teleported on")
             self._spoiled = True
         if name in api.simulation.getCollidingVehiclesIDList():
-            self._say(f"collided on {self._path[self._next]}")
+            self._log(f"collided on {self._path[self._next]}")
         if name not in api.vehicle.getIDList():
             if name in api.simulation.getPendingVehicles():
                 return ()  # waits for a gap to enter by
@@ -190,7 +190,7 @@ class ProbeVehicle:
         )
         index = int(api.vehicle.getRouteIndex(name)) - self._offset
         if not road.startswith(":") and not self._is_at(index, road):
-            self._say(f"left its path for {road} and begins again")
+            self._log(f"left its path for {road} and begins again")
             self.park()
             return ()
         seen, self._seen = self._seen, (now, road, position, speed)
@@ -241,10 +241,10 @@ class ProbeVehicle:
             return tuple(visits)
         self._forget()
         if seen is None:
-            self._say(f"found no way onto {self._path[self._next]} and tries again")
+            self._log(f"found no way onto {self._path[self._next]} and tries again")
             return ()
         edge = self._path[self._next]
-        self._say(f"was taken off the road at {edge}; it enters again where its path goes on")
+        self._log(f"was taken off the road at {edge}; it enters again where its path goes on")
         visit = Visit(self._next, now, None)
         self._next += 1
         return (visit,)
@@ -262,7 +262,7 @@ class ProbeVehicle:
         self._name = self._seen = self._entered = None
         self._spoiled = False
 
-    def _say(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         note = f"{self._session.time:g} s: the probe {what}"
         self.notes.append(note)
         logger.warning("SUMO, %s", note)

@@ -256,9 +256,9 @@ def learn_kernels(
         except KeyboardInterrupt:
             if not (folder / NAME).is_dir():
                 raise
-            msg = f"interrupted; {_again(file, options)}"
+            msg = f"interrupted; {_resume_hint(file, options)}"
             raise click.ClickException(msg) from None
-    _tell(model, file, asked, options, as_json=as_json)
+    _print_model(model, file, asked, options, as_json=as_json)
 
 
 def _learn(
@@ -324,7 +324,7 @@ def _learn(
     return model
 
 
-def _tell(
+def _print_model(
     model: KernelModel, file: Path, asked: RowRequest, options: KernelOptions, *, as_json: bool
 ) -> None:
     """Print what was learned."""
@@ -408,7 +408,7 @@ def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any,
     return tuple(fit.composite.expression for fit in earlier.fits)
 
 
-def _again(file: Path, options: KernelOptions) -> str:
+def _resume_hint(file: Path, options: KernelOptions) -> str:
     """Return how to go on after Ctrl-C."""
     where = f"--out {file}"
     if options.checkpoint is not None:

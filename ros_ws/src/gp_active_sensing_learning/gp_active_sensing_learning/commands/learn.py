@@ -253,7 +253,7 @@ def _of_places(estimate: HyperParameterEstimate) -> str:
             "Half of its variance is taken for it; read places again, or give the sensor's --noise"
         )
     gain = estimate.place_gain
-    if estimate.place_told:
+    if estimate.place_part_found:
         return f"{gain:.1f} nat more probable than nothing"
     return f"not certain, {gain:.1f} nat against nothing: both are candidates"
 

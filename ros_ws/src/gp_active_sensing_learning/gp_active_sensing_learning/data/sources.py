@@ -33,7 +33,7 @@ __all__ = [
     "is_table",
     "load_rows",
     "map_rows",
-    "transform_said",
+    "transform_override",
 ]
 
 
@@ -78,7 +78,7 @@ def load_rows(
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
         refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
-        said = asked.transform or transform_said(asked.overrides, alone=True)
+        said = asked.transform or transform_override(asked.overrides, alone=True)
         how = replace(how, transform=said or how.transform)
         return read_table(path, asked.inputs, asked.value, how)
     if path.suffix.lower() in _TABLES and not asked.of_map:
@@ -150,7 +150,7 @@ def is_table(data: str) -> bool:
     return suffix in _TABLES or (path.is_file() and suffix not in _SCENARIOS)
 
 
-def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | None:
+def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str | None:
     """Return the transform that overrides ask for; None = they do not.
 
     Args:
@@ -192,7 +192,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
     )
     if asked.inputs:
         transform = [text for text in asked.overrides if text.startswith("belief.")]
-        said = asked.transform or transform_said(transform, alone=True)
+        said = asked.transform or transform_override(transform, alone=True)
         given = replace(given, overrides=tuple(t for t in asked.overrides if t not in transform))
         how = replace(how, transform=said or how.transform)
         return read_bag(asked.data, asked.inputs, given, how)
@@ -232,7 +232,7 @@ def asked_as_before(asked: RowRequest, earlier: KernelModel, *, scale_given: boo
     """
     recipe = earlier.recipe
     transform = _transform(earlier)
-    said = transform_said(asked.overrides)
+    said = transform_override(asked.overrides)
     if said is not None and said != transform:
         raise _differs("belief.transform", transform, said)
     scale = float(recipe.get("scale", 1.0))

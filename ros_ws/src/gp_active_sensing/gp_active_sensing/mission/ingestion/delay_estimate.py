@@ -42,7 +42,7 @@ __all__ = [
     "DelayEvidence",
     "DelayMonitor",
     "common_delay",
-    "said_by",
+    "log_likelihood",
 ]
 
 
@@ -58,7 +58,7 @@ _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
 _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CANDIDATES) - 1) + 1)
 
 
-def said_by(profile: FloatArray) -> FloatArray:
+def log_likelihood(profile: FloatArray) -> FloatArray:
     """Return a block's log-likelihood of the common delay, (S, F) by scatter and delay [nat].
 
     Args:
@@ -78,7 +78,7 @@ def common_delay(said: Iterable[FloatArray]) -> tuple[float, float, float]:
     """Return a delay, its standard error [s], and its evidence against none [nat].
 
     Args:
-        said: of each block, by `said_by`; one at least.
+        said: of each block, by `log_likelihood`; one at least.
     """
     total = _log_sum(np.sum(list(said), axis=0)) - math.log(len(SCATTERS))
     best = int(np.argmax(total))
@@ -203,7 +203,7 @@ class DelayEvidence:
         self.samples = 0
         """Readings that have been looked at."""
         self._said: deque[FloatArray] = deque(maxlen=KEPT)
-        """Log-likelihoods of the blocks, from `said_by`."""
+        """Log-likelihoods of the blocks, from `log_likelihood`."""
         self._block: Block | None = None
         self._found: list[float] = []
         self._parts: list[float] = []
@@ -231,7 +231,7 @@ class DelayEvidence:
         self._parts = []
         if len(self._found) < len(CANDIDATES):
             return False
-        self._said.append(said_by(np.array(self._found)))
+        self._said.append(log_likelihood(np.array(self._found)))
         self.samples += len(block.values)
         self._block = None
         return True

@@ -14,7 +14,7 @@ from gp_active_sensing.engine.quantities import Receiver
 from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
-from gp_active_sensing.mission.ingestion.stays import Stays, Told
+from gp_active_sensing.mission.ingestion.stays import Stays, Stored
 from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
@@ -84,18 +84,18 @@ class ReadingPipeline:
         due: list[PendingReading] = []
         for held in ready:
             if self.open:
-                due += self._let_in(held)
+                due += self._accept(held)
             else:
                 self.rejected["mission_over"] += held.count
-        return self._tell_all(due)
+        return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
         """Use the average of a window that is over, or whose place was left."""
-        return self._tell_all(self.window.pass_time(now_ns, here))
+        return self._use_all(self.window.pass_time(now_ns, here))
 
     def close(self) -> list[Reading]:
         """Use the average of the window as it is."""
-        return self._tell_all(self.window.close())
+        return self._use_all(self.window.close())
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
         """Use all gated readings; return their number and the result."""
@@ -103,9 +103,9 @@ class ReadingPipeline:
             return 0, []
         kept = self.gate.take_all()
         due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
-        return len(kept), self._tell_all(due)
+        return len(kept), self._use_all(due)
 
-    def _let_in(self, held: PendingReading) -> list[PendingReading]:
+    def _accept(self, held: PendingReading) -> list[PendingReading]:
         """Return the readings that the loop gets because of a reading."""
         try:
             placed = self.loop.place(held.reading)
@@ -128,14 +128,14 @@ class ReadingPipeline:
                 len(back), self.loop.topology.names[placed.place], AGREEING_SECONDS,
             )  # fmt: skip
             return self.window.close() + self._take_back(back, AGREED, held.received)
-        self._say_gated(reading, off)
+        self._log_gated(reading, off)
         return []
 
     def _reject(self, held: PendingReading, error: ReadingError) -> None:
         self.loop.reject(held.reading, error)
         self.rejected[error.reason] += held.count
 
-    def _say_gated(self, reading: Reading, off: float) -> None:
+    def _log_gated(self, reading: Reading, off: float) -> None:
         count = self.rejected["gated"]
         if count not in (1, 10, 100) and count % 1000:
             return
@@ -170,7 +170,7 @@ class ReadingPipeline:
         self.gate.restore(event)
         self._count_gated()
 
-    def _tell_all(self, due: list[PendingReading]) -> list[Reading]:
+    def _use_all(self, due: list[PendingReading]) -> list[Reading]:
         """Tell the loop; what is used is in the journal before it counts."""
         used = [held for held in due if self._use(held)]
         now = self._clock()
@@ -188,7 +188,7 @@ class ReadingPipeline:
         if self.by_stay:
             told = self.stays.take(placed, begins=self.loop.costs(placed.place))
         else:
-            told = Told(self.stays.widened(placed), None, 1)
+            told = Stored(self.stays.widened(placed), None, 1)
         self._journal(
             ReadingUsed(
                 reading=placed.reading,
@@ -198,9 +198,9 @@ class ReadingPipeline:
                 stay=told.to_record(),
             )
         )
-        return self._tell(told, held.count)
+        return self._use_average(told, held.count)
 
-    def tell_again(self, event: ReadingUsed, *, gap: bool = False) -> None:
+    def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
         """Tell the loop the reading of an event of the journal.
 
         Args:
@@ -215,14 +215,14 @@ class ReadingPipeline:
             msg = f"journal: a reading of a place that is not on the map: {event.reading}"
             raise RunError(msg)
         try:
-            told = self.stays.take_again(event, gap=gap, begins=self.loop.costs(place))
+            told = self.stays.restore_reading(event, gap=gap, begins=self.loop.costs(place))
             self.loop.check_budget(told.placed)
         except ReadingError as error:
             msg = f"journal: a reading that was used is refused now: {error}"
             raise RunError(msg) from error
-        self._tell(told, event.count)
+        self._use_average(told, event.count)
 
-    def _tell(self, told: Told, count: int) -> bool:
+    def _use_average(self, told: Stored, count: int) -> bool:
         """Tell the loop what is in the journal; return whether it is used."""
         if told.before is None:
             report = self.loop.tell([told.placed])

@@ -156,7 +156,7 @@ class PoseFilter:
             self._calm = 0 if not gap else self._calm
             self._speed = min(way / seconds, FASTEST)
             if way > max(self._jump, FASTEST * seconds):
-                self._say_jump(way, seconds, "two publishers on one topic, or a localisation that "
+                self._log_jump(way, seconds, "two publishers on one topic, or a localisation that "
                                "lost its place")  # fmt: skip
             return ""
         if self._drives_on(before, pose, near):
@@ -167,7 +167,7 @@ class PoseFilter:
             if on > near + (self._speed + _PUSH * later) * later:
                 self._strange = []
         if not self._strange:
-            self._say_jump(way, seconds, "it is not used, unless all that follow agree with it")
+            self._log_jump(way, seconds, "it is not used, unless all that follow agree with it")
         self._strange = [*self._strange[:1], pose] if self._strange else [pose]
         self._agree = self._agree + 1 if len(self._strange) > 1 else 1
         if self._agree < _AGREE or pose.stamp_ns - self._strange[0].stamp_ns < 1e9 * _LASTS:
@@ -200,7 +200,7 @@ class PoseFilter:
         if self._before is None or pose.stamp_ns > self._before.stamp_ns:
             self._before = pose
 
-    def _say_jump(self, way: float, seconds: float, why: str) -> None:
+    def _log_jump(self, way: float, seconds: float, why: str) -> None:
         self.jumps += 1
         if self.jumps in (1, 10, 100) or self.jumps % 1000 == 0:
             logger.warning(

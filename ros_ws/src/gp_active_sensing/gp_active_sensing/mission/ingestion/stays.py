@@ -20,7 +20,7 @@ from gp_active_sensing.errors import ReadingError, RunError
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Off, PlacedReading, Reading
 
-__all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Told", "noise_of"]
+__all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Stored", "noise_of"]
 
 
 _BLOCK = 10
@@ -120,7 +120,7 @@ class StayAverage:
         self.first_ns = min(self.first_ns, reading.stamp_ns)
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
-    def stand_for(self, count: int, value: float) -> None:
+    def count_as(self, count: int, value: float) -> None:
         """Count as that many readings when only their average is known."""
         self.count, self.value = count, value
         self._weight *= count
@@ -177,7 +177,7 @@ of the distance between places, where the field is the same to one part in ten t
 
 
 @dataclass(frozen=True)
-class Told:
+class Stored:
     """Average of a stay, as the belief stores it.
 
     Args:
@@ -247,7 +247,7 @@ class Stays:
     def __len__(self) -> int:
         return len(self._open)
 
-    def take(self, placed: PlacedReading, *, begins: bool = False) -> Told:
+    def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
         """Take a reading of a known place; return what the belief is to hold."""
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
@@ -258,11 +258,13 @@ class Stays:
             average = replace(reading, value=after.value, noise_variance=variance, off=off)
             # One absurd value would spoil all that comes after it: it is a stay by itself.
             if (held := self._checked(average)) is not None:
-                return self._go_on(stay, after, held)
+                return self._extend(stay, after, held)
         further = not begins and self._is_cut(reading)
-        return self._begin(reading, self._alone(placed, further=further), further=further)
+        return self._begin(reading, self._single(placed, further=further), further=further)
 
-    def take_again(self, event: ReadingUsed, *, gap: bool = False, begins: bool = False) -> Told:
+    def restore_reading(
+        self, event: ReadingUsed, *, gap: bool = False, begins: bool = False
+    ) -> Stored:
         """Take a reading of the journal.
 
         Args:
@@ -279,7 +281,7 @@ class Stays:
         if count < 2:
             return self._begin(reading, average, further=not begins and self._is_cut(reading))
         stay = self._open.get(-1 if reading.location is None else reading.location)
-        if gap and (stay is None or not self._may_go_on(stay, reading, count - stay.count)):
+        if gap and (stay is None or not self._may_extend(stay, reading, count - stay.count)):
             return self._begin(reading, average, count)
         if stay is None:
             msg = f"journal: a reading goes on with a stay that never began: {reading}"
@@ -287,7 +289,7 @@ class Stays:
         after = copy.copy(stay)
         after.add(reading, self._off(reading))
         after.count = count
-        return self._go_on(stay, after, average)
+        return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
         """Return a reading that is part of no stay, as uncertain as where it was taken."""
@@ -309,31 +311,31 @@ class Stays:
 
     def _begin(
         self, reading: Reading, held: PlacedReading, count: int = 1, *, further: bool = False
-    ) -> Told:
+    ) -> Stored:
         assert reading.location is not None
         self._forget(reading.stamp_ns)
         stay = self._open[reading.location] = StayAverage(reading, self._off(reading))
         stay.told, stay.further = held, further
         if count > 1:
-            stay.stand_for(count, held.reading.value)
-        return Told(held, None, count)
+            stay.count_as(count, held.reading.value)
+        return Stored(held, None, count)
 
-    def _go_on(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Told:
+    def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
         """Put a stay in the place of what it was before a reading was added."""
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
         first_ns = before.told.reading.stamp_ns
         now = average.stamped(max(first_ns, average.reading.stamp_ns))
         stay.told = now.stamped(first_ns)
-        return Told(now, before.told, stay.count)
+        return Stored(now, before.told, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
         """Return the stay that a reading belongs to; None = it begins one."""
         assert reading.location is not None
         stay = self._open.get(reading.location)
-        return stay if stay is not None and self._may_go_on(stay, reading) else None
+        return stay if stay is not None and self._may_extend(stay, reading) else None
 
-    def _may_go_on(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
+    def _may_extend(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
         """Return whether a reading may be of a stay: the next one of it, or so many further."""
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
@@ -344,12 +346,12 @@ class Stays:
     def _is_cut(self, reading: Reading) -> bool:
         """Return whether the stay at the reading's place has become too long for it."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
-        if stay is None or self._may_go_on(stay, reading):
+        if stay is None or self._may_extend(stay, reading):
             return False
         apart = max(stay.first_ns - reading.stamp_ns, reading.stamp_ns - stay.last_ns)
         return apart < 1e9 * GAP_SECONDS
 
-    def _alone(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
+    def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
         """Return what the belief is to hold of a stay of one reading.
 
         Beside its place's point it says less of it, as an average does; at the point it counts as

@@ -18,7 +18,7 @@ from gp_active_sensing.topology.search import Move, MoveArrays, MoveLattice, Mov
 from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
-__all__ = ["Apart", "Distances", "distances_of", "mean_distance", "unit_of"]
+__all__ = ["Distances", "PartDistances", "distances_of", "mean_distance", "unit_of"]
 
 _KEPT_NUMBERS = 8_000_000
 """Numbers in the searches to all places that are kept for a map; those nearby: half as many."""
@@ -327,7 +327,7 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
     return found[by]
 
 
-class Apart:
+class PartDistances:
     """How far places are apart as parts of a map, metres: the same there as back.
 
     Along the roads, whichever way they may be driven; around what is in the way; straight where any

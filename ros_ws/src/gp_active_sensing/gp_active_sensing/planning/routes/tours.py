@@ -110,7 +110,7 @@ class RouteDriver:
             stands[field.places] = np.arange(len(field.places))
         self.stands = stands
 
-    def keep_to(self, budget: Budget) -> None:
+    def restrict_to(self, budget: Budget) -> None:
         """Drive within another budget from now on."""
         self.budget = budget
         self._constraint = BudgetConstraint(self.topology, budget)

@@ -12,7 +12,7 @@ from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import run_scenario
-from gp_active_sensing.util.wording import Turns, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, tells
 from tests.unit.sim.scenarios import GRID, scenario
 
 
@@ -36,12 +36,12 @@ def test_it_is_computed_again_when_the_places_have_grown(belief: Belief) -> None
 
 
 def test_it_is_said_once_when_it_turns() -> None:
-    turns = Turns()
+    turns = PredictabilityMonitor()
 
     def hear(share: float | None, places: int) -> str:
-        return turns.hear({"explained": share, "explained_places": places})
+        return turns.message({"explained": share, "explained_places": places})
 
-    assert turns.hear({"stage": 1}) == ""
+    assert turns.message({"stage": 1}) == ""
     assert hear(None, 12) == ""
     assert hear(-0.3, 5) == ""
     assert hear(0.4, 10) == ""

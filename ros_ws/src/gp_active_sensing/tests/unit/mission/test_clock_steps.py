@@ -105,7 +105,7 @@ def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
     fleet = rig.mission.fleet
     fleet.heard(rig.probe, SECOND, 2 * SECOND)
     changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
-    assert fleet.heard_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
+    assert fleet.last_pose_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
 
 
 def test_a_restart_knows_of_the_pause_and_of_what_is_not_charged(tmp_path: Path) -> None:

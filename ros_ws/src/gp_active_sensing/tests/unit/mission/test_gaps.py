@@ -208,7 +208,7 @@ def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone(
     average = Reading(100 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(2, 6.0, 0.02, 0.0)
     event = ReadingUsed(reading=Reading(100 * SECOND, 0, 7.0), stay=stay)
-    told = ours.take_again(event, gap=True)
+    told = ours.restore_reading(event, gap=True)
     assert (told.reading, told.before, told.count) == (average, None, 2)
     further = ours.take(placed(Reading(101 * SECOND, 0, 6.0)))
     assert further.before.reading == average
@@ -222,9 +222,11 @@ def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
     first = ours.take(placed(Reading(SECOND, 0, 4.0))).reading
     average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(600, 6.0, 0.02, 0.0)
-    told = ours.take_again(ReadingUsed(reading=Reading(60 * SECOND, 0, 7.0), stay=stay), gap=True)
+    told = ours.restore_reading(
+        ReadingUsed(reading=Reading(60 * SECOND, 0, 7.0), stay=stay), gap=True
+    )
     assert (told.reading, told.count) == (average, 600)
     few = ReadingUsed(reading=Reading(70 * SECOND, 0, 7.0), stay=StayRecord(601, 6.0, 0.02, 0.0))
-    assert ours.take_again(few, gap=True).before is None, "one reading more, ten seconds later"
+    assert ours.restore_reading(few, gap=True).before is None, "one reading more, ten seconds later"
     assert told.before is not None
     assert told.before.reading == first

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.base import revisits
-from gp_active_sensing.planning.routes.distances import Apart
-from gp_active_sensing.planning.spread import FarPoints, Spread
+from gp_active_sensing.planning.routes.distances import PartDistances
+from gp_active_sensing.planning.spread import FarthestPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
@@ -27,24 +27,24 @@ def everything(topology: Topology) -> np.ndarray:
 
 def test_each_place_is_the_farthest_from_those_before_it() -> None:
     grid = make_grid(5, 5, 1.0)
-    far = FarPoints(grid, everything(grid), covered=[0])
+    far = FarthestPoints(grid, everything(grid), covered=[0])
     # Where moves are along x and y, the middle is as far from three corners as the fourth.
     assert far.first(4) == [24, 4, 12, 20]
     assert far.first(99) == far.found
     assert sorted(far.found) == list(range(25))
-    assert FarPoints(grid, everything(grid)).first(1) == [12]
-    assert FarPoints(grid, everything(grid), begin=3).first(2) == [3, 20]
-    assert FarPoints(grid, ~everything(grid)).first(2) == []
+    assert FarthestPoints(grid, everything(grid)).first(1) == [12]
+    assert FarthestPoints(grid, everything(grid), begin=3).first(2) == [3, 20]
+    assert FarthestPoints(grid, ~everything(grid)).first(2) == []
 
 
 @for_each("name", MAPS)
 def test_as_by_looking_at_all_distances(name: str) -> None:
     topology = MAPS[name]
-    apart = Apart(topology)
+    apart = PartDistances(topology)
     whole = np.array([apart.row(place) for place in range(topology.n)])
     np.testing.assert_allclose(whole, whole.T)
     chosen = [5]
-    far = FarPoints(topology, everything(topology), covered=[5])
+    far = FarthestPoints(topology, everything(topology), covered=[5])
     for place in far.first(12):
         away = whole[chosen].min(axis=0)
         away[chosen] = -1.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.journal import mend_journal, read_journal, seal, unseal
+from gp_active_sensing.records.journal import read_journal, repair_journal, seal, unseal
 
 EVENTS: list[dict[str, Any]] = [
     {"event": "start", "seed": 3},
@@ -73,7 +73,7 @@ def test_doubled_lines_are_taken_once_and_said(tmp_path: Path) -> None:
         found = read_journal(path)
         assert found.events == EVENTS
         assert len(found.damage) == number
-        assert mend_journal(path).events == EVENTS
+        assert repair_journal(path).events == EVENTS
         assert path.read_bytes() == b"".join(LINES)
 
 
@@ -98,7 +98,7 @@ def test_one_zero_byte_costs_one_line(tmp_path: Path, caplog: pytest.LogCaptureF
     damaged = bytearray(b"".join(LINES))
     damaged[len(LINES[0]) + 5] = 0
     path = journal(tmp_path, bytes(damaged))
-    for found in (read_journal(path), mend_journal(path), read_journal(path)):
+    for found in (read_journal(path), repair_journal(path), read_journal(path)):
         assert [event["event"] for event in found.events] == [
             *("start", "gap", "decision", "moved", "reading", "end")
         ]
@@ -115,7 +115,7 @@ def test_a_copy_is_never_replaced(tmp_path: Path) -> None:
         broken = LINES[number][:5] + b"\0" + LINES[number][6:]
         path = journal(tmp_path, *LINES[:number], broken, *LINES[number + 1 :])
         copies.append(path.read_bytes())
-        mend_journal(path)
+        repair_journal(path)
     kept = [(tmp_path / f"journal.damaged-{k}.jsonl").read_bytes() for k in (1, 2, 3)]
     assert kept == copies
 
@@ -125,7 +125,7 @@ def test_only_what_is_before_the_damage(tmp_path: Path) -> None:
         rest = [b"\xff" + LINES[sound], *LINES[sound + 1 :]]
         path = journal(tmp_path, *LINES[:sound], *rest, b'{"half')
         whole = path.read_bytes()
-        found = mend_journal(path, until_damage=True)
+        found = repair_journal(path, until_damage=True)
         assert found.events == EVENTS[:sound]
         assert path.read_bytes() == b"".join(LINES[:sound])
         assert (tmp_path / f"journal.damaged-{number}.jsonl").read_bytes() == whole
@@ -136,10 +136,10 @@ def test_the_end_that_a_power_cut_leaves_is_cut_off(tmp_path: Path) -> None:
     for number in (1, 2):
         end = LINES[3][:9] + bytes(512 * number)
         path = journal(tmp_path, *LINES[:3], end)
-        assert mend_journal(path).events == EVENTS[:3]
+        assert repair_journal(path).events == EVENTS[:3]
         assert path.read_bytes() == b"".join(LINES[:3])
         assert (tmp_path / f"journal.cut-{number}.jsonl").read_bytes() == end
     path = journal(tmp_path, *LINES[:3], LINES[3][:-1])
-    assert mend_journal(path).events == EVENTS[:3]
+    assert repair_journal(path).events == EVENTS[:3]
     assert path.read_bytes() == b"".join(LINES[:3])
     assert len(list(tmp_path.iterdir())) == 3

@@ -10,20 +10,20 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.ros.heard import Heard, Needs, pace_of, pose_needs, reading_needs
+from gp_active_sensing.ros.heard import Needs, Received, pace_of, pose_needs, reading_needs
 from tests.cases import case
 
 
-def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Heard:
+def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Received:
     count = max(2, 1 + round(1.0 / period))
-    return Heard("/t", [], [period * i for i in range(count)], silent, pace)
+    return Received("/t", [], [period * i for i in range(count)], silent, pace)
 
 
-def of_poses(*heard: Heard) -> Needs:
+def of_poses(*heard: Received) -> Needs:
     return pose_needs(PoseConfig(), heard)
 
 
-def of_readings(*heard: Heard) -> Needs:
+def of_readings(*heard: Received) -> Needs:
     return reading_needs(ReadingConfig(), MissionConfig(), heard)
 
 
@@ -31,14 +31,14 @@ def test_rates_in_words() -> None:
     assert regular(0.05).in_words == "20 Hz"
     assert regular(1.0).in_words == "1 Hz"
     assert regular(1.0 / 0.3).in_words == "every 3.3 s"
-    assert Heard("/t", [], [3.0]).in_words == "once in 12 s"
-    assert Heard("/t").in_words == ""
+    assert Received("/t", [], [3.0]).in_words == "once in 12 s"
+    assert Received("/t").in_words == ""
 
 
 def test_some_messages_tell_no_rate() -> None:
     for times in [[], [1.0], [1.0, 1.0]]:
         with case(times):
-            heard = Heard("/t", [], times)
+            heard = Received("/t", [], times)
             assert not heard.is_known
             assert math.isnan(heard.rate)
             assert math.isnan(heard.period)
@@ -46,9 +46,9 @@ def test_some_messages_tell_no_rate() -> None:
 
 
 def test_a_rate_is_known_after_a_second_and_three_messages() -> None:
-    assert not Heard("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, "they may have waited somewhere"
-    assert not Heard("/t", [], [0.0, 4.0]).is_known
-    assert Heard("/t", [], [0.0, 0.5, 1.0]).is_known
+    assert not Received("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, "they may have waited somewhere"
+    assert not Received("/t", [], [0.0, 4.0]).is_known
+    assert Received("/t", [], [0.0, 0.5, 1.0]).is_known
 
 
 def test_a_long_silence_counts() -> None:
@@ -101,12 +101,12 @@ def test_slow_readings_are_waited_for() -> None:
     assert of_readings(regular(3.9)) == {}
     found = of_readings(regular(6.0))
     assert found == {"mission.reading_timeout": (15.0, "s: readings come every 6.0 s")}
-    found = of_readings(regular(1.0), Heard("/t", [], [3.0]))
+    found = of_readings(regular(1.0), Received("/t", [], [3.0]))
     assert found == {"mission.reading_timeout": (30.0, "s: one reading came in 12 s")}
 
 
 def test_the_slowest_and_the_fastest_count() -> None:
-    found = of_poses(regular(2.0), regular(0.01), Heard("/silent"))
+    found = of_poses(regular(2.0), regular(0.01), Received("/silent"))
     assert {key: value for key, (value, _) in found.items()} == {
         "pose.max_age": 5.0,
         "pose.wait": 2.4,

@@ -22,7 +22,7 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
     DelayEvidence,
     DelayMonitor,
     common_delay,
-    said_by,
+    log_likelihood,
 )
 from gp_active_sensing.mission.log_messages import delays_of
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
@@ -182,7 +182,7 @@ def peak(at: float, width: float = 0.1) -> FloatArray:
 
 
 def told(*delays: float, width: float = 0.1) -> tuple[float, float, float]:
-    return common_delay([said_by(peak(delay, width)) for delay in delays])
+    return common_delay([log_likelihood(peak(delay, width)) for delay in delays])
 
 
 def test_the_delay_of_blocks_that_agree_is_theirs() -> None:
@@ -226,7 +226,7 @@ def test_a_delay_that_begins_late_is_found_and_what_was_before_forgotten() -> No
     evidence = DelayEvidence()
 
     def look(delay: float) -> None:
-        evidence._said.append(said_by(peak(delay)))
+        evidence._said.append(log_likelihood(peak(delay)))
         evidence.samples += FULL
 
     for _ in range(3 * KEPT):

@@ -79,7 +79,7 @@ def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     for line in lines:
         event = parse_event(line)
         assert isinstance(event, ReadingUsed)
-        other.ingestion.pipeline.tell_again(event)
+        other.ingestion.pipeline.replay_reading(event)
         assert len(list(report.tell([event]))) == 1
     mine, theirs, shown = (b.predict() for b in (rig.loop.belief, other.loop.belief, belief))
     assert mine[0].tolist() == theirs[0].tolist()

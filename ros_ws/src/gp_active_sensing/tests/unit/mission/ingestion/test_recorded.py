@@ -241,7 +241,7 @@ def test_delays_and_ways() -> None:
         rng = np.random.default_rng([11, seed])
         peak = [0.0, 1.3, 2.2][seed]
         blocks = [-8.0 * (delays.CANDIDATES - peak) ** 2 + rng.normal(0.0, 1.0, 25) for _ in "abcd"]
-        said = [delays.said_by(block) for block in blocks]
+        said = [delays.log_likelihood(block) for block in blocks]
         found.append([delays.common_delay(said), said[0][:, ::20]])
         evidence = delays.DelayEvidence()
         positions = rng.uniform(0.0, 9.0, (25, 6, 2))

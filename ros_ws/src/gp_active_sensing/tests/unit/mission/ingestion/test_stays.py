@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.stays import StayAverage, Stays, Told, noise_of
+from gp_active_sensing.mission.ingestion.stays import StayAverage, Stays, Stored, noise_of
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
@@ -27,7 +27,7 @@ def read(
     return Reading(round(t * SECOND), at, value, variance, position=(x, 0.0))
 
 
-def take(ours: Stays, reading: Reading, *, begins: bool = False) -> Told:
+def take(ours: Stays, reading: Reading, *, begins: bool = False) -> Stored:
     return ours.take(placed(reading), begins=begins)
 
 
@@ -73,7 +73,7 @@ def test_only_a_part_that_follows_a_cut_counts_as_farther_off() -> None:
         told = take(one, first, begins=begins)
         assert told.reading.off == off, t
         event = ReadingUsed(reading=first, stay=told.to_record())
-        assert again.take_again(event, begins=begins) == told
+        assert again.restore_reading(event, begins=begins) == told
         assert take(again, second) == take(one, second), t
 
 
@@ -181,20 +181,22 @@ def test_from_the_journal_the_same_comes_out_and_goes_on() -> None:
         reading = read(0.1 * i, float(rng.normal()), x=float(rng.normal()), at=int(i / 10))
         told = take(one, reading)
         event = ReadingUsed(reading=reading, stay=told.to_record())
-        assert other.take_again(event) == told
+        assert other.restore_reading(event) == told
     more = read(3.0, 1.0, at=2)
     assert take(one, more) == take(other, more)
 
 
 def test_a_journal_that_goes_on_with_a_stay_that_never_began_is_refused() -> None:
     with pytest.raises(RunError, match="never began"):
-        stays().take_again(ReadingUsed(reading=read(1.0, 2.0), stay=StayRecord(2, 2.0, None, None)))
+        stays().restore_reading(
+            ReadingUsed(reading=read(1.0, 2.0), stay=StayRecord(2, 2.0, None, None))
+        )
 
 
 def used_again(rig: Rig, line: dict[str, Any]) -> None:
     event = parse_event(line)
     assert isinstance(event, ReadingUsed)
-    rig.ingestion.pipeline.tell_again(event)
+    rig.ingestion.pipeline.replay_reading(event)
 
 
 def drive(rig: Rig, y: float = 0.0) -> None:

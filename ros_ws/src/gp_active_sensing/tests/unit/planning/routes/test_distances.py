@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.routes import distances as module
-from gp_active_sensing.planning.routes.distances import Apart, Distances, distances_of, unit_of
+from gp_active_sensing.planning.routes.distances import (
+    Distances,
+    PartDistances,
+    distances_of,
+    unit_of,
+)
 from gp_active_sensing.topology import GraphTopology, MapConfig, Move, build_topology, make_grid
 from gp_active_sensing.types import Budget, Cost
 from tests.cases import for_each
@@ -122,8 +127,8 @@ def test_there_is_not_the_same_as_back_on_a_one_way_ring() -> None:
     assert distances.cost(1, 0) == (40.0, 4.0)
     assert distances.way(0, 0) == ((), (0.0, 0.0))
     assert distances.way(0, 5) is None
-    assert Apart(ring).row(0).tolist() == [0.0, 10.0, 20.0, 20.0, 10.0, np.inf]
-    assert Apart(ring).row(0, 15.0).tolist() == [0.0, 10.0, np.inf, np.inf, 10.0, np.inf]
+    assert PartDistances(ring).row(0).tolist() == [0.0, 10.0, 20.0, 20.0, 10.0, np.inf]
+    assert PartDistances(ring).row(0, 15.0).tolist() == [0.0, 10.0, np.inf, np.inf, 10.0, np.inf]
 
 
 def test_a_map_that_does_not_tell_its_moves() -> None:
