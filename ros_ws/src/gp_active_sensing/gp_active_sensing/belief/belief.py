@@ -638,19 +638,26 @@ class Belief:
         found._data = data.with_coefficients(np.linalg.inv(precision))
         return found
 
-    def joint(self, locations: IntArray) -> Posterior:
+    def joint(self, locations: IntArray, which: IntArray | None = None) -> Posterior:
         """Return the joint posterior of the latent field at `locations` under each λ.
 
         O(L |D|² m). [Hoang2014, Eqs. 1-2, with the mean's coefficients integrated out]
+
+        Args:
+            locations: (m,) places.
+            which: numbers of the candidates, ascending; None = all.
         """
         locations = np.asarray(locations, dtype=np.int64)
-        mean, W, R = self._project(locations)
-        covariance = self.covariance.between(locations, locations)
+        if which is None:
+            which = np.arange(len(self.hyperparameters))
+        mean, W, R = self._project(locations, which)
+        data = self._data
+        covariance = self.covariance.only(which.tolist()).between(locations, locations)
         covariance -= np.swapaxes(W, 1, 2) @ W
         if R.shape[2]:
-            covariance += R @ self._data.coefficient_covariance @ np.swapaxes(R, 1, 2)
+            covariance += R @ data.coefficient_covariance[which] @ np.swapaxes(R, 1, 2)
         covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
-        return Posterior(mean, self._data.scales[:, None, None] * covariance)
+        return Posterior(mean, data.scales[which, None, None] * covariance)
 
     def cross(self, locations: IntArray) -> FloatArray:
         """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.
@@ -735,8 +742,11 @@ class Belief:
             (L, q, m), what the unknown mean adds; and the mean (L, m).
         """
         locations = np.asarray(locations, dtype=np.int64)
-        mean, W, R = self._project(np.arange(self.n), everywhere=True)
-        mean, W, R = mean[:, locations], W[:, :, locations], R[:, locations]
+        if self.n <= _LARGE and self._updated.chunks() is None:
+            mean, W, R = self._project(np.arange(self.n), everywhere=True)
+            mean, W, R = mean[:, locations], W[:, :, locations], R[:, locations]
+        else:
+            mean, W, R = self._project(locations)
         scale = self._data.scales
         values, vectors = np.linalg.eigh(self._data.coefficient_covariance)
         slopes = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
@@ -970,19 +980,19 @@ class Belief:
         return leave_one_out(self._updated, self.prior_weights)
 
     def _project(
-        self, where: IntArray, *, everywhere: bool = False
+        self, where: IntArray, which: IntArray | None = None, *, everywhere: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q)."""
+        """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
+
+        Under the candidates `which` (W,) only, where these are given.
+        """
         data = self._updated
-        factor = data.factor
-        if everywhere:
-            W = data.everywhere()
-        else:
-            W = data.solved(where)
+        some = slice(None) if which is None else which
+        W = data.everywhere() if everywhere else data.solved(where, which)
         Wt = np.swapaxes(W, 1, 2)
-        R = data.basis[where] - Wt @ factor.U
-        mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
-        mean = mean + (R @ data.coefficients[:, :, None])[:, :, 0]
+        R = data.basis[where] - Wt @ data.factor.U[some]
+        mean = data.mean.offset[where] + (Wt @ data.factor.v[some, :, None])[:, :, 0]
+        mean = mean + (R @ data.coefficients[some, :, None])[:, :, 0]
         return mean, W, R
 
 

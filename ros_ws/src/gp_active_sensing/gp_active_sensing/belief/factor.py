@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 
 import numpy as np
@@ -128,8 +128,8 @@ class Factor:
         R = self.rows
         if R == first or not right.size:
             return np.zeros_like(right)
-        factors = self._C if which is None else self._C[which]
-        return _solve_lower(factors[:, first:R, first:R], right)
+        factors = self._C[:, first:R, first:R]
+        return _solve_lower(factors if which is None else (factors[i] for i in which), right)
 
     def append(self, places: IntArray, precision: FloatArray, value: FloatArray) -> None:
         """Append rows for `places` (r,) with precision and value (L, r).
@@ -214,8 +214,8 @@ class Factor:
         return list(places[:5].tolist())
 
 
-def _solve_lower(factors: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``C⁻¹ B`` for lower factors C (L, R, R) and B (L, R, m).
+def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
+    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m).
 
     LAPACK itself: what `scipy.linalg.solve_triangular` does beside it takes longer than a column.
     """

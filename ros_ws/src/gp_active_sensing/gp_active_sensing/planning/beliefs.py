@@ -24,18 +24,22 @@ _PLACES = 48
 """Places at most whose correlations are compared."""
 
 
-def joint_given_pending(belief: Belief, locations: IntArray, pending: Collection[int]) -> Posterior:
+def joint_given_pending(
+    belief: Belief, locations: IntArray, pending: Collection[int], which: IntArray | None = None
+) -> Posterior:
     """Return the joint posterior at `locations` as if each pending place had been read once.
 
-    Their values are not known, so means stay; a posterior covariance needs no values.
+    Their values are not known, so means stay; a posterior covariance needs no values. Under the
+    candidates `which` (W,) only, where these are given.
     """
     extra = unread(belief, pending)
     if not extra.size:
-        return belief.joint(locations)
+        return belief.joint(locations, which)
     m = len(locations)
-    joint = belief.joint(np.concatenate([locations, extra]))
+    joint = belief.joint(np.concatenate([locations, extra]), which)
     C = joint.covariance
-    block = C[:, m:, m:] + belief.noise_variance[:, None, None] * np.eye(len(extra))
+    noise = belief.noise_variance if which is None else belief.noise_variance[which]
+    block = C[:, m:, m:] + noise[:, None, None] * np.eye(len(extra))
     cross = C[:, :m, m:]
     covariance = C[:, :m, :m] - cross @ np.linalg.solve(block, np.swapaxes(cross, 1, 2))
     return Posterior(joint.mean[:, :m], covariance)

@@ -189,10 +189,10 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
     (rows,) = np.nonzero(~(doubt <= _CLOSE))
     if not rows.size:
         return np.asarray(value)
+    c, total = known.centred, known.total
     if rows.size < len(value):
-        b, v = b[:, rows], v[:, rows]
-        doubt = doubt[rows]
-    c, total = known.centred[:, rows], known.total[rows]
+        b, v, c = b[:, rows], v[:, rows], c[:, rows]
+        doubt, total = doubt[rows], total[rows]
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.sqrt(total)
         centred, std = c / size, np.sqrt(v) / size
@@ -201,6 +201,8 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
         narrowest = (std if all_live else np.where(live, std, np.inf)).min(axis=0)
         far = np.abs(centred) + 4.0 * std
         reach = (far if all_live else np.where(live, far, 0.0)).max(axis=0)
+    if not all_live:  # what a component without weight is like does not matter
+        centred, std = np.where(live, centred, 0.0), np.where(live, std, 1.0)
     done = np.zeros(rows.size, dtype=bool)
     for n, h, least, most, widest in _LIKE:
         fits = ~done & (narrowest >= least) & (reach <= most) & (doubt <= widest)
@@ -221,21 +223,32 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    By n points h apart. Both densities are times √2π here.
+    By n points h apart, n odd. Both densities are times √2π here. From the middle outwards a
+    component's density changes from point to point by a factor, and that by another one, so that
+    three exponentials give all points.
     """
     L, K = c.shape
-    z = h * (np.arange(n) - (n - 1) / 2)
-    out, step = np.empty(K), max(1, _IN_CACHE // (L * n))
-    height = b / std
-    narrow = math.sqrt(0.5) / std
+    half = (n - 1) // 2
+    z = h * np.arange(-half, half + 1)
+    out, step = np.empty(K), max(1, _IN_CACHE // (4 * L))
     for start in range(0, K, step):
         part = slice(start, start + step)
-        t = z[:, None, None] - c[:, part]
-        t *= narrow[:, part]
-        t *= t
-        np.negative(t, out=t)
-        np.exp(t, out=t)
-        p = np.einsum("nlk,lk->nk", t, height[:, part])
+        t, flat = c[:, part], 0.5 / np.square(std[:, part])
+        middle = np.exp(-flat * np.square(t))
+        middle *= b[:, part]
+        middle /= std[:, part]
+        shrink = np.exp(-(h * h) * flat)
+        slope = np.exp((2.0 * h) * (flat * t))
+        p = np.empty((n, t.shape[1]))
+        middle.sum(axis=0, out=p[half])
+        flat = np.square(shrink, out=flat)
+        for side, first in ((1, shrink * slope), (-1, shrink / slope)):
+            factor, density = first, middle * first
+            density.sum(axis=0, out=p[half + side])
+            for number in range(2, half + 1):
+                factor *= flat
+                density *= factor
+                density.sum(axis=0, out=p[half + side * number])
         log = np.log(np.maximum(p, _TINY))
         log += (0.5 * z * z)[:, None]
         out[part] = np.einsum("nk,nk->k", log, p)

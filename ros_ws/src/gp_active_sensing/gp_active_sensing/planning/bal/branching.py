@@ -12,13 +12,13 @@ from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_d
 from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.planning.entropy import (
     Bracket,
-    bracket,
     discrete_entropy,
     entropy_between,
     gaussian_entropy,
     mixture_entropy,
 )
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.ties import RELATIVE
 
 __all__ = [
     "Branching",
@@ -100,7 +100,11 @@ class EqualProbabilityCells:
         return _chain_rule_bounds(block, found)
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
-        """(r, A, S) values of the last stages after every branch, in few integrations."""
+        """(r, A, S) values of the last stages after every branch, in few integrations.
+
+        Below the root, where nothing depends on them, those after a candidate that cannot be the
+        best of its state are upper bounds.
+        """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
         out = np.empty((r, A, S))
@@ -110,23 +114,29 @@ class EqualProbabilityCells:
             values = np.ascontiguousarray(np.moveaxis(found.values[part], 0, -1))  # (A, S, r)
             weights = np.ascontiguousarray(np.transpose(found.weights[part], (3, 1, 2, 0)))
             mean = np.moveaxis(block.mean[part], 0, -1)  # (L, m, r)
-            best = _largest_entropy(block.sequence, leaves, mean, values, weights)
-            best -= np.tensordot(self.reference, weights, axes=1)
-            out[part] = np.moveaxis(best, -1, 0)
+            b, known = _leaf_brackets(block.sequence, leaves, mean, values, weights)
+            told = np.tensordot(self.reference, weights, axes=1)
+            good = np.ones((A, values.shape[-1]), dtype=bool)
+            if block.parent is not None:
+                reward, p = found.reward[part].T, np.moveaxis(found.probability[part], 0, -1)
+                low, high = (
+                    reward + (p * (leaves.largest(end, p.shape) - told)).sum(axis=1)
+                    for end in (known.lower, known.upper)
+                )
+                good = high >= (low - RELATIVE * np.abs(low)).max(axis=0)
+            best = _largest_entropy(leaves, b, known, np.broadcast_to(good[:, None], told.shape))
+            out[part] = np.moveaxis(best - told, -1, 0)
         return out
 
 
-def _largest_entropy(
+def _leaf_brackets(
     sequence: CovarianceState,
     leaves: Leaves,
     mean: FloatArray,
     values: FloatArray,
     weights: FloatArray,
-) -> FloatArray:
-    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
-
-    All are put into brackets, the leaf of each branch with the largest upper end is integrated, and
-    then those whose upper end is above what that has.
+) -> tuple[FloatArray, Bracket]:
+    """Return belief (L, X S r) and entropy bracket (X S r) of every leaf after every branch.
 
     Args:
         sequence: two readings from the end.
@@ -135,38 +145,63 @@ def _largest_entropy(
         values: (A, S, r) readings of the branches.
         weights: (L, A, S, r) beliefs after them.
     """
-    owner, where = leaves.owner, leaves.where
-    L, A, S, r = weights.shape
-    K = S * r
+    owner, where, v = leaves.owner, leaves.where, leaves.variance
+    L, A = weights.shape[:2]
     gain = sequence.gain[:, owner, where][:, :, None]  # (L, X, 1)
-    moved = mean[:, where] - gain * mean[:, sequence.candidates[owner]]
-    moved = moved[:, :, None] + gain[..., None] * values[owner]  # (L, X, S, r)
-    moved, b = moved.reshape(L, -1), weights[:, owner].reshape(L, -1)
-    v = np.repeat(leaves.variance, K, axis=1)
-    doubt = discrete_entropy(np.moveaxis(weights, 0, -1)).reshape(A, K)
-    known = bracket(b, moved, v, doubt[owner].ravel())
+    moved = gain[..., None] * values[owner]  # (L, X, S, r)
+    moved += (mean[:, where] - gain * mean[:, sequence.candidates[owner]])[:, :, None]
+    b = weights[:, owner]
+    moved -= (b * moved).sum(axis=0)
+    square = moved * moved
+    square *= b
+    total = square.sum(axis=0).reshape(len(owner), -1)
+    doubt = discrete_entropy(np.moveaxis(weights, 0, -1)).reshape(A, -1)
+    lower = np.empty_like(total)
+    entropy, rows = gaussian_entropy(v), weights.reshape(L, A, -1)
+    for a, mine in enumerate(leaves.parts):
+        lower[mine] = entropy[:, mine].T @ rows[:, a]
+        total[mine] += v[:, mine].T @ rows[:, a]
+    upper = np.maximum(lower, np.minimum(lower + doubt[owner], gaussian_entropy(total)))
+    known = Bracket(moved.reshape(L, -1), total.ravel(), lower.ravel(), upper.ravel())
+    return b.reshape(L, -1), known
+
+
+def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolArray) -> FloatArray:
+    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
+
+    The leaf of each branch with the largest upper end is integrated, and then those whose upper
+    end is above what that has.
+
+    Args:
+        leaves: last visits.
+        b: (L, X S r) beliefs.
+        known: brackets of their entropies.
+        good: (A, S, r) branches whose entropy is wanted; others get its upper bound.
+    """
+    wanted = good.reshape(len(good), -1)
+    K = wanted.shape[1]
     upper = known.upper.reshape(-1, K).copy()
-    here = np.arange(K)
-    ends = (*leaves.starts[1:], len(owner))
-    first = np.empty((A, K), dtype=np.int64)
-    for a, (begin, end) in enumerate(zip(leaves.starts, ends, strict=True)):
-        first[a] = (begin + upper[begin:end].argmax(axis=0)) * K + here
-    best = _integrated(b, v, known, first.ravel()).reshape(A, K)
-    upper.reshape(-1)[first.ravel()] = -np.inf
-    rest = np.flatnonzero(upper > best[owner])
+    first = np.array([p.start + upper[p].argmax(axis=0) for p in leaves.parts])
+    first = first * K + np.arange(K)
+    best = known.upper[first]
+    first = first[wanted]
+    best[wanted] = _integrated(leaves, b, known, first)
+    upper.reshape(-1)[first] = -np.inf
+    rest = np.flatnonzero(upper > best[leaves.owner])
     if rest.size:
         value = np.full(upper.shape, -np.inf)
-        value.reshape(-1)[rest] = _integrated(b, v, known, rest)
+        value.reshape(-1)[rest] = _integrated(leaves, b, known, rest)
         best = np.maximum(best, np.maximum.reduceat(value, leaves.starts, axis=0))
-    return best.reshape(A, S, r)
+    return best.reshape(good.shape)
 
 
-def _integrated(b: FloatArray, v: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
-    """Return the entropies of some of K mixtures (L, K)."""
+def _integrated(leaves: Leaves, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
+    """Return the entropies of some of the mixtures at leaves."""
     part = Bracket(
         known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
     )
-    return entropy_between(b[:, which], v[:, which], part)
+    leaf = which // (len(known.total) // len(leaves.owner))
+    return entropy_between(b[:, which], leaves.variance[:, leaf], part)
 
 
 class RandomDraws:

@@ -236,6 +236,17 @@ class Leaves(NamedTuple):
     variance: FloatArray
     starts: IntArray
 
+    @property
+    def parts(self) -> list[slice]:
+        """Leaves of each candidate."""
+        ends = (*self.starts[1:].tolist(), len(self.owner))
+        return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
+
+    def largest(self, values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        """Return the largest of values (X …), leaf by leaf, after each candidate: (A, …)."""
+        rows = values.reshape(len(self.owner), -1)
+        return np.maximum.reduceat(rows, self.starts, axis=0).reshape(shape)
+
 
 class CovarianceState:
     """The state of the map after a set of visits, with `k` readings still to come.
@@ -353,7 +364,8 @@ class CovarianceState:
                 sequences = problem.free_sequences(len(kept), self.k - 1)
             else:
                 outlook = problem.outlook(x, visited, self.k - 1, left)
-                kept = np.flatnonzero(np.isin(self.locations, list(outlook.places)))
+                inside = outlook.places.__contains__
+                kept = np.flatnonzero([inside(place) for place in self.locations.tolist()])
                 here = problem.candidates(x, visited, left)
                 candidates = np.searchsorted(self.locations[kept], here)
                 sequences = outlook.sequences

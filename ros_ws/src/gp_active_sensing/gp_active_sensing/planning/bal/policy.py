@@ -229,12 +229,12 @@ class Bal:
         locations = np.array(sorted(outlook.places))
         horizon = min(horizon, len(locations))
         first = np.searchsorted(locations, options.locations)
-        posterior = joint_given_pending(belief, locations, request.pending)
+        posterior = joint_given_pending(belief, locations, request.pending, kept)
         weights = belief.weights[kept]
         found = MergedCandidates(
             weights / weights.sum(),
-            posterior.mean[kept],
-            posterior.covariance[kept],
+            posterior.mean,
+            posterior.covariance,
             problem.noise,
             problem.reference,
         )

@@ -231,7 +231,7 @@ def _frontier(
         exact: ties are broken by the last digit.
     """
     found = block.successors
-    if found is None:
+    if found is None or block.branch_upper is block.branch_lower:  # exact: no gap
         return
     upper = block.q_upper[rows]
     best = upper.argmax(axis=1) if exact else first_best(upper, floor=NAT)

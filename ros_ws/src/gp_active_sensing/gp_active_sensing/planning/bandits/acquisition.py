@@ -353,7 +353,7 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
     which = int(rng.choice(belief.weights.size, p=belief.weights))
     white = rng.standard_normal(locations.size)
     scales, known, slopes, mean = (part[which] for part in belief.roots(locations))
-    covariance = scales * belief.covariance.between(locations, locations)[which]
+    covariance = scales * belief.covariance.only([which]).between(locations, locations)[0]
     covariance += slopes.T @ slopes - known.T @ known
     scale = float(covariance.diagonal().max())
     draw = mean

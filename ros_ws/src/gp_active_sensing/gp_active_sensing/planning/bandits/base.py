@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan, Route
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
@@ -31,6 +33,10 @@ __all__ = [
 
 MOST_CANDIDATES = 100
 """Candidates that a plan tells of: the best ones."""
+MOST_GOALS = 10_000
+"""Goals that are scored one by one; of more, the groups with the best middles are."""
+_GROUPS, _BEST = 2000, 20
+"""Number of groups of near places that many goals are put into, and how many of them are kept."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class View:
         best: largest average reading of an observed place, None before the first one.
         stage: t ≥ 1 of β_t: decisions of this mission so far and this one, or rounds of a batch.
         size: |D|, number of places of the map.
-        everywhere: mean and deviation (n,) of every place.
+        everywhere: mean and deviation (n,) of every place; on a map of more than `MOST_GOALS`
+            places those of the places that are looked at.
     """
 
     locations: IntArray
@@ -69,6 +76,7 @@ def view_of(
     *,
     stage: int = 1,
     sign: float = 1.0,
+    only: bool = False,
 ) -> View:
     """Return what a policy sees of a belief.
 
@@ -82,8 +90,9 @@ def view_of(
         pending: places on their way to be read.
         stage: t ≥ 1.
         sign: -1 to look for a minimum.
+        only: nothing but `locations` is looked at.
     """
-    mean, variance = latent_given_pending(belief, pending)
+    mean, variance = latent_given_pending(belief, pending, locations if only else None)
     weights, noise = belief.weights, belief.noise_variance
     if belief.transform is IDENTITY:
         noise_variance = float(weights @ noise)
@@ -93,10 +102,11 @@ def view_of(
     if belief.transform is not IDENTITY:
         noise_variance = float(np.median(wider - spread))
     std = np.sqrt(spread)
+    at = slice(None) if only else locations
     return View(
         locations=locations,
-        mean=sign * centre[locations],
-        std=std[locations],
+        mean=sign * centre[at],
+        std=std[at],
         noise_variance=noise_variance,
         best=_best_average(belief, sign),
         stage=stage,
@@ -106,20 +116,26 @@ def view_of(
 
 
 def latent_given_pending(
-    belief: Belief, pending: Collection[int] = ()
+    belief: Belief, pending: Collection[int] = (), locations: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (L, n) everywhere, as if each pending place had been read once more.
+    """Return mean and variance (L, m), as if each pending place had been read once more.
 
     As the Gaussian process sees them. Their values are not known, so means stay:
     ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that is listed twice is taken as read twice; one
     that is observed already is read again. O(L |D| n), more by a factor for each pending place.
+    At `locations` (m,), None = everywhere.
     """
-    mean, variance = belief.marginals()
+    mean, variance = belief.marginals(locations)
     if not pending:
         return mean, variance
     due = np.array(list(pending), dtype=np.int64)
-    cross = belief.cross(due)
-    block = cross[:, :, due] + belief.noise_variance[:, None, None] * np.eye(due.size)
+    if locations is None:
+        cross = belief.cross(due)
+        block = cross[:, :, due]
+    else:
+        which = np.arange(len(mean))
+        cross, block = (belief.between(due, to, which) for to in (locations, due))
+    block = block + belief.noise_variance[:, None, None] * np.eye(due.size)
     known = (cross * np.linalg.solve(block, cross)).sum(axis=1)
     return mean, np.maximum(variance - known, 0.0)
 
@@ -183,10 +199,16 @@ class Bandit(ABC):
         """Return the (m,) score of visiting each of ``view.locations`` next; finite."""
 
     def view(
-        self, belief: Belief, locations: IntArray, pending: Collection[int], stage: int
+        self,
+        belief: Belief,
+        locations: IntArray,
+        pending: Collection[int],
+        stage: int,
+        *,
+        only: bool = False,
     ) -> View:
         """Return what is seen of a belief; see `view_of`."""
-        return view_of(belief, locations, pending, stage=stage, sign=self.sign)
+        return view_of(belief, locations, pending, stage=stage, sign=self.sign, only=only)
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
@@ -194,7 +216,17 @@ class Bandit(ABC):
         reach = reachable_goals(request)
         if reach.reason:
             return no_plan(reach.reason), state
-        view = self.view(belief, reach.locations, request.pending, stage_of(state))
+        stage, seen = stage_of(state), []
+        if reach.locations.size > MOST_GOALS:
+            reach, view = self._promising(reach, request, stage)
+            seen.append(view.everywhere)
+        only = belief.n > MOST_GOALS
+        view = self.view(belief, reach.locations, request.pending, stage, only=only)
+        if only and (known := np.flatnonzero(belief.observed)).size:
+            seen.append(self.view(belief, known, request.pending, stage, only=True).everywhere)
+        if seen:
+            mean, std = (np.concatenate(part) for part in zip(view.everywhere, *seen, strict=True))
+            view = replace(view, everywhere=(mean, std))
         values = self.scores(view, belief, request.rng)
         best = best_score(values, reach.seconds)
         waypoints, route = self.way(reach, best, request)
@@ -210,6 +242,22 @@ class Bandit(ABC):
             candidates=candidate_values(reach.locations, values, best),
         )
         return plan, next_state(state)
+
+    def _promising(
+        self, reach: ReachableGoals, request: PlanRequest, stage: int
+    ) -> tuple[ReachableGoals, View]:
+        """Return the goals of the groups whose middles have the best scores; view of middles."""
+        groups = runs(request.topology.points, reach.locations, _GROUPS)
+        groups.sort(key=lambda group: int(group[group.size // 2]))
+        middles = np.array([group[group.size // 2] for group in groups])
+        view = self.view(request.belief, middles, request.pending, stage, only=True)
+        values = self.scores(view, request.belief, deepcopy(request.rng))
+        # Of equals, as all may be before the first reading, those that are reached first.
+        near = np.argsort(reach.seconds[np.searchsorted(reach.locations, middles)], kind="stable")
+        best = near[by_size(values[near])[:_BEST]]
+        kept = np.searchsorted(reach.locations, np.sort(np.concatenate([groups[i] for i in best])))
+        some = {name: getattr(reach, name)[kept] for name in ("locations", "metres", "seconds")}
+        return replace(reach, **some, reads=reach.reads[kept]), view
 
     def way(
         self, reach: ReachableGoals, index: int, request: PlanRequest

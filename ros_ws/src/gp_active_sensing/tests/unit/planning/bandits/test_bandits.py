@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits import base
 from gp_active_sensing.planning.bandits.acquisition import Thompson
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
@@ -46,6 +47,25 @@ def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
 def test_once_the_field_is_known_the_hot_spot_is_read_again(name: str, objective: str) -> None:
     line, belief = peaked(minimise=objective == "minimise")
     assert decide(belief, line, name=name, objective=objective).waypoint == 7
+
+
+@for_each("name", [n for n in NAMES if n not in ("est", "thompson")])
+def test_of_many_goals_those_near_the_best_middles_are_scored(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = make_grid(14, 14, 1.0, moves="free")
+    belief = belief_of(grid, mean_std=0.0)
+    x, y = grid.positions.T
+    for place in np.random.default_rng(1).permutation(grid.n)[:30].tolist():
+        belief.observe(place, float(np.sin(0.4 * x[place]) + np.cos(0.3 * y[place])))
+    policy = build_policy({"name": name})
+    every = policy.plan(asked(belief, grid, 90, pending=[17, 100]), None)[0]
+    monkeypatch.setattr(base, "MOST_GOALS", 100)
+    monkeypatch.setattr(base, "_GROUPS", 60)
+    some = policy.plan(asked(belief, grid, 90, pending=[17, 100]), None)[0]
+    assert some.waypoint == every.waypoint
+    assert some.lower == pytest.approx(every.lower)
+    assert len(some.candidates) < len(every.candidates)
 
 
 def test_the_stage_is_counted_and_survives() -> None:
