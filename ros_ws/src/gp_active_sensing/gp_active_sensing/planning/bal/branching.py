@@ -192,7 +192,7 @@ def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolAr
         value = np.full(upper.shape, -np.inf)
         value.reshape(-1)[rest] = _integrated(leaves, b, known, rest)
         best = np.maximum(best, np.maximum.reduceat(value, leaves.starts, axis=0))
-    return best.reshape(good.shape)
+    return np.asarray(best.reshape(good.shape))
 
 
 def _integrated(leaves: Leaves, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
