@@ -35,7 +35,6 @@ __all__ = [
     "LooksAhead",
     "PlanRequest",
     "PlansBatch",
-    "PlansSeveral",
     "Policy",
     "PolicyState",
     "QuantityBelief",
@@ -243,13 +242,6 @@ class StepsToward(Protocol):
 
 
 @runtime_checkable
-class PlansSeveral(Protocol):
-    """A policy that says whether it plans for several quantities together."""
-
-    several: bool
-
-
-@runtime_checkable
 class RefusesSeveral(Protocol):
     """A policy that says whether it cannot plan where several quantities are measured."""
 
@@ -264,7 +256,7 @@ class LooksAhead(Protocol):
 
 
 SEVERAL = ("integrated_variance", "lawnmower", "max_entropy", "spread", "tour")
-"""Policies that plan for several quantities together."""
+"""Policies that plan for several quantities together; their classes say `several`."""
 
 
 def check_fit(

@@ -298,49 +298,50 @@ def map_error_of(
     """
     targets = targets_of(topology) if targets is None else targets
     if not others:
-        return _map_error(belief, places, pending, candidates, targets)
-    several = _weighed(belief, weight, others, targets, candidates)
-    found = [_map_error(q.belief, places, pending, candidates, targets) for q, _, _ in several]
-    ends = np.cumsum([0, *(len(field.weights) for field in found)]).tolist()
-    pairs = list(zip(found, several, strict=True))
+        return _map_error(belief, places, pending, candidates, targets)[0]
+    several = _weighed(belief, weight, others)
+    found: list[MapVariance] = []
+    parts: list[Part] = []
+    end = 0
+    for q, share in several:
+        field, which = _map_error(q.belief, places, pending, candidates, targets)
+        unit = _variance_of(q.belief, targets, which, field.weights)
+        begin, end = end, end + len(which)
+        parts.append(Part(slice(begin, end), unit, q.sampled))
+        found.append(
+            MapVariance(
+                places,
+                share * field.weights,
+                field.noise / unit,
+                field.covariance / unit,
+                field.shared / unit**2,
+                field.total / unit,
+            )
+        )
     return MapVariance(
         places,
-        np.concatenate([share * field.weights for field, (_, share, _) in pairs]),
-        np.concatenate([field.noise / unit for field, (_, _, unit) in pairs]),
-        np.concatenate([field.covariance / unit for field, (_, _, unit) in pairs]),
-        np.concatenate([field.shared / unit**2 for field, (_, _, unit) in pairs]),
-        np.concatenate([field.total / unit for field, (_, _, unit) in pairs]),
-        tuple(
-            Part(slice(ends[i], ends[i + 1]), unit, q.sampled)
-            for i, (q, _, unit) in enumerate(several)
-        ),
+        np.concatenate([field.weights for field in found]),
+        np.concatenate([field.noise for field in found]),
+        np.concatenate([field.covariance for field in found]),
+        np.concatenate([field.shared for field in found]),
+        np.concatenate([field.total for field in found]),
+        tuple(parts),
     )
 
 
 def _weighed(
-    belief: Belief,
-    weight: float,
-    others: Sequence[QuantityBelief],
-    targets: Targets,
-    candidates: int,
-) -> list[tuple[QuantityBelief, float, float]]:
-    """Return the quantities, each with its share of the weights and its variance over the map."""
+    belief: Belief, weight: float, others: Sequence[QuantityBelief]
+) -> list[tuple[QuantityBelief, float]]:
+    """Return the quantities, the main one first, each with its share of the weights."""
     several = (QuantityBelief("", belief, weight), *others)
     total = sum(q.weight for q in several)
-    return [
-        (
-            q,
-            q.weight / total if total > 0.0 else 1.0 / len(several),
-            _variance_of(q.belief, targets, candidates),
-        )
-        for q in several
-    ]
+    return [(q, q.weight / total if total > 0.0 else 1.0 / len(several)) for q in several]
 
 
 def _map_error(
     belief: Belief, places: IntArray, pending: Collection[int], candidates: int, targets: Targets
-) -> MapVariance:
-    """Return `map_error_of` of one quantity."""
+) -> tuple[MapVariance, IntArray]:
+    """Return `map_error_of` of one quantity, and the numbers of its candidates."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -358,10 +359,10 @@ def _map_error(
     if before.size:
         found = found.given(np.searchsorted(everything, before))
         found = found.at(np.searchsorted(everything, places))
-    return found
+    return found, which
 
 
-def _variance_of(belief: Belief, targets: Targets, candidates: int) -> float:
+def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: FloatArray) -> float:
     r"""Return the expected variance of a field over the map before its readings.
 
     :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)` with today's
@@ -372,7 +373,6 @@ def _variance_of(belief: Belief, targets: Targets, candidates: int) -> float:
     places = targets.places[some]
     own = _in_own_unit(belief, targets, places).weights
     w = own[some] / own[some].sum()
-    which, weights = representatives(belief, candidates)
     K = belief.covariance.only(which.tolist()).between(places, places)
     here = np.diagonal(K, axis1=1, axis2=2) @ w
     over = np.maximum(here - np.einsum("p,lpr,r->l", w, K, w), _FLAT * here)
@@ -419,20 +419,19 @@ def map_error_gains(
     """
     targets = targets_of(topology, _MANY)
     if not others:
-        return _gains(belief, targets, places, candidates)
-    several = _weighed(belief, weight, others, targets_of(topology), candidates)
-    weights, gains = [], []
-    for q, share, unit in several:
-        each, gain = _gains(q.belief, targets, places, candidates)
+        return _gains(belief, targets, places, candidates)[:2]
+    some, weights, gains = targets_of(topology), [], []
+    for q, share in _weighed(belief, weight, others):
+        each, gain, which = _gains(q.belief, targets, places, candidates)
         weights.append(share * each)
-        gains.append(gain / unit)
+        gains.append(gain / _variance_of(q.belief, some, which, each))
     return np.concatenate(weights), np.concatenate(gains)
 
 
 def _gains(
     belief: Belief, targets: Targets, places: IntArray, candidates: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return `map_error_gains` of one quantity."""
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return `map_error_gains` of one quantity, and the numbers of its candidates."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -454,7 +453,7 @@ def _gains(
         gains[:, start : start + step] = shared / np.maximum(
             variance + noise[:, None], _NO_VARIANCE
         )
-    return weights, gains
+    return weights, gains, which
 
 
 def _shared(

@@ -315,7 +315,7 @@ class RoutePolicy(ABC):
     crosses: ClassVar[bool] = True
     """The way to the next place may lead on through places that are known, past unknown ones."""
     several: ClassVar[bool] = True
-    """The map is covered for whatever is measured; see `PlansSeveral`."""
+    """The map is covered for whatever is measured."""
     lays_again: ClassVar[bool] = False
     """Another route is laid when nothing of the first one is left."""
 
