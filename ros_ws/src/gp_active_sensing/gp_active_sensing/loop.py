@@ -21,7 +21,13 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
 from gp_active_sensing.engine.limits import ValueLimits, check_limits
-from gp_active_sensing.engine.quantities import FurtherReceiver, QuantityLinks, Receiver, by_name
+from gp_active_sensing.engine.quantities import (
+    FurtherReceiver,
+    LeadReceiver,
+    QuantityLinks,
+    Receiver,
+    by_name,
+)
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
@@ -53,6 +59,7 @@ from gp_active_sensing.topology.shut import with_shut
 from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import (
     Aim,
+    BoolArray,
     Budget,
     Clock,
     Cost,
@@ -326,15 +333,19 @@ class SensingLoop:
 
     # -- readings -------------------------------------------------------------------------------
 
-    def of(self, quantity: str = "") -> Receiver:
+    def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return what takes the readings of a quantity in; the loop itself of the main one.
+
+        Args:
+            quantity: its name.
+            leads: its readings cost the budget, since their probe does not measure the main one.
 
         Raises:
             ReadingError: there is no such quantity.
         """
         if self.belief_of(quantity) is self.belief:
             return self
-        return FurtherReceiver(self, lambda: self.quantities[quantity].belief)
+        return (LeadReceiver if leads else FurtherReceiver)(self, lambda: self.belief_of(quantity))
 
     def belief_of(self, quantity: str = "") -> Belief:
         """Return the belief about a quantity; "" = the main one.
@@ -384,12 +395,8 @@ class SensingLoop:
             accepted += 1
             late += self._count(placed.reading)
             if is_new and main:
-                self.reservations.pay(location)
-                self.remaining = self.remaining.minus(readings=1)
-                self.spent += 1
+                self.charge(location)
                 new_places.append(location)
-                self.set_aside.discard(location)
-                self._misses.pop(location, None)
             # After each new place, not each batch: what a journal gives back is the same.
             if is_new and (why := belief.adapt()):
                 of = placed.reading.quantity
@@ -397,6 +404,14 @@ class SensingLoop:
             if is_new:
                 self.links.follow(self.belief_of, "" if main else placed.reading.quantity)
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
+
+    def charge(self, location: int) -> None:
+        """Take the reading of a new place off the budget."""
+        self.reservations.pay(location)
+        self.remaining = self.remaining.minus(readings=1)
+        self.spent += 1
+        self.set_aside.discard(location)
+        self._misses.pop(location, None)
 
     def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
         """Replace a reading by another one of the same stay.
@@ -470,8 +485,17 @@ class SensingLoop:
         Raises:
             ReadingError: it has none, or keeps it for another place.
         """
-        if placed.reading.quantity not in self.quantities and not self.wants(placed.place):
-            name = self.topology.names[placed.place]
+        if placed.reading.quantity not in self.quantities:
+            self.check_room(placed.place, self.belief.observed)
+
+    def check_room(self, place: int, observed: BoolArray) -> None:
+        """Check that the budget has a reading for a place, given the (n,) observed ones.
+
+        Raises:
+            ReadingError: it has none, or keeps it for another place.
+        """
+        if not self.wants(place, observed):
+            name = self.topology.names[place]
             msg = (
                 f"a reading of {name}: the budget of readings is spent, or kept for where the "
                 "probe is going"
@@ -496,23 +520,23 @@ class SensingLoop:
             )
             raise ReadingError("stamp_ahead", msg)
 
-    def wants(self, location: int) -> bool:
+    def wants(self, location: int, observed: BoolArray | None = None) -> bool:
         """Return whether a reading of a place would be used now.
 
         Once decisions are taken, the budget of readings is never exceeded: the last readings are
         kept for what lies on the way that was planned, whatever else is read there. A place that
         is observed already costs nothing.
+
+        Args:
+            location: the place.
+            observed: (n,) observed places; None = those of the main quantity.
         """
         left = self.remaining.readings
-        if (
-            left is None
-            or self.belief.observed[location]
-            or not (self.decisions or self.returning_home)
-        ):
+        observed = self.belief.observed if observed is None else observed
+        if left is None or observed[location] or not (self.decisions or self.returning_home):
             return True
         if self.restoring:
             return True
-        observed = self.belief.observed
         promised = self.reservations.kept(observed, self.set_aside)
         if location not in promised:
             return left > len(promised)
@@ -592,6 +616,7 @@ class SensingLoop:
         waiting: Mapping[str, int | None] = MappingProxyType({}),
         now_ns: int | None = None,
         heading: float | None = None,
+        carried: Sequence[str] | None = None,
     ) -> Plan:
         """Choose the next place to observe for a probe standing at `at`.
 
@@ -607,6 +632,8 @@ class SensingLoop:
             waiting: other probes that wait for a decision, and where each of them stands.
             now_ns: time of the decision, for a belief about a field that changes; None = as it is.
             heading: of the probe [rad], where it has a turning radius; None = not known.
+            carried: names of the quantities that the probe measures, of which the first completes a
+                visit; None = all.
 
         Returns:
             The plan; without a waypoint (and with the reason) when the mission is over.
@@ -628,9 +655,10 @@ class SensingLoop:
         remaining = in_metres(self.remaining, self.speed)
         seen = self.seen(at, heading)
         limit = self.limit if limit is None else limit
-        plan = self._choose(seen, at, pending, passed, limit, probe, waiting)
+        lead, others = self._measured(carried)
+        plan = self._choose(seen, at, pending, passed, limit, probe, waiting, lead, others)
         way = plan.path if plan.waypoints else ()
-        again = bool(way) and bool(self.belief.observed[way[-1]])
+        again = bool(way) and bool(lead.belief.observed[way[-1]])
         self.reservations.make(probe, way, again=again)
         if plan.waypoints:
             self.decisions += 1
@@ -663,12 +691,14 @@ class SensingLoop:
         limit: PlanLimit,
         probe: str,
         waiting: Mapping[str, int | None],
+        lead: QuantityBelief,
+        further: tuple[QuantityBelief, ...],
     ) -> Plan:
         """Return the plan of the policy, or the one that it made for this probe before."""
         left = self.readings_for(probe, pending)
         if left is not None and left <= 0:
             return no_plan(READINGS_SPENT)
-        if why := self.good_enough():
+        if why := self.good_enough((lead, *further)):
             return no_plan(why)
         unavailable = self.unavailable
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
@@ -682,7 +712,7 @@ class SensingLoop:
         policy = self.policy
         if not (others and not joint.goals and isinstance(policy, PlansBatch)):
             request = PlanRequest(
-                self.belief,
+                lead.belief,
                 seen,
                 at,
                 pending=tuple(dict.fromkeys([*pending, *joint.goals])),
@@ -692,10 +722,10 @@ class SensingLoop:
                 rng=rng,
                 remaining=remaining,
                 unavailable=unavailable,
-                aim=self.aim,
+                aim=lead.aim,
                 sorties=self._sorties_in_metres(left),
-                others=tuple(self.quantities.values()),
-                weight=self.weight,
+                others=further,
+                weight=lead.weight,
                 clock=self.clock,
             )
             if isinstance(seen, Turning):
@@ -707,7 +737,7 @@ class SensingLoop:
         else:
             plans, state = policy.plan_batch(
                 BatchRequest(
-                    self.belief,
+                    lead.belief,
                     seen,
                     [at, *others.values()],
                     pending=pending,
@@ -715,8 +745,8 @@ class SensingLoop:
                     rng=rng,
                     remaining=[remaining] * (1 + len(others)),
                     unavailable=unavailable,
-                    others=tuple(self.quantities.values()),
-                    weight=self.weight,
+                    others=further,
+                    weight=lead.weight,
                     clock=self.clock,
                 ),
                 joint.policy_state,
@@ -746,18 +776,33 @@ class SensingLoop:
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 
-    def good_enough(self) -> str:
-        """Return why nothing more has to be read, "" while something has; see `met`."""
-        further = self.quantities.values()
-        sought = ((self.aim, self.belief, ""), *((q.aim, q.belief, q.name) for q in further))
+    def _measured(
+        self, carried: Sequence[str] | None
+    ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
+        """Return the quantities that a probe measures, the one that completes a visit apart."""
+        main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
+        if carried is None:
+            return main, tuple(self.quantities.values())
+        lead, *others = (self.quantities.get(name, main) for name in carried)
+        return lead, tuple(others)
+
+    def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
+        """Return why nothing more has to be read, "" while something has; see `met`.
+
+        Args:
+            measured: quantities that count; None = all.
+        """
+        if measured is None:
+            main, further = self._measured(None)
+            measured = (main, *further)
         found: list[str] = []
-        for aim, belief, name in sought:
-            if aim is None:
+        for each in measured:
+            if each.aim is None:
                 continue
-            why = met(aim, belief, self.topology, self.unavailable)
+            why = met(each.aim, each.belief, self.topology, self.unavailable)
             if not why:
                 return ""
-            found.append(f"{name}: {why}" if name else why)
+            found.append(f"{each.name}: {why}" if each.name in self.quantities else why)
         return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:

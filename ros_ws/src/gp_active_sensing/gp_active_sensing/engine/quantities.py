@@ -17,9 +17,9 @@ from gp_active_sensing.belief.link import follow, linked
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
 from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import PlacedReading, Reading, Rejection, TellReport
+from gp_active_sensing.types import BoolArray, PlacedReading, Reading, Rejection, TellReport
 
-__all__ = ["FurtherReceiver", "QuantityLinks", "Receiver", "by_name"]
+__all__ = ["FurtherReceiver", "LeadReceiver", "QuantityLinks", "Receiver", "by_name"]
 
 
 class Receiver(Protocol):
@@ -101,6 +101,38 @@ class FurtherReceiver:
         report = self._loop.tell(readings)
         new = (self.belief.observed & ~before).nonzero()[0].tolist()
         return replace(report, new_places=tuple(new))
+
+
+class Ledger(Receiver, Protocol):
+    """What keeps the budget of readings: `SensingLoop`."""
+
+    def charge(self, location: int) -> None:
+        """Take the reading of a new place off the budget."""
+
+    def check_room(self, place: int, observed: BoolArray) -> None:
+        """Check that the budget has a reading for a place. Raises ReadingError."""
+
+
+class LeadReceiver(FurtherReceiver):
+    """Receiver of a further quantity of a probe that does not measure the main one.
+
+    The first reading of a place costs the budget, as one of the main quantity does.
+    """
+
+    def __init__(self, loop: Ledger, belief: Callable[[], Belief]) -> None:
+        super().__init__(loop, belief)
+        self._ledger = loop
+
+    def check_budget(self, placed: PlacedReading) -> None:
+        """Check that the budget has a reading for a place. Raises ReadingError."""
+        self._ledger.check_room(placed.place, self.belief.observed)
+
+    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
+        """Use readings; those of new places cost the budget."""
+        report = super().tell(readings)
+        for place in report.new_places:
+            self._ledger.charge(place)
+        return report
 
 
 def by_name(

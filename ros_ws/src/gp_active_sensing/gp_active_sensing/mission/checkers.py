@@ -179,9 +179,11 @@ class FurtherMonitor:
 
     Args:
         quantities: names of those that are read wherever the main one is.
+        lead: name of the quantity whose readings complete a visit; "" = the main one.
     """
 
-    def __init__(self, quantities: Iterable[str]) -> None:
+    def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
+        self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
         """Places where the main quantity was read since each was read last."""
 
@@ -190,7 +192,7 @@ class FurtherMonitor:
         for reading in used:
             if reading.quantity in self._without:
                 self._without[reading.quantity].clear()
-            elif not reading.quantity and reading.location is not None:
+            elif reading.quantity == self._lead and reading.location is not None:
                 for places in self._without.values():
                     places.add(reading.location)
 
@@ -268,16 +270,21 @@ SHOWN = 5
 """Places that are named."""
 
 
-def speaks(message: Envelope) -> bool:
-    """Return whether a message is a reading of the main quantity, wherever it was taken."""
+def speaks(message: Envelope, quantity: str = "") -> bool:
+    """Return whether a message is a reading of a quantity, wherever it was taken."""
     what = message.what
-    return isinstance(what, RawReading) and not what.quantity and math.isfinite(what.value)
+    return isinstance(what, RawReading) and what.quantity == quantity and math.isfinite(what.value)
 
 
 class SensorMonitor:
-    """Counts silent places; used under the mission's lock."""
+    """Counts silent places; used under the mission's lock.
 
-    def __init__(self) -> None:
+    Args:
+        quantity: whose readings complete a visit; "" = the main one.
+    """
+
+    def __init__(self, quantity: str = "") -> None:
+        self._quantity = quantity
         self.heard = False
         """A reading with a finite value has come, whether it could be placed or not."""
         self.silent: list[int] = []
@@ -288,7 +295,7 @@ class SensorMonitor:
 
     def hear(self, messages: Collection[Envelope]) -> None:
         """Record what came."""
-        if any(speaks(message) for message in messages):
+        if any(speaks(message, self._quantity) for message in messages):
             self.heard = self._heard_since = True
 
     def note(self, used: Sequence[Reading]) -> None:

@@ -339,6 +339,12 @@ class ActiveSensingConfig:
         """Name of the main quantity; "" = the only one."""
         return next(iter(self.readings), "")
 
+    def carried(self, probe: str) -> tuple[str, ...] | None:
+        """Return the names of the quantities that a probe measures; None = all."""
+        each = self.readings.items()
+        found = tuple(name for name, one in each if not one.probes or probe in one.probes)
+        return None if not found or len(found) == len(self.readings) else found
+
     @property
     def further(self) -> dict[str, QuantityConfig]:
         """The quantities besides the main one, by name."""
@@ -388,6 +394,11 @@ class ActiveSensingConfig:
                 "that is read while driving first, or set mission.settle to wait at each place"
             )
         known = self.probes or ("",)
+        problems += [
+            f"readings: probe {probe!r} measures no quantity"
+            for probe in known
+            if all(each.probes and probe not in each.probes for each in self.readings.values())
+        ]
         problems += [
             f"readings.{name}.probes: {probe!r} is not among the probes ({', '.join(known)})"
             for name, each in self.readings.items()

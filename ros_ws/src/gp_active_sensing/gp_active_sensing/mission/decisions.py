@@ -148,7 +148,8 @@ class Decisions:
 
     def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
         """Return which other probes wait for a decision, and where each of them stands."""
-        others = [other for other in self._asked_for(now_ns) if other is not probe]
+        waiting = (other for other in self._asked_for(now_ns) if other is not probe)
+        others = [other for other in waiting if other.carried == probe.carried]
         return {other.name: other.at for other in others if self._knows_where(other)}
 
     def job_for(
@@ -174,6 +175,7 @@ class Decisions:
             waiting=waiting,
             now_ns=now_ns,
             heading=probe.ingestion.heading,
+            carried=probe.carried,
         )
 
     def _knows_where(self, probe: ProbeState) -> bool:
@@ -264,7 +266,7 @@ class Decisions:
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
         """Return whether a place chosen on a copy of the loop may still be chosen for a probe."""
         pending = self.fleet.pending(probe)
-        read = self.loop.belief.observed[waypoint] and not asked.reservations.is_due(waypoint)
+        read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint)
         if read or waypoint in pending:
             return False
         left = self.loop.readings_for(probe.name, pending)

@@ -356,11 +356,16 @@ class _Builder:
                 journal=journal,
                 name=name,
             )
+            carried = config.carried(name)
+            lead = config.main if carried is None else carried[0]
+            if lead != config.main:
+                ingestion.measured.discard("")
             for quantity, each in config.further.items():
-                if each.probes and name not in each.probes:
+                if carried is not None and quantity not in carried:
                     continue
+                receiver = loop.of(quantity, leads=quantity == lead)
                 intake = ReadingIntake(
-                    *(loop.of(quantity), matcher, ingestion.track),
+                    *(receiver, matcher, ingestion.track),
                     coverage=config.mission.coverage,
                     reading=replace(each.reading(), unit=self.units[quantity]),
                     pose=config.pose,
@@ -383,6 +388,7 @@ class _Builder:
                 off_map=config.pose.off_map,
                 flows=flows(config, loop),
                 sortie=Sortie(config.probe.sortie, config.battery),
+                carried=carried,
             )
 
         rates = [config.pose.rate, config.reading.rate]

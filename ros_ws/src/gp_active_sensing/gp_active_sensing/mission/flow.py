@@ -54,10 +54,12 @@ class PassedPlaces:
     Args:
         loop: the engine; what it keeps for these places is kept under names of their own.
         probe: name of the probe.
+        lead: name of the quantity whose readings complete a visit; "" = the main one.
     """
 
-    def __init__(self, loop: SensingLoop, probe: str) -> None:
+    def __init__(self, loop: SensingLoop, probe: str, lead: str = "") -> None:
         self._loop = loop
+        self._lead = lead
         self._probe = probe
         self._visits: list[_PassedPlace] = []
 
@@ -76,7 +78,8 @@ class PassedPlaces:
 
     def pending(self) -> set[int]:
         """Return the places whose readings are still to come, those on the ways included."""
-        observed, loop = self._loop.belief.observed, self._loop
+        loop = self._loop
+        observed = loop.belief_of(self._lead).observed
         waiting = [visit for visit in self._visits if not observed[visit.place]]
         unread = {p for v in waiting for p in v.stage.plan.path if not observed[p]}
         return unread.difference(loop.unavailable) | {visit.place for visit in waiting}
@@ -94,7 +97,7 @@ class PassedPlaces:
 
     def take_read(self) -> list[Stage]:
         """Return the stages whose place has been read by now; they wait no more."""
-        observed = self._loop.belief.observed
+        observed = self._loop.belief_of(self._lead).observed
         read = [visit.stage for visit in self._visits if observed[visit.place]]
         for stage in read:
             self._drop(stage)

@@ -420,7 +420,7 @@ class Mission:
         probe.take([message])
         if isinstance(message.what, Pose):
             self.fleet.heard(probe, message.what.stamp_ns, self.now_ns)
-        elif speaks(message):
+        elif speaks(message, probe.lead):
             self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:
             yield from self._check_probe(probe, message.received)

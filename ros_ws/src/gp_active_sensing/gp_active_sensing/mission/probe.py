@@ -43,7 +43,7 @@ from gp_active_sensing.records.events import (
     VisitMissed,
     Whereabouts,
 )
-from gp_active_sensing.types import Budget, Clock, Cost, Plan, Reading
+from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Reading
 
 __all__ = ["NO_POSE", "ProbeState", "ReturnHome"]
 
@@ -71,6 +71,7 @@ class ProbeState:
         off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
         flows: it is sent on when it arrives, before the reading has come.
         sortie: what its battery lasts for; None = for the mission.
+        carried: names of the quantities that it measures; None = all.
     """
 
     def __init__(
@@ -89,8 +90,14 @@ class ProbeState:
         off_map: float | None = None,
         flows: bool = False,
         sortie: Sortie | None = None,
+        carried: tuple[str, ...] | None = None,
     ) -> None:
         self.name = name
+        self.carried = carried
+        """Names of the quantities that it measures; None = all."""
+        main = carried is None or carried[0] not in loop.quantities
+        self.lead = "" if carried is None or main else carried[0]
+        """Name of the quantity whose readings complete a visit; "" = the main one."""
         self.loop = loop
         self.ingestion = ingestion
         self.config = config
@@ -111,10 +118,10 @@ class ProbeState:
         self.drive = DriveRecord()
         """Record of the drive under way."""
         self.flows = flows
-        self.passed = PassedPlaces(loop, name)
-        self.sensor = SensorMonitor()
-        driving = (q for q in ingestion.further if not loop.quantities[q].sampled)
-        self.further = FurtherMonitor(driving)
+        self.passed = PassedPlaces(loop, name, self.lead)
+        self.sensor = SensorMonitor(self.lead)
+        driving = {q for q in ingestion.further if not loop.quantities[q].sampled}
+        self.further = FurtherMonitor(driving - {self.lead}, self.lead)
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
         self.ahead = PlannedAhead(ahead)
         self.last_plan: Plan | None = None
@@ -155,6 +162,11 @@ class ProbeState:
         return self.stages.plan
 
     @property
+    def observed(self) -> BoolArray:
+        """(n,) places that need no visit of this probe."""
+        return self.loop.belief_of(self.lead).observed
+
+    @property
     def target(self) -> int | None:
         """The place being driven to."""
         return self.stages.target
@@ -188,7 +200,7 @@ class ProbeState:
             return
         rest = Cost(0.0, 0.0)
         if plan.waypoints and self.loop.topology.roads:  # the second half is still to be driven
-            goal, observed = plan.path[-1], self.loop.belief.observed
+            goal, observed = plan.path[-1], self.observed
             rest = self.loop.topology.route(None, goal, observed).cost
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
@@ -270,9 +282,9 @@ class ProbeState:
         return found
 
     def remember(self, accepted: list[Reading]) -> None:
-        """Record readings that were used; those of the main quantity make visits."""
+        """Record readings that were used; those of one quantity make visits."""
         self.further.note(accepted)
-        used = [reading for reading in accepted if not reading.quantity]
+        used = [reading for reading in accepted if reading.quantity == self.lead]
         self.stages.note(used)
         self.sensor.note(used)
         for reading in used:
@@ -342,7 +354,7 @@ class ProbeState:
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))
         loop = self.loop
-        observed, unavailable = loop.belief.observed, loop.unavailable
+        observed, unavailable = self.observed, loop.unavailable
         return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
@@ -389,7 +401,8 @@ class ProbeState:
         if plan is None:
             return None
         target = plan.waypoints[0]
-        went = self.ingestion.newest_place if self.config.follow == "probe" else None
+        intake = self.ingestion.of(self.lead)
+        went = intake.newest_place if self.config.follow == "probe" else None
         if went is not None or self._is_done(target):
             self.complete(now_ns, received, went=went)
             return None
@@ -410,7 +423,7 @@ class ProbeState:
         return None
 
     def _is_done(self, target: int) -> bool:
-        if not self.loop.belief.observed[target] or self.loop.reservations.is_due(target):
+        if not self.observed[target] or self.loop.reservations.is_due(target):
             return False
         if self.config.arrival == "reading" or self.arrival.inside(target):
             return True
@@ -481,7 +494,7 @@ class ProbeState:
         if stage.went is not None:
             return stage.went
         place = stage.plan.waypoint
-        if stage.value is None and place is not None and self.loop.belief.observed[place]:
+        if stage.value is None and place is not None and self.observed[place]:
             return None  # read by another probe before this one came there, or earlier and not now
         return place
 
@@ -575,7 +588,7 @@ class ReturnHome:
         if here is None or at is None or here.place != at:
             return Cost(0.0, 0.0)
         loop = self._probe.loop
-        metres, seconds = loop.topology.route(None, at, loop.belief.observed).cost
+        metres, seconds = loop.topology.route(None, at, self._probe.observed).cost
         if loop.speed is not None:
             seconds = metres / loop.speed
         return Cost((1.0 - here.fraction) * metres, (1.0 - here.fraction) * seconds)

@@ -62,6 +62,7 @@ class DecisionRequest:
         waiting: other probes that wait for a decision, and where each of them stands.
         now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
         heading: of the probe [rad]; None = not known.
+        carried: names of the quantities that the probe measures; None = all.
     """
 
     loop: SensingLoop
@@ -77,6 +78,7 @@ class DecisionRequest:
     waiting: Mapping[str, int | None] = field(default_factory=dict)
     now_ns: int | None = None
     heading: float | None = None
+    carried: tuple[str, ...] | None = None
 
     def ask(self) -> Plan:
         """Take the decision, on the copy."""
@@ -88,6 +90,7 @@ class DecisionRequest:
             waiting=self.waiting,
             now_ns=self.now_ns,
             heading=self.heading,
+            carried=self.carried,
         )
 
 

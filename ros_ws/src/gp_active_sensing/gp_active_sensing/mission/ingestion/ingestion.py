@@ -70,6 +70,8 @@ class Ingestion(ReadingIntake):
         )
         self.further: dict[str, ReadingIntake] = {}
         """Intakes of further quantities, by name; see `add`."""
+        self.measured = {""}
+        """Names of the quantities whose readings are taken."""
         self.odometer = Odometer(
             _NOISE * (_ROAD if matcher.has_lines else matcher.spacing),
             matcher.driven,
@@ -95,6 +97,7 @@ class Ingestion(ReadingIntake):
         """
         intake.dwelling = self.dwelling
         self.further[intake.quantity] = intake
+        self.measured.add(intake.quantity)
         self.catch_up.going_on |= catch_up
 
     @property
@@ -179,8 +182,9 @@ class Ingestion(ReadingIntake):
         return [reading for intake in intakes for reading in intake.use()]
 
     def _take_raw(self, raw: RawReading, received: float) -> None:
-        if raw.quantity and raw.quantity not in self.further:
-            self._count("unknown_quantity", f"reading of {raw.quantity!r}")
+        if raw.quantity not in self.measured:
+            what = repr(raw.quantity) if raw.quantity else "the main quantity"
+            self._count("unknown_quantity", f"reading of {what}")
         else:
             self.of(raw.quantity).take_reading(raw, received)
 

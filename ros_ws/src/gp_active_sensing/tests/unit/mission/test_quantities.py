@@ -153,6 +153,7 @@ def test_a_configuration_of_several_quantities_goes_there_and_back() -> None:
         {"readings": {"ph": {}, "heat": {"delay": 60.0}}},
         {"readings": {"ph": {}, "heat": {"probes": ["boat"]}}},
         {"readings": {"ph": {"belief": BELIEF}}},
+        {"readings": {"ph": {"probes": ["one"]}}, "probes": ["one", "two"]},
         {"readings": {"ph": {}}, "reading": {"topic": "heat"}},
         {"readings": ["ph"]},
     ],

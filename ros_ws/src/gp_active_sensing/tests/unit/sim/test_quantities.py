@@ -15,7 +15,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import build_loop, build_world, load_scenario, run_scenario
 from gp_active_sensing.sim.driver import run_scenario as drive
-from gp_active_sensing.sim.runner import build_players, parameters_of
+from gp_active_sensing.sim.runner import SimulationRunner, build_players, parameters_of
 from tests.cases import for_each
 from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import without_times
@@ -89,6 +89,44 @@ def test_a_scenario_configures_the_node_and_the_loop_of_its_name() -> None:
     assert loop.limits.quantity == "depth"
     linked = build_loop(scenario(GRID, **SEVERAL), build_world(scenario(GRID)).topology)
     assert linked.links.sources == {"algae": "depth"}
+
+
+def state_of(runner: SimulationRunner) -> list[Any]:
+    loop, probes = runner.mission.loop, runner.mission.probes.values()
+    beliefs = [loop.belief, *(each.belief for each in loop.quantities.values())]
+    return [
+        *(loop.remaining, loop.spent, loop.decisions),
+        [belief.readings.tolist() for belief in beliefs],
+        [(probe.stages.number, probe.stages.driven, probe.target) for probe in probes],
+    ]
+
+
+@pytest.mark.slow
+def test_a_probe_without_the_main_sensor_visits_and_pays_by_what_it_measures(
+    tmp_path: Path,
+) -> None:
+    what = scenario(GRID, **SEVERAL, budget={"readings": 14}, probes=2)
+    readings = parameters_of(what)["readings"]
+    readings["value"] = {"probes": ["probe_1"]}
+    readings["salt"]["probes"] = ["probe_1"]
+    parameters = {"readings": readings, "run_dir": str(tmp_path / "run")}
+    runner = SimulationRunner(what, parameters=parameters)
+    runner.run(20.0)
+    runner.close()
+    again = SimulationRunner(what, parameters=parameters)
+    assert state_of(again) == state_of(runner)
+    again.close()
+    runner = SimulationRunner(what, parameters={"readings": readings})
+    assert runner.run(5000.0)
+    mission, loop = runner.mission, runner.mission.loop
+    _, two = mission.probes.values()
+    assert (two.lead, two.carried) == ("depth", ("depth", "algae"))
+    refused = two.ingestion.counts["unknown_quantity"]
+    assert mission.rejected["unknown_quantity"] == refused > 0
+    depth = loop.quantities["depth"].belief.observed
+    assert (depth & ~loop.belief.observed).any()
+    assert (loop.spent, loop.remaining.readings) == (14, 0)
+    assert (two.ingestion.pipeline.used, two.stages.number > 1) == (0, True)
 
 
 @for_each(
