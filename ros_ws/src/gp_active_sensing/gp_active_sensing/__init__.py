@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
     from gp_active_sensing.loop import SensingLoop
     from gp_active_sensing.planning import build_policy
+    from gp_active_sensing.planning.request import QuantityBelief
     from gp_active_sensing.sim import load_scenario, run_scenario
     from gp_active_sensing.topology import (
         MapConfig,
@@ -37,6 +38,7 @@ __all__ = [
     "OccupancyGrid",
     "Plan",
     "PlanLimit",
+    "QuantityBelief",
     "Reading",
     "Roads",
     "SensingLoop",
@@ -59,6 +61,7 @@ __getattr__, __dir__ = lazy_names(
         "belief": ("Belief", "BeliefConfig", "belief_on"),
         "loop": ("SensingLoop",),
         "planning": ("build_policy",),
+        "planning.request": ("QuantityBelief",),
         "sim": ("load_scenario", "run_scenario"),
         "topology": (
             "MapConfig",

@@ -17,6 +17,7 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.run_directory import JOURNAL
 from tests.cases import for_each
+from tests.unit.mission.grids import LARGER, drive_on, steps, take
 from tests.unit.mission.missions import CONFIG, SECOND, Drive, same
 
 BELIEF = {"length_scales": [10.0, 40.0], "signal_std": [1.0], "noise_std": [0.1], "mean_std": 9.0}
@@ -161,6 +162,21 @@ def test_a_configuration_of_several_quantities_goes_there_and_back() -> None:
 def test_quantities_that_cannot_be_used_are_refused(changes: Any) -> None:
     with pytest.raises(ConfigError):
         configured(**changes)
+
+
+def test_a_map_that_grows_has_room_for_every_quantity(tmp_path: Path) -> None:
+    drive = drive_on(tmp_path / "run", budget={"readings": 24}, **SONDE).start()
+    steps(drive, 12)
+    assert take(drive, LARGER)
+    steps(drive, 12)
+    before = known(drive)
+    drive.start_again()
+    assert known(drive) == before
+    drive.run()
+    loop = drive.built.mission.loop
+    for each in loop.quantities.values():
+        assert each.belief.n == loop.belief.n == 32
+        assert each.belief.observed[16:].any()
 
 
 def test_a_probe_that_lacks_a_sensor_is_no_reason_to_wait() -> None:
