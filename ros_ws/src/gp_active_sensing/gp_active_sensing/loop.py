@@ -632,7 +632,7 @@ class SensingLoop:
             waiting: other probes that wait for a decision, and where each of them stands.
             now_ns: time of the decision, for a belief about a field that changes; None = as it is.
             heading: of the probe [rad], where it has a turning radius; None = not known.
-            carried: names of the quantities that the probe measures, of which the first completes a
+            carried: names of the quantities that the probe measures; the first one completes a
                 visit; None = all.
 
         Returns:

@@ -104,7 +104,7 @@ class FurtherReceiver:
 
 
 class Ledger(Receiver, Protocol):
-    """What keeps the budget of readings: `SensingLoop`."""
+    """Keeper of the budget of readings: `SensingLoop`."""
 
     def charge(self, location: int) -> None:
         """Take the reading of a new place off the budget."""
