@@ -35,6 +35,7 @@ def check_recorded(file: Path, name: str, cases: Iterable[Any]) -> None:
         lines = [f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in items]
         file.write_text("{" + ",\n".join(lines) + "}\n", "utf-8")
         return
+    assert name in record, f"{file.name} has no {name!r} yet: run this with GPAS_RECORD=1"
     assert len(found) == len(record[name])
     for number, (new, old) in enumerate(zip(found, record[name], strict=True)):
         same = new[0] == old[0] and abs(new[1] - old[1]) < ROUNDING
