@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
     from gp_active_sensing.topology.config import MapConfig
     from gp_active_sensing.topology.inspection import PlaceSurvey, Survey
-    from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["maps"]
@@ -99,15 +97,12 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
 @click.argument("file", metavar="FILE")
 @_crs
 @_set
-@click.option("--relational", is_flag=True, help="Embed the road graph, and say how well.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def inspect(
-    file: str, crs: str, overrides: tuple[str, ...], relational: bool, as_json: bool
-) -> None:
+def inspect(file: str, crs: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Say what is on the map FILE: segments or places, parts, units, where it lies."""
-    found = _looked_at(file, crs, overrides, relational=relational)
+    found = _looked_at(file, crs, overrides)
     if as_json:
-        data = {"file": str(found.path), **found.figures.to_mapping(), **found.more}
+        data = {"file": str(found.path), **found.figures.to_mapping()}
         click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
         return
     click.secho(f"{found.figures.name}  ({found.path})", bold=True)
@@ -117,18 +112,15 @@ def inspect(
 
 
 class _Looked(NamedTuple):
-    """Description of a map: summary, figures, lines, and plain data."""
+    """Description of a map: summary, figures and lines."""
 
     path: Path
     short: str
     figures: Survey | PlaceSurvey
     lines: list[tuple[str, str]]
-    more: Mapping[str, Any] = {}
 
 
-def _looked_at(
-    file: str, crs: str, overrides: tuple[str, ...], *, relational: bool = False
-) -> _Looked:
+def _looked_at(file: str, crs: str, overrides: tuple[str, ...]) -> _Looked:
     from gp_active_sensing.topology.inspection import survey, survey_places
 
     if (kind := _kind(file, overrides)) != "roads":
@@ -138,23 +130,7 @@ def _looked_at(
         return _Looked(path, f"{places.places} places{apart}", places, _place_lines(places, kind))
     path, road_map = _road_map(file, crs, overrides)
     figures = survey(road_map)
-    lines, more = _lines(figures), {}
-    if relational:
-        embeddings = _embeddings(road_map)
-        more["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
-        lines += [(what, str(made)) for what, made in embeddings.items()]
-    return _Looked(path, _in_short(figures), figures, lines, more)
-
-
-def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
-    """Return the embeddings that `map.features: [relational]` may use, by their features."""
-    from gp_active_sensing.topology.features import RELATIONAL, ROAD_DISTANCE
-    from gp_active_sensing.topology.roads import Roads
-
-    of_features = Roads(road_map, features=(RELATIONAL,)).embedding
-    of_metres = Roads(road_map, features=(RELATIONAL,), relational=(ROAD_DISTANCE,)).embedding
-    found = {RELATIONAL: of_features, ROAD_DISTANCE: of_metres}
-    return {name: made for name, made in found.items() if made is not None}
+    return _Looked(path, _in_short(figures), figures, _lines(figures))
 
 
 @maps.command()

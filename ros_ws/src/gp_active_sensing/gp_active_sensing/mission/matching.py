@@ -53,7 +53,7 @@ class MapMatcher:
 
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
-        self.spacing = _spacing(topology)
+        self.spacing = spacing_of(topology.positions).across or 1.0
         self._points = topology.points
         self.has_heights = topology.heights is not None
         """A pose needs a z, which says above or below which others its place is."""
@@ -177,17 +177,3 @@ class MapMatcher:
         a = shapely.line_interpolate_point(shape, max(0.0, min(along, length) - step))
         b = shapely.line_interpolate_point(shape, min(length, along + step))
         return math.atan2(b.y - a.y, b.x - a.x)
-
-
-def _spacing(topology: Topology) -> float:
-    """Return the median distance from a place to its nearest neighbour [m]; 1 for one place."""
-    import shapely
-
-    points = np.array([shapely.Point(x, y) for x, y in topology.positions])
-    if topology.n < 2:
-        return 1.0
-    tree = shapely.STRtree(points)
-    _, distances = tree.query_nearest(
-        points, exclusive=True, return_distance=True, all_matches=False
-    )
-    return max(float(np.median(distances)), 1e-6) if len(distances) else 1.0

@@ -431,7 +431,7 @@ class Spacing(NamedTuple):
 
 
 def spacing_of(points: FloatArray) -> Spacing:
-    """Return the steps between places at (n, 3) points: x, y, z [m]."""
+    """Return the steps between places at (n, 2 or 3) points: x, y, z [m]."""
     from scipy.spatial import cKDTree  # slow to import, and seldom wanted
 
     plan, column = np.unique(np.round(points[:, :2], 6), axis=0, return_inverse=True)
@@ -439,6 +439,8 @@ def spacing_of(points: FloatArray) -> Spacing:
     if len(plan) > 1:
         distances, _ = cKDTree(plan).query(plan, k=2)
         across = float(np.median(np.asarray(distances)[:, 1]))
+    if points.shape[1] == 2:
+        return Spacing(across, None)
     order = np.lexsort((points[:, 2], column.reshape(-1)))
     same = np.diff(column.reshape(-1)[order]) == 0
     gaps = np.diff(points[order, 2])[same]

@@ -206,16 +206,6 @@ class Embedding:
     correlation: float  # of the distances with the paths
     landmarks: int  # number of places whose paths were computed; n = all
 
-    def to_mapping(self) -> dict[str, float]:
-        """Return the figures as plain data."""
-        return {
-            "dimensions": self.points.shape[1],
-            "share": self.share,
-            "stress": self.stress,
-            "correlation": self.correlation,
-            "landmarks": self.landmarks,
-        }
-
     def __str__(self) -> str:
         n, d = self.points.shape
         paths = "all pairs" if self.landmarks == n else f"{self.landmarks} landmarks"
