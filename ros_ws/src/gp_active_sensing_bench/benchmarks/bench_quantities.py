@@ -112,7 +112,7 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
 
 def pair(kind: Kind, number: int) -> list[float]:
     """Return errors and coverage without and with the link, and its probability."""
-    rng = rng_of(f"link {kind.correlation} {kind.same}", number)
+    rng = rng_of(f"linked {kind.correlation} {kind.same} {kind.few}", number)
     topology = make_grid(20, 20, 1.0)
     dense, own = drawn(topology, LENGTH, rng), drawn(topology, LENGTH, rng)
     sparse = kind.correlation * dense + math.sqrt(1.0 - kind.correlation**2) * own

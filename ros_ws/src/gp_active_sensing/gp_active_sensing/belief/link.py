@@ -40,7 +40,8 @@ __all__ = ["Link", "LinkedCovariance", "follow", "link_of", "linked", "probabili
 
 SHARES = (0.0, 1.0, 10.0)
 """Variance that the link explains, in variances of what is the quantity's own."""
-_PRIOR = np.array([0.5, 0.25, 0.25])
+_PRIOR = np.array([0.8, 0.1, 0.1])
+"""Prior weights of `SHARES`: ten readings of unrelated fields agree by chance now and then."""
 _CANDIDATES = 4
 """Candidates of the dense quantity at most, the most probable ones."""
 _MOST = 300

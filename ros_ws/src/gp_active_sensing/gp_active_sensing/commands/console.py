@@ -145,6 +145,8 @@ def _quantity_line(each: Mapping[str, Any]) -> str:
         parts.append(f"promised error {each['promised_error']:.3g}{unit}")
     if each.get("rmse") is not None:
         parts.append(f"actual error {each['rmse']:.3g}{unit}")
+    if each.get("link_probability") is not None:
+        parts.append(f"linked with a probability of {100.0 * each['link_probability']:.0f} %")
     return ", ".join(parts)
 
 

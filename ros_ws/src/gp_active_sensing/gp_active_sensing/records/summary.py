@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.link import probability_of_link
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.kernels import scale_unit
@@ -170,7 +171,8 @@ class RunSummary(Learned, MapQuality, RunCourse, Progress):
 
     Args:
         quantities: of the further quantities by name: `unit`, `observed`, `readings`, `late`, and
-            of the fields of `MapQuality` the promise and, where the truth is known, the scores.
+            of the fields of `MapQuality` the promise and, where the truth is known, the scores. Of
+            a linked one `link_probability`, which the readings give to the link.
     """
 
     quantities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -223,9 +225,11 @@ def _of_quantity(
     belief, weights = loop.quantities[name].belief, loop.topology.weights
     found = belief.mixture()
     scores: dict[str, Any] = {}
+    if loop.quantities[name].link is not None:
+        scores["link_probability"] = probability_of_link(belief)
     if scorer is not None:
         error = scorer.error_everywhere(found.moments()[0], at_seconds, weights)
-        scores = {**scorer.of(belief, at_seconds, found), "rmse": error}
+        scores |= {**scorer.of(belief, at_seconds, found), "rmse": error}
     return {
         "unit": unit,
         "observed": int(belief.observed.sum()),

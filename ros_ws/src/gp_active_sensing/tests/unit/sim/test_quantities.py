@@ -39,6 +39,8 @@ def test_a_run_has_every_quantity_in_summary_and_records(tmp_path: Path) -> None
     assert 0 < found["salt"]["observed"] <= summary["stages"]
     assert found["depth"]["rmse"] < 2.0
     assert found["depth"]["unit"] == "m"
+    assert 0.0 <= found["algae"]["link_probability"] <= 1.0
+    assert "link_probability" not in found["depth"]
     (*_, last) = RunDirectory.open(tmp_path / "run").records()
     assert last["quantities"]["depth"]["rmspe"] is not None
     assert last["quantities"]["algae"]["observed"] == found["algae"]["observed"]
