@@ -147,7 +147,7 @@ class _ClickHandler(logging.Handler):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gp-active-sensing")
 @click.option("--debug", is_flag=True, help="Show where an error came from.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def cli(debug: bool, verbose: bool) -> None:
     """Choose where to measure next: Gaussian-process active sensing."""
     level = logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING

@@ -40,7 +40,10 @@ def experiment(
     baseline: str | None,
     as_json: bool,
 ) -> None:
-    """Run the experiment FILE (a shipped one's name, or a YAML file): many runs, then tables."""
+    """Run many simulations, then write tables and figures.
+
+    FILE is the name of a shipped experiment, or a YAML file.
+    """
     import warnings
     from datetime import datetime, timezone
 

@@ -25,7 +25,7 @@ __all__ = ["Check", "Diagnosis", "doctor", "examine"]
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def doctor(as_json: bool) -> None:
-    """Say what is installed, what is missing and how to install it."""
+    """List what is installed and how to install the rest."""
     diagnosis = examine()
     if as_json:
         click.echo(json.dumps(diagnosis.to_mapping(), indent=2))

@@ -80,10 +80,10 @@ _NEEDED = ("map", "reading", "pose", "budget")
 def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     """Write the parameter file of a mission of your own robot.
 
-    What is not given is asked: map, readings, their field and unit, pose, budget, battery,
-    return, settling time, formats, and where the records go. A running ROS system is looked at
-    for what fits: topics that come slowly are listened to for up to 12 s. The exit code is 1 when
-    something does not; the file is written all the same.
+    The command asks for what is not given: map, readings, their field and unit, pose, budget,
+    battery, return, settling time, formats and the folder of the records. It compares the answers
+    with the running ROS system, and listens to slow topics for up to 12 s. The exit code is 1 when
+    an answer does not fit; the file is written in any case.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

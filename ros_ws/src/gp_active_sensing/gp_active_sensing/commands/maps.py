@@ -44,7 +44,7 @@ _set = click.option(
 
 @click.group()
 def maps() -> None:
-    """Import road maps, look at maps, check them, draw them.
+    """Import, inspect, check and draw maps.
 
     A map is a file, or the name of one that ships with the package. Roads: GeoJSON, a Nav2 route
     graph, GraphML of osmnx, OpenStreetMap, a SUMO network, CSV. Grids: map_server's YAML, a raster,
@@ -99,7 +99,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
 @_set
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def inspect(file: str, crs: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Say what is on the map FILE: segments or places, parts, units, where it lies."""
+    """Print what a map holds: places, parts, units, extent."""
     found = _looked_at(file, crs, overrides)
     if as_json:
         data = {"file": str(found.path), **found.figures.to_mapping()}
@@ -138,7 +138,7 @@ def _looked_at(file: str, crs: str, overrides: tuple[str, ...]) -> _Looked:
 @_crs
 @_set
 def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
-    """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
+    """Check a map: exit code 0 when a probe can drive on it, else 1."""
     found = _looked_at(file, crs, overrides)
     echo(f"{found.path}: valid, {found.short}")
     _print(found.figures)
@@ -155,9 +155,10 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
 @_crs
 @_set
 def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> None:
-    """Draw the map FILE: roads with limits and one-ways; places with moves, walls and shores.
+    """Draw a map as a picture.
 
-    What cannot be reached is red. Drawing needs matplotlib (extra [plot]).
+    Roads have limits and directions; places have moves, walls and shores. Unreachable parts are
+    red. Drawing needs matplotlib (extra [plot]).
     """
     from gp_active_sensing.report.map_picture import save_picture
 

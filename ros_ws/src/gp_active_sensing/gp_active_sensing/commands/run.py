@@ -26,7 +26,7 @@ __all__ = ["replay", "report", "run", "watch"]
     multiple=True,
     help="Any key, e.g. sensor.noise_std=3",
 )
-@click.option("--budget", type=int, metavar="N", help="Newly observed places.")
+@click.option("--budget", type=int, metavar="N", help="Number of places to read.")
 @click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
 @click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory.")
@@ -45,7 +45,10 @@ def run(
     as_json: bool,
     no_report: bool,
 ) -> None:
-    """Run SCENARIO (a shipped one's name, or a YAML file) in simulation, without ROS."""
+    """Simulate a mission, without ROS.
+
+    SCENARIO is the name of a shipped scenario, or a YAML file.
+    """
     from datetime import datetime, timezone
 
     from rich.console import Console
@@ -106,9 +109,9 @@ def _conclude(
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 def report(directory: Path) -> None:
-    """Write the report page of a run or an experiment (also of one that was interrupted).
+    """Write the report page of a run or an experiment.
 
-    For an experiment, its tables and figures as well.
+    The run may have been interrupted. An experiment also gets its tables and figures.
     """
     from gp_active_sensing.report import write_report
 
@@ -127,7 +130,7 @@ def report(directory: Path) -> None:
 @click.command()
 @click.argument("bag", metavar="BAG", type=click.Path(path_type=Path))
 @click.option("--salvage", is_flag=True, help="Read what can be read of a damaged bag.")
-@click.option("--belief-only", is_flag=True, help="Learn the map; decide nothing.")
+@click.option("--belief-only", is_flag=True, help="Estimate the map without planning.")
 @click.option(
     "--scenario", default="", metavar="NAME", help="Scenario with the map, belief and policy."
 )
@@ -139,7 +142,7 @@ def report(directory: Path) -> None:
 )
 @click.option("--map", "map_file", default="", metavar="FILE", help="A road map.")
 @click.option("--policy", default="", metavar="NAME", help="Another policy.")
-@click.option("--budget", type=int, metavar="N", help="Newly observed places.")
+@click.option("--budget", type=int, metavar="N", help="Number of places to read.")
 @click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
 @click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
 @click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
@@ -169,12 +172,13 @@ def replay(
     no_report: bool,
     **given: Any,
 ) -> None:
-    """Replay the rosbag2 recording BAG (a folder, .mcap or .db3), without ROS.
+    """Replay a recorded bag, without ROS.
 
-    A recorded mission of active_sensing is computed again, and its decisions are compared. Equal
-    decisions have the same place, and bounds that agree to 1e-9. With the same processor and
-    versions they agree to the bit. For any other bag (or with another --policy, --scenario, …) the
-    planner's choice at each stage is compared with the place where the probe went.
+    BAG is a rosbag2 folder, .mcap or .db3 file. A recorded mission of active_sensing is computed
+    again, and its decisions are compared. Equal decisions have the same place, and bounds that
+    agree to 1e-9. With the same processor and versions they agree to the bit. For any other bag (or
+    with another --policy, --scenario, …) the planner's choice at each stage is compared with the
+    place where the probe went.
     """
     from datetime import datetime, timezone
 
@@ -214,9 +218,9 @@ def replay(
 @click.option(
     "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0 = any that is free."
 )
-@click.option("--private", is_flag=True, help="Show nothing to those who have not the token.")
+@click.option("--private", is_flag=True, help="Show nothing without the token.")
 @click.option(
-    "--viewers", default=50, type=click.IntRange(1), metavar="N", help="Most at the same time."
+    "--viewers", default=50, type=click.IntRange(1), metavar="N", help="Largest number of viewers."
 )
 @click.option(
     "--allow-host", "names", multiple=True, metavar="NAME", help="Another name of this server."
@@ -225,15 +229,15 @@ def replay(
     "--tiles",
     default="",
     metavar="URL",
-    help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png; its server is then asked.",
+    help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png; viewers load it.",
 )
 def watch(
     run_dir: Path,
     **options: Any,
 ) -> None:
-    """Serve the page of the run in RUN_DIR while it goes on, and afterwards.
+    """Serve the live page of a run.
 
-    RUN_DIR is only read; it need not exist yet. Ctrl-C ends it, and nothing of the run.
+    RUN_DIR is only read, and may appear later. Ctrl-C ends the page, not the run.
     """
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve

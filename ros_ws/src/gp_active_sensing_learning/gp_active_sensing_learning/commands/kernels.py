@@ -124,7 +124,7 @@ _OPTIONS = (
     click.option(
         "--hyperparameters",
         type=click.Choice(("full", "point")),
-        help="Believed in, or one value each.",
+        help="A distribution (full), or one value each (point).",
     ),
     click.option(
         "--stages",

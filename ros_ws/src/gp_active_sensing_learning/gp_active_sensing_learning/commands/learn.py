@@ -123,16 +123,17 @@ def learn(
     as_json: bool,
     **kernel_words: Any,
 ) -> None:
-    """Learn length-scales, signal and noise from prior readings; print a `belief:` section.
+    """Learn length-scales, or kernels, from earlier readings.
 
-    And what belongs to each place alone, where places were read several times or --noise is given.
+    The command prints a section `belief:` with length-scales, signal and noise. It also learns the
+    place part, if places were read several times or --noise is given.
 
-    With --kernels, or --continue: learn a belief over kernels and write it as a model, which a
-    belief takes as belief.model (the commands `model …` show it and predict with it).
+    With --kernels or --continue it learns a belief over kernels, and writes it as a model for the
+    key belief.model. The commands `model …` show it and predict with it.
 
-    DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
-    scenario, whose own field is then read; or the directory of a run. For kernels also a bag, a
-    CSV file without a map, with --inputs, and one with a column for each place of a map.
+    DATA is a run directory, a scenario (its field is read), or a CSV file with places (or x, y) and
+    values for the map of --scenario or --map. With --kernels it may also be a bag, a CSV file
+    without a map (--inputs), or a CSV file with a column for each place of the map.
     """
     options = KernelOptions(**kernel_words)
     said: dict[str, Any] = {

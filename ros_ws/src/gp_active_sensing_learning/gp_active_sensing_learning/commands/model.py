@@ -49,7 +49,7 @@ def _places(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def model() -> None:
-    """Show, prune and predict with models that `learn --kernels` wrote."""
+    """Show, prune and predict with learned kernels."""
 
 
 @model.command()
@@ -59,7 +59,7 @@ def model() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON: all of it.")
 def show(file: Path, top: int | None, as_json: bool) -> None:
-    """Say what the model FILE believes: kernels, noise, lengths, how the learning ended."""
+    """Print kernels, noise and lengths of a model."""
     from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
     from gp_active_sensing_learning.learned_file import read_model
 
@@ -85,10 +85,10 @@ def predict(
     overrides: tuple[str, ...],
     place: str,
 ) -> None:
-    """Write what the model FILE expects at ROWS, a CSV file with its inputs as columns.
+    """Predict at the rows of a CSV file.
 
-    The same table comes out with three columns more: mean and std of the field, and reading_std,
-    of a reading of it.
+    ROWS has the model's inputs as columns. The output adds the columns mean and std of the field,
+    and reading_std of a reading.
     """
     from rich.console import Console
 
@@ -146,7 +146,7 @@ def _map(
 )
 @click.option("--out", type=_file, metavar="FILE", required=True, help="The smaller model, .npz")
 def prune(file: Path, top: int, out: Path) -> None:
-    """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
+    """Keep the most probable kernels of a model."""
     from gp_active_sensing_learning.kernel_predictor import prune as pruned
     from gp_active_sensing_learning.learned_file import read_model, write_model
 
@@ -187,7 +187,10 @@ def prune(file: Path, top: int, out: Path) -> None:
 @bag_options
 @click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
 def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
-    """Write a page about the model FILE; with --data also how well it predicts those rows."""
+    """Write a page about a model.
+
+    With --data the page also shows how well the model predicts those rows.
+    """
     import tempfile
 
     from gp_active_sensing.errors import ConfigError
