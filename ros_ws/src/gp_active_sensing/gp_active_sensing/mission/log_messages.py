@@ -55,12 +55,13 @@ NEW = 0.3
 logger = logging.getLogger(__name__)
 
 
-def advice(estimate: DelayEstimate, delay: float = 0.0) -> str:
+def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
     """Return what to do about a delay, in words.
 
     Args:
         estimate: beyond `delay`.
         delay: parameter `reading.delay` as it is [s].
+        key: section of the readings.
     """
     whole = delay + estimate.seconds
     below = (
@@ -68,7 +69,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0) -> str:
     )  # smaller ones are not compared
     above = estimate.seconds + 2.0 * estimate.error >= CANDIDATES[-1]
     if delay > 0.0 and abs(whole) < LEAST:
-        return "the readings are no older than their stamps: set reading.delay: 0"
+        return f"the readings are no older than their stamps: set {key}.delay: 0"
     if whole < 0.0:
         more = " or more" if below else ""
         return (
@@ -77,7 +78,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0) -> str:
         )
     more = " or more" if above else " or less" if below else ""
     return (
-        f"the readings are about {whole:.1f} s{more} older than their stamps: set reading.delay: "
+        f"the readings are about {whole:.1f} s{more} older than their stamps: set {key}.delay: "
         f"{whole:.1f} (a sensor mounted behind the pose looks the same)"
     )
 
@@ -98,8 +99,8 @@ def as_mapping(estimate: DelayEstimate, delay: float) -> dict[str, Any]:
     }
 
 
-def say_delay(watch: DelayMonitor, name: str, delay: float) -> None:
-    """Log that other stamps explain a probe's readings better, when that is new."""
+def say_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
+    """Log that other stamps explain a probe's readings of a quantity better, when that is new."""
     if watch.estimate is None:
         return
     if watch.said is not None and abs(watch.estimate.seconds - watch.said) <= NEW:
@@ -109,7 +110,7 @@ def say_delay(watch: DelayMonitor, name: str, delay: float) -> None:
         "%s%s; %d readings together are exp(%.0f) times as probable where the probe was then, and "
         "as it is the map is wrong where it moved",
         f"{name}: " if name else "",
-        advice(watch.estimate, delay),
+        advice(watch.estimate, delay, f"readings.{quantity}" if quantity else "reading"),
         watch.estimate.samples,
         watch.estimate.evidence,
     )

@@ -440,8 +440,7 @@ class Mission:
                 probe.forget_messages()  # of what was in the inbox when it left the list
             for intake in probe.ingestion.intakes:
                 if intake.lag.work():
-                    name = " ".join(filter(None, (probe.name, intake.quantity)))
-                    say_delay(intake.lag, name, intake.delay)
+                    say_delay(intake.lag, probe.name, intake.delay, intake.quantity)
             if self._decides:
                 yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):

@@ -72,6 +72,9 @@ _WORTHWHILE = 1e-9
 """Share of a value that an exchange has to bring: less is rounding."""
 _FEW = 48
 """Places at most by which the variance of a quantity over the map is estimated."""
+_LEAST = 1e-100
+"""Least variance of a quantity over the map, whose readings may all be equal: its square is not 0.
+"""
 _FLAT = 1e-9
 """Least variance over the map, as a share of that at a place."""
 
@@ -378,7 +381,7 @@ def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: Flo
     over = np.maximum(here - np.einsum("p,lpr,r->l", w, K, w), _FLAT * here)
     now, before = belief.hyperparameters, belief.covariance.hyperparameters
     scales = np.array([now[i].variance / before[i].variance for i in which.tolist()])
-    return float(own.sum() * (weights @ (over * scales)))
+    return max(_LEAST, float(own.sum() * (weights @ (over * scales))))
 
 
 def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:

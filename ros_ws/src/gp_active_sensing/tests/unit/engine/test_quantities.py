@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,17 @@ def test_a_map_that_grows_has_room_for_every_quantity() -> None:
     assert loop.belief.n == loop.quantities["ph"].belief.n == grown.n
     assert loop.tell([Reading(1, grown.n - 1, 7.0, quantity="ph")]).accepted == 1
     assert loop.quantities["ph"].belief.observed.nonzero()[0].tolist() == [6, grown.n - 1]
+
+
+def test_a_quantity_whose_readings_are_all_equal_spoils_no_plan() -> None:
+    beliefs = [build_belief(BeliefConfig(), GRID.features) for _ in range(2)]
+    policy = build_policy({"name": "tour"})
+    loop = SensingLoop(GRID, beliefs[0], policy, quantities=[QuantityBelief("ph", beliefs[1])])
+    for place in (0, 1, 7):
+        loop.tell([Reading(0, place, 0.1 * place), Reading(0, place, 7.0, quantity="ph")])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert loop.ask(place).waypoint is not None
 
 
 def test_limits_are_on_the_quantity_that_they_name() -> None:
