@@ -50,8 +50,6 @@ KINDS = (
     Kind("unrelated", 0.0, MANY, FEW, False),
     Kind("related, ρ = 0.9", 0.9, MANY, FEW, False),
     Kind("related, ρ = 0.9, the same places", 0.9, 4 * FEW, 4 * FEW, True),
-    Kind("unrelated, more readings", 0.0, MANY, 4 * FEW, False),
-    Kind("related, ρ = 0.6", 0.6, MANY, FEW, False),
 )
 
 
@@ -86,7 +84,9 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
         f"{draws} draws of two fields on 20 × 20 cells, length-scale {LENGTH:g} cells, noise "
         f"{NOISE:g} standard deviations, random places, belief default. *Change*: of the error of "
         "the sparse quantity by the link, the mean of the paired ratios with its standard error. "
-        "*In 90 %*: share of true values inside the 90 % intervals, without and with.",
+        "*In 90 %*: share of true values inside the 90 % intervals, without and with. The prior "
+        "probability of a link was chosen on other draws. Without a link each quantity has the belief "
+        "that a mission for it alone would have.",
         ("fields", "readings", "draws", "without", "with", "change", "worst", "in 90 %", "P(link)"),
     )
     for kind in KINDS:
@@ -144,7 +144,7 @@ def read(belief: Belief, values: np.ndarray, places: np.ndarray) -> None:
 
 def routes(draws: int, kept: Kept, *, play: bool) -> Section:
     """Errors of three quantities by one route, by three missions, and by a route for one."""
-    count = min(draws, 24)
+    count = min(draws, 20)
     section = Section(
         "One route for three quantities",
         COMMAND,
@@ -152,8 +152,8 @@ def routes(draws: int, kept: Kept, *, play: bool) -> Section:
         f"waypoints, belief default, noise {NOISE:g} standard deviations, the same starts. "
         f"*{TOGETHER}*: {METRES:g} m, all three are planned for and read. *{APART}*: "
         f"{METRES / 3:g} m each, every mission plans for one quantity and reads it. *{FIRST}*: "
-        f"{METRES:g} m for the first quantity, all three are read. Changes are paired, with "
-        "standard errors.",
+        f"{METRES:g} m for the first quantity, the roughest; all three are read. Changes are "
+        "paired, with standard errors.",
         ("quantity (length-scale)", "missions", TOGETHER, APART, FIRST, f"against {APART}",
          f"against {FIRST}"),
     )  # fmt: skip
