@@ -85,8 +85,8 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
         f"{NOISE:g} standard deviations, random places, belief default. *Change*: of the error of "
         "the sparse quantity by the link, the mean of the paired ratios with its standard error. "
         "*In 90 %*: share of true values inside the 90 % intervals, without and with. The prior "
-        "probability of a link was chosen on other draws. Without a link each quantity has the belief "
-        "that a mission for it alone would have.",
+        "probability of a link was chosen on other draws. Without a link each quantity has the "
+        "belief that a mission for it alone would have.",
         ("fields", "readings", "draws", "without", "with", "change", "worst", "in 90 %", "P(link)"),
     )
     for kind in KINDS:
