@@ -78,8 +78,9 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
         if isinstance(event, MissionEnded):
             msg = f"{data.path}: the mission is over ({event.reason}); no route is left"
             raise RunError(msg)
-        if isinstance(event, ReadingUsed) and event.reading.location is not None:
-            observed[event.reading.location] = True
+        if isinstance(event, ReadingUsed) and not event.reading.quantity:  # of the main quantity
+            if event.reading.location is not None:
+                observed[event.reading.location] = True
         if isinstance(event, DecisionTaken | ReturnBegun):
             before = probes.get(event.probe)
             first = event.at if before is None else before.first
