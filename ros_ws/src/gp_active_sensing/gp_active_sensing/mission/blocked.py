@@ -88,7 +88,7 @@ class BlockedPlaces:
     def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
         """Drop the decision that a probe carries out, and block its place.
 
-        A place that has been read (`mission.arrival: radius`) is done without being reached.
+        A place that already has a reading (`mission.arrival: radius`) counts as visited.
         """
         assert probe.plan is not None
         place = probe.plan.waypoints[0]

@@ -219,7 +219,7 @@ def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
 
 
 def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
-    """Yield the lines of a sound journal with the same events; fill in everything else."""
+    """Yield the intact lines of a journal; set the other fields of `found`."""
     damaged: list[int] = []
     lost, position = 0, 0
     if data.startswith(b"{") and b"crc" not in (first := data.partition(b"\n")[0]):

@@ -187,7 +187,7 @@ def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
 
 
 def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> None:
-    """Leave a summary that says how far the run came; the error itself goes on."""
+    """Write a summary of the run so far; the error is raised again."""
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     reason = str(error) or type(error).__name__
     run = runner.parts.recorder.run
