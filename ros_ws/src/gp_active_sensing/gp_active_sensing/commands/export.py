@@ -36,6 +36,13 @@ __all__ = ["export"]
     help="Only the layer at this height in metres, upwards. Default: all layers.",
 )
 @click.option(
+    "--quantity",
+    default="",
+    metavar="NAME",
+    help="Only this quantity of several. Default: the first, and in csv, geojson and geotiff the "
+    "others beside it.",
+)
+@click.option(
     "--spacing",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="METRES",
@@ -74,6 +81,7 @@ def export(
     out: Path | None,
     stage: int | None,
     layer: float | None,
+    quantity: str,
     spacing: float | None,
     above: tuple[float, ...],
     below: tuple[float, ...],
@@ -100,7 +108,8 @@ def export(
     from gp_active_sensing.report.reconstruction import map_of_run
 
     if format in MISSIONS:
-        if contours or above or below or spacing or layer is not None or stage is not None:
+        fine = spacing or above or below or contours
+        if fine or quantity or layer is not None or stage is not None:
             msg = f"--to {format} takes only --out, --altitude and --overwrite"
             raise click.UsageError(msg)
         _export_route(run_dir, format, out, altitude, overwrite=overwrite)
@@ -111,8 +120,8 @@ def export(
         msg = "expected finite numbers for --above and --below"
         raise click.UsageError(msg)
     limits = [*map(Limit, above), *(Limit(value, above=False) for value in below)]
-    field = map_of_run(run_dir, stage, spacing=spacing, limits=limits)
-    name = run_dir.resolve().name
+    field = map_of_run(run_dir, stage, spacing=spacing, limits=limits, quantity=quantity)
+    name = f"{run_dir.resolve().name}{f'-{quantity}' if quantity else ''}"
     if stage is not None:
         name += f"-stage{stage}"
     if layer is not None:

@@ -73,6 +73,11 @@ def as_geotiff(field: FieldMap) -> bytes:
         for layer in layers
         for name, values in (*field.quantities, ("readings", field.readings))
     ]
+    units = dict.fromkeys(("mean", "std"), field.unit)
+    for quantity, each in field.further.items():
+        units |= dict.fromkeys((f"{quantity}_mean", f"{quantity}_std"), each.unit)
+        both = (*each.quantities, ("readings", each.readings))
+        bands += [(la, f"{quantity}_{name}", values) for la in layers for name, values in both]
     profile: dict[str, Any] = {
         "driver": "GTiff",
         "width": columns,
@@ -92,8 +97,8 @@ def as_geotiff(field: FieldMap) -> bytes:
                 raster.set_band_description(number, layer.named(name))
                 if layer.height is not None:
                     raster.update_tags(number, z=f"{layer.height:g}")
-                if field.unit and name in ("mean", "std"):
-                    raster.set_band_unit(number, field.unit)
+                if unit := units.get(name):
+                    raster.set_band_unit(number, unit)
             raster.update_tags(title=field.title, quantity=field.quantity, unit=field.unit)
         return bytes(memory.read())
 

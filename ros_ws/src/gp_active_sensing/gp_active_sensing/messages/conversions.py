@@ -194,6 +194,7 @@ class ValueReader:
         noise_variance: for messages without one.
         scale, offset: ``value = scale * field + offset``; the variance is scaled by scale².
         valid: lowest and highest value of a reading; None = all but the usual fill values.
+        key: section of the configuration, for messages.
 
     Raises:
         ConfigError: unknown type or field.
@@ -210,10 +211,11 @@ class ValueReader:
         scale: float = 1.0,
         offset: float = 0.0,
         valid: Sequence[float] | None = None,
+        key: str = "reading",
     ) -> None:
-        self._field = FieldPath.parse(field, type, types, "reading.field")
+        self._field = FieldPath.parse(field, type, types, f"{key}.field")
         self._variance = (
-            FieldPath.parse(variance_field, type, types, "reading.variance_field")
+            FieldPath.parse(variance_field, type, types, f"{key}.variance_field")
             if variance_field
             else None
         )
@@ -224,7 +226,7 @@ class ValueReader:
         self.has_stamp = types.fields(type).get("header", "") in _HEADERS
 
     @classmethod
-    def of(cls, types: MessageTypes, config: ReadingConfig) -> ValueReader:
+    def of(cls, types: MessageTypes, config: ReadingConfig, key: str = "reading") -> ValueReader:
         """Return the reader of a mission. Raises ConfigError: unknown type or field."""
         return cls(
             types,
@@ -235,6 +237,7 @@ class ValueReader:
             scale=config.scale,
             offset=config.offset,
             valid=config.valid,
+            key=key,
         )
 
     def read(self, message: Any) -> Value:

@@ -59,17 +59,26 @@ def write_report(run_dir: Path | str) -> Path:
         ActiveSensingError: a map that cannot be found or read any more.
     """
     data = load_run(Path(run_dir))
-    done = replay(data)
+    looked = [data, *map(data.for_quantity, data.quantities[1:])]
+    seen = [(each, replay(each)) for each in looked]
     thin = 1
-    text = _fill(data, done, thin)
-    while len(text.encode("utf-8")) > MOST_BYTES and thin < len(done.shown):
+    text = _fill(seen, thin)
+    while len(text.encode("utf-8")) > MOST_BYTES and thin < len(seen[0][1].shown):
         thin *= 2
-        text = _fill(data, done, thin)
+        text = _fill(seen, thin)
     return write_whole(data.path / PAGE, text)
 
 
-def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
-    payload = build_payload(data, done, thin) | {"finer": finer_map(data.topology, done.belief)}
+def _fill(seen: Sequence[tuple[RunData, Reconstruction]], thin: int) -> str:
+    """Return the page; of further quantities it has what differs from the main one."""
+    (data, done), *others = seen
+    payload, *further = (
+        build_payload(each, steps, thin) | {"finer": finer_map(each.topology, steps.belief)}
+        for each, steps in [(data, done), *others]
+    )
+    payload["further"] = [
+        {k: v for k, v in one.items() if k not in ("places", "tracks")} for one in further
+    ]
     tally = Tally.of(parse_events(data.events))
     return build_page(
         "run.html", SCRIPTS, payload,

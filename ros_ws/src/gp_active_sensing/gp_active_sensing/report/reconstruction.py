@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,10 @@ logger = logging.getLogger(__name__)
 
 GROUPS = 200
 """Steps of a run without decisions: its readings are gathered into at most twice as many."""
+_OF_MAIN = (
+    "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
+)  # fmt: skip
+"""Beginnings of the keys of a stage's record that are about the main quantity."""
 VALUES = 4_000_000
 """Largest number of values of a map kept over all steps; beyond, some steps have no map."""
 
@@ -124,7 +128,7 @@ class GrowingReconstruction:
         self.unused = 0
         self.looks = 0
         """How often the belief was looked at again."""
-        self._teller = JournalTeller(self.belief, data.topology)
+        self._teller = JournalTeller(self.belief, data.topology, data.of)
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
         self._records: dict[int, Mapping[str, Any]] = {}
@@ -150,7 +154,8 @@ class GrowingReconstruction:
             if isinstance(event, DecisionTaken | ReturnBegun):
                 self._decide(event)
             else:
-                if not self.by_stage and isinstance(event, ReadingUsed):
+                mine = isinstance(event, ReadingUsed) and event.reading.quantity == self.data.of
+                if mine and not self.by_stage:
                     self._group(event)
                 self._apply(event)
 
@@ -161,6 +166,9 @@ class GrowingReconstruction:
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
 
     def _apply(self, event: Event) -> None:
+        if isinstance(event, ReadingUsed | ExpertAnswered):
+            if event.reading.quantity != self.data.of:
+                return
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
         part.chunk.apply(event)
@@ -267,7 +275,11 @@ class GrowingReconstruction:
         chunk = part.chunk
         if chunk.plan is None or not chunk.plan.waypoints:
             return {}
-        return self._records.get(chunk.number, chunk.so_far)
+        found = self._records.get(chunk.number, chunk.so_far)
+        if not self.data.of:
+            return found
+        own = found.get("quantities", {}).get(self.data.of, {})
+        return {k: v for k, v in found.items() if not k.startswith(_OF_MAIN)} | own
 
     def now(self) -> Reconstruction:
         """Return all steps as they are known now."""
@@ -342,6 +354,7 @@ def map_of_run(
     *,
     spacing: float | None = None,
     limits: Sequence[Limit] = (),
+    quantity: str = "",
 ) -> FieldMap:
     """Return the map that a run directory holds; the run may be under way.
 
@@ -350,13 +363,22 @@ def map_of_run(
         stage: the map after this stage; None = after the last reading.
         spacing: of the points of the map [m]; None = the places.
         limits: whose probabilities the map has.
+        quantity: one of several; "" = the main one, and mean and deviation of the others beside.
 
     Raises:
-        RunError: not a run directory, no such stage, no reading up to then, or no map of that
-            spacing.
+        RunError: not a run directory, no such stage or quantity, no reading up to then, or no map
+            of that spacing.
         ActiveSensingError: a map that cannot be found or read any more.
     """
-    return map_of(load_run(run_dir), stage, spacing=spacing, limits=limits)
+    data = load_run(run_dir)
+    field = map_of(data.for_quantity(quantity), stage, spacing=spacing, limits=limits)
+    further: dict[str, FieldMap] = {}
+    for name in () if quantity else data.quantities[1:]:
+        try:
+            further[name] = map_of(data.for_quantity(name), stage, spacing=spacing)
+        except RunError as error:  # it has no reading yet
+            logger.warning("%s: %s", name, error)
+    return replace(field, further=further)
 
 
 def map_of(
@@ -372,7 +394,7 @@ def map_of(
         numbers = [event.stage for event in events if isinstance(event, DecisionTaken)]
         _check_stage(data.path, stage, max(numbers, default=0))
     belief = data.fresh_belief()
-    teller = JournalTeller(belief, data.topology)
+    teller = JournalTeller(belief, data.topology, data.of)
     told = used = number = 0
     for event in events:
         if isinstance(event, DecisionTaken | ReturnBegun):
@@ -380,6 +402,8 @@ def map_of(
             if stage is not None and number > stage:
                 break
         elif isinstance(event, ReadingUsed | ExpertAnswered):
+            if event.reading.quantity != data.of:
+                continue
             expert = isinstance(event, ExpertAnswered)
             reading = (
                 event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)

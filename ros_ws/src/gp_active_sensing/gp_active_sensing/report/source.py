@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError, suggest
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records.events import MapChanged
@@ -49,6 +49,7 @@ class RunData:
         sensor: the simulated one which read the truth, None without. What a robot's sensor was is
             in ``config["reading"]``.
         first: the map that it began with, where that came by a topic; `topology` is the last one.
+        of: name of a further quantity that it is looked at for; "" = the main one.
     """
 
     path: Path
@@ -64,13 +65,52 @@ class RunData:
     objective: str = ""
     sensor: SimulatedSensor | None = None
     first: Topology | None = None
+    of: str = ""
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities, the main one first; () where there is one only."""
+        further = tuple(_further(self.config))
+        return (self.main, *further) if further else ()
+
+    @property
+    def main(self) -> str:
+        """Name of the main quantity."""
+        return replace(self, of="").quantity
+
+    def for_quantity(self, name: str) -> RunData:
+        """Return the same run as it looks for one of its quantities.
+
+        Args:
+            name: of the quantity; "" = the main one.
+
+        Raises:
+            RunError: the run has no such quantity.
+        """
+        if name in ("", self.main):
+            return self
+        sections = _further(self.config)
+        if name not in sections:
+            known = ", ".join(self.quantities or (self.main,))
+            msg = (
+                f"{self.path}: no quantity {name!r}; the run has {known}.{suggest(name, sections)}"
+            )
+            raise RunError(msg)
+        belief = from_mapping(BeliefConfig, sections[name].get("belief") or {}, path=name)
+        own = _section(_section(self.summary, "quantities"), name)
+        summary = {"least_error": None, "least_places": None, **own}
+        return replace(
+            *(self,), of=name, belief=belief, truth=None, sensor=None, objective="", summary=summary
+        )
 
     @property
     def unit(self) -> str:
         """Unit of the field, "" when not said."""
-        reading = self.config.get("reading")  # of a mission that no scenario began
-        given = reading.get("unit", "") if isinstance(reading, Mapping) else ""
-        return str(self._field("unit", given))
+        if self.of:
+            return str(_further(self.config)[self.of].get("unit") or "")
+        readings = _section(self.config, "readings")
+        reading = readings.get(self.main) or _section(self.config, "reading")
+        return str(self._field("unit", reading.get("unit", "")))
 
     @property
     def symbol(self) -> str:
@@ -80,8 +120,11 @@ class RunData:
     @property
     def quantity(self) -> str:
         """Return the name of the quantity; for a robot's mission that of its topic."""
-        reading = self.config.get("reading")
-        topic = str(reading.get("topic", "")) if isinstance(reading, Mapping) else ""
+        if self.of:
+            return self.of
+        if readings := _section(self.config, "readings"):
+            return str(next(iter(readings)))
+        topic = str(_section(self.config, "reading").get("topic", ""))
         name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
         return str(self._field("quantity", name if name not in ("", "reading") else "value"))
 
@@ -115,8 +158,20 @@ class RunData:
         return belief_on(self.belief, topology, self.drift, run_dir=self.path, quiet=True)
 
     def _field(self, key: str, default: Any) -> Any:
-        section = self.config.get("field")
-        return section.get(key, default) if isinstance(section, Mapping) else default
+        return _section(self.config, "field").get(key, default)
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a section of a configuration, {} where there is none."""
+    found = config.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _further(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the sections of the further quantities by name: of a mission, or of a scenario."""
+    readings, simulated = _section(config, "readings"), _section(config, "quantities")
+    found = {**dict(list(readings.items())[1:]), **simulated}
+    return {name: each for name, each in found.items() if isinstance(each, Mapping)}
 
 
 def load_run(run_dir: Path, *, follow: bool = False) -> RunData:

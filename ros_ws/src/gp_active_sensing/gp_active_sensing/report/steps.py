@@ -41,10 +41,11 @@ class JournalTeller:
     Args:
         belief: is changed.
         topology: the map.
+        quantity: whose readings it takes; "" = the main one.
     """
 
-    def __init__(self, belief: Belief, topology: Topology) -> None:
-        self._belief, self._topology = belief, topology
+    def __init__(self, belief: Belief, topology: Topology, quantity: str = "") -> None:
+        self._belief, self._topology, self._quantity = belief, topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """By probe and place: what the belief holds of the last stay, of how many readings."""
 
@@ -54,6 +55,8 @@ class JournalTeller:
         """Take in readings; yield (place, value) of those that could be used."""
         for event in readings:
             reading, place = event.reading, event.reading.location
+            if reading.quantity != self._quantity:
+                continue
             if place is None and reading.position is not None:
                 x, y, *up = reading.position
                 place = self._topology.snap(x, y, np.inf, *up)

@@ -149,6 +149,8 @@ def buffer_levels(mission: Mission) -> dict[str, object]:
 
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
+_STREAMS = ("reading", "pose", "battery", "twist")
+"""Streams that are sections of the configuration; others are further quantities."""
 GRACE_SECONDS = 10.0
 """Time after activation before the node warns of a missing topic [s, real time]. Until then its
 publisher may not have started, or may not have been discovered."""
@@ -177,6 +179,8 @@ class Diagnostics:
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
+        self._accepted: dict[str, int] = {}
+        """By further quantity: readings that were used so far."""
         self._heard_at: dict[str, float] = {}
         self.unit = ""
         """Unit of the planner's bounds."""
@@ -239,6 +243,10 @@ class Diagnostics:
                 self._last[kind] = (count, now)
             if count != before:
                 self._heard_at[kind] = now
+        for name in self._parts.mission.loop.quantities:
+            count = self._parts.mission.loop.counts[f"accepted_{name}"]
+            if count != self._accepted.get(name, 0):
+                self._accepted[name], self._heard_at[name] = count, now
         for stream in self.streams.values():
             stream.look()
         if not self._node.is_active:
@@ -416,6 +424,9 @@ class Diagnostics:
             "waiting_for_pose": sum(ingestion.waiting for ingestion in ingestions),
             "waiting_for_coverage": sum(ingestion.visits.waiting for ingestion in ingestions),
         }
+        for name in mission.loop.quantities:
+            values[f"{name}_accepted"] = mission.loop.counts[f"accepted_{name}"]
+            values[f"seconds_since_{name}"] = self._silence(name)
         values |= buffer_levels(mission)
         values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
         values |= {f"dropped_{word}": n for word, n in dict(mission.inbox.dropped).items()}
@@ -432,13 +443,19 @@ class Diagnostics:
             problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
+        elif mission.loop.counts["accepted"]:
+            driving = (q for q, each in mission.loop.quantities.items() if not each.sampled)
+            problems += [f"no reading of {q} yet" for q in driving if q not in self._heard_at]
         for topic, stream in self.streams.items():
             if qos.QUEUE_SECONDS * stream.rate > 1.2 * stream.depth:
                 probe, _, kind = topic.rpartition("/")
                 whose = f" of {probe}" if probe else ""
+                name = mission.loop.name if kind == "reading" else ""
+                name = name or ("" if kind in _STREAMS else kind)
+                section = f"readings.{name}" if name else kind
                 problems.append(
-                    f"{kind}s{whose} come {stream.rate:.0f} times a second and {stream.depth:.0f} "
-                    f"are kept: set {kind}.rate to what is expected"
+                    f"{name or f'{kind}s'}{whose} come {stream.rate:.0f} times a second and "
+                    f"{stream.depth:.0f} are kept: set {section}.rate to what is expected"
                 )
         for one in mission.probes.values():
             if (estimate := one.ingestion.lag.estimate) is not None:

@@ -258,6 +258,12 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
 """Silent where the map is no grid of squares."""
 
 
+def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the topics of a further quantity, such as ``~/chlorophyll/field``."""
+    topics = (("~/field", PointCloud2, qos.latched()), *GRID_TOPICS)
+    return tuple((probe_topic(name, topic), kind, profile) for topic, kind, profile in topics)
+
+
 class GridPublisher:
     """Publishes the occupancy grids of a belief.
 
@@ -272,20 +278,27 @@ class GridPublisher:
         self._known: tuple[Topology, Lattice | None] | None = None
         """The map that was looked at last, and its cells; None = it has none."""
 
-    def send(self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int) -> None:
-        """Publish the grids of mean (n,) and standard deviation (n,), and their limits."""
+    def send(
+        self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
+    ) -> None:
+        """Publish the grids of mean (n,) and standard deviation (n,), and their limits.
+
+        The configured levels are those of the main quantity; a further one has its own range.
+        """
         lattice = self._lattice(topology)
         if lattice is None:
             return
         config, frame = self._config, topology.frame
+        if quantity:
+            config = GridTopicsConfig()
         limits = {
             "mean": limits_of(mean, config.mean_low, config.mean_high),
             "std": limits_of(std, 0.0, config.std_high),
         }
-        self._publish("~/grid_limits", outputs.limits_message(limits))
+        self._publish(probe_topic(quantity, "~/grid_limits"), outputs.limits_message(limits))
         for name, values in (("mean", mean), ("std", std)):
             message = outputs.occupancy_grid(lattice, values, limits[name], frame, now_ns)
-            self._publish(f"~/{name}_grid", message)
+            self._publish(probe_topic(quantity, f"~/{name}_grid"), message)
 
     def _lattice(self, topology: Topology) -> Lattice | None:
         """Return the cells of a map; a map that has grown is looked at again."""
@@ -354,7 +367,10 @@ class Publishers:
                     ),
                 )
             )
-            for topic, kind, profile in TOPICS
+            for topic, kind, profile in (
+                *TOPICS,
+                *(each for name in config.further for each in further_topics(name)),
+            )
         }
         self._grids = GridPublisher(self._publish, config.grids)
         consulting = parts.mission.consulting
@@ -439,6 +455,12 @@ class Publishers:
         )
         self._publish("~/field", outputs.field_cloud(job.loop.topology, mean, std, now))
         self._grids.send(job.loop.topology, mean, std, now)
+        for name, each in job.loop.quantities.items():
+            mean, variance = each.belief.mixture().moments()
+            std = np.sqrt(np.maximum(variance, 0.0))
+            cloud = outputs.field_cloud(job.loop.topology, mean, std, now)
+            self._publish(probe_topic(name, "~/field"), cloud)
+            self._grids.send(job.loop.topology, mean, std, now, name)
         self._publish(
             "~/length_scale_belief",
             outputs.weights_message(belief.weights, belief.hyperparameters),

@@ -9,14 +9,20 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader
 from gp_active_sensing.messages.twists import Twists
-from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
+from gp_active_sensing.mission.config import (
+    ActiveSensingConfig,
+    PoseConfig,
+    QuantityConfig,
+    ReadingConfig,
+)
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawBattery, RawReading
 from gp_active_sensing.mission.names import probe_topic
@@ -62,18 +68,18 @@ class Subscriptions:
         self._node = node
         self._inbox = parts.mission.inbox
         self._health = health
-        self._reading, self._pose = config.reading, config.pose
+        self._pose = config.pose
+        self._sensors = _sensors(config)
         self._battery = config.battery.topic
         self._names = {
-            "reading": config.reading.topic,
+            **{sensor.key: sensor.stream.topic for sensor in self._sensors},
             "pose": config.pose.topic,
             "battery": config.battery.topic,
             "twist": config.pose.twist_topic,
         }
         self._twists: dict[str, Twists] = {}
         """By probe, where its velocity has a topic of its own."""
-        reading, pose = config.reading, config.pose
-        self._read_value = ValueReader.of(RosTypes(), reading)
+        pose = config.pose
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
         self._has_heights = topology.heights is not None
@@ -85,14 +91,20 @@ class Subscriptions:
         self._bodies: dict[str, str] = {}
         """By probe: the frame whose pose its messages say."""
         self._frame_said: set[str] = set()
-        if reading.mount_from == TF:
-            if not self._read_value.has_stamp:
-                msg = (
-                    f"reading.mount_from: tf needs header.frame_id of the readings, and "
-                    f"{reading.type} has no header; set reading.mount: [x, y] instead"
-                )
-                raise ConfigError(msg)
-            self._buffer = TransformBuffer(node, "reading.mount_from: tf")
+        for key, each, reader in (
+            (quantity.key, quantity.config, quantity.reader)
+            for sensor in self._sensors
+            for quantity in sensor.quantities
+        ):
+            if each.mount_from == TF:
+                if not reader.has_stamp:
+                    msg = (
+                        f"{key}.mount_from: tf needs header.frame_id of the readings, and "
+                        f"{each.type} has no header; set {key}.mount: [x, y] instead"
+                    )
+                    raise ConfigError(msg)
+                if self._buffer is None:
+                    self._buffer = TransformBuffer(node, f"{key}.mount_from: tf")
         if pose.type == TF:
             self._transforms = Transforms(node, frame, pose.rate)
         else:
@@ -109,7 +121,10 @@ class Subscriptions:
 
     def listen(self, probe: str) -> None:
         """Subscribe to the topics of a probe."""
-        self._subscribe("reading", probe, self._reading, self._on_reading)
+        for sensor in self._sensors:
+            if carried := [each for each in sensor.quantities if each.is_on(probe)]:
+                take = partial(self._on_reading, sensor.key, carried)
+                self._subscribe(sensor.key, probe, sensor.stream, take)
         if self._battery:
             self._listen_to_battery(probe)
         if self._pose.twist_topic:
@@ -125,8 +140,11 @@ class Subscriptions:
         """Listen to the topics of a probe no more."""
         self._twists.pop(probe, None)
         beside = {"battery": self._battery, "twist": self._pose.twist_topic}
-        for topic in ("reading", "pose", *(key for key, name in beside.items() if name)):
-            stream = self._health.streams.pop(probe_topic(probe, topic))
+        sensors = (sensor.key for sensor in self._sensors)
+        for topic in (*sensors, "pose", *(key for key, name in beside.items() if name)):
+            stream = self._health.streams.pop(probe_topic(probe, topic), None)
+            if stream is None:
+                continue  # it does not carry the sensor
             if stream.subscription is not None:
                 self._node.give_back(stream.subscription)
             elif self._transforms is not None:
@@ -141,7 +159,8 @@ class Subscriptions:
     ) -> None:
         kind = find_message_type(stream.type)
         refuse = partial(self._refuse, topic, probe)
-        size, rate = MOST_BYTES[topic], most_per_second(stream)
+        size = MOST_BYTES["pose" if topic == "pose" else "reading"]
+        rate = most_per_second(stream)
         gate = qos.MessageGate(kind, refuse, size=size, rate=rate)
 
         def on_bytes(data: bytes, received: float) -> None:
@@ -204,8 +223,9 @@ class Subscriptions:
         self._node.own(self._node.create_subscription(kind, name, hear, qos.latched(), raw=True))
 
     def _refuse(self, topic: str, probe: str, reason: str, why: str) -> None:
-        word = reason if topic == "reading" else f"{topic}_{reason}"
-        count = self._inbox.refuse(_KINDS[topic], word, probe)
+        kind = _KINDS.get(topic, "readings")
+        word = reason if kind == "readings" else f"{topic}_{reason}"
+        count = self._inbox.refuse(kind, word, probe)
         if qos.is_reported(count):
             name = probe_topic(probe, self._names[topic])
             name = "/tf" if topic == "pose" and self._pose.type == TF else name
@@ -213,24 +233,25 @@ class Subscriptions:
                 "a message of topic %s %s: it is not used (%s, %d so far)", name, why, word, count
             )
 
-    def _on_reading(self, probe: str, message: Any, received: float) -> None:
-        try:
-            value = self._read_value.read(message)
-        except ReadingError as error:
-            self._refuse("reading", probe, error.reason, str(error))
-            return
-        stamp = value.stamp_ns
-        if stamp is None:  # a type without a header
-            stamp = int(self._node.get_clock().now().nanoseconds)
-        raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
-        if self._reading.mount_from == TF:
+    def _on_reading(
+        self, topic: str, carried: Sequence[_Quantity], probe: str, message: Any, received: float
+    ) -> None:
+        """Put the reading of each quantity that a message has into the inbox."""
+        for each in carried:
             try:
-                mount = self._mount(probe, message.header.frame_id)
+                value = each.reader.read(message)
+                tf = each.config.mount_from == TF
+                mount = self._mount(probe, message.header.frame_id) if tf else None
             except ReadingError as error:
-                self._refuse("reading", probe, error.reason, str(error))
-                return
-            raw = dataclasses.replace(raw, mount=mount)
-        self._inbox.put(raw, received, probe)
+                self._refuse(topic, probe, error.reason, str(error))
+                continue
+            stamp = value.stamp_ns
+            if stamp is None:  # a type without a header
+                stamp = int(self._node.get_clock().now().nanoseconds)
+            stamp = self._stamped(topic, stamp)
+            raw = RawReading(stamp, value.value, value.noise_variance, mount=mount)
+            raw = dataclasses.replace(raw, quantity=each.name)
+            self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str) -> tuple[float, ...]:
         """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m]."""
@@ -327,8 +348,72 @@ class Subscriptions:
         return int(self._node.get_clock().now().nanoseconds)
 
 
-_KINDS = {"reading": "readings", "pose": "poses", "battery": "batteries", "twist": "twists"}
-"""Word by which the inbox counts the messages of a topic."""
+@dataclass(frozen=True)
+class _Quantity:
+    """A quantity that a message has.
+
+    Args:
+        name: of a further quantity; "" = the main one.
+        key: section of its configuration.
+        config: how it is taken in.
+        reader: takes it out of a message.
+    """
+
+    name: str
+    key: str
+    config: ReadingConfig
+    reader: ValueReader
+
+    def is_on(self, probe: str) -> bool:
+        """Return whether a probe carries its sensor."""
+        probes = self.config.probes if isinstance(self.config, QuantityConfig) else ()
+        return not probes or probe in probes
+
+
+@dataclass(frozen=True)
+class _Sensor:
+    """A topic with one quantity or several.
+
+    Args:
+        key: name of the stream: ``reading`` has the main quantity, others the name of their first.
+        stream: topic, type, rate, quality of service.
+        quantities: that its messages have.
+    """
+
+    key: str
+    stream: ReadingConfig
+    quantities: tuple[_Quantity, ...]
+
+
+def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
+    """Return the topics of the readings. Raises ConfigError: one is described in two ways."""
+    types, topics = RosTypes(), dict[str, list[_Quantity]]()
+    for name, each in {"": config.reading, **config.further}.items():
+        known = config.readings.get(name or config.main, each)
+        key = f"readings.{name or config.main}" if config.readings else "reading"
+        reader = ValueReader.of(types, each, key)
+        topics.setdefault(each.topic, []).append(_Quantity(name, key, known, reader))
+    found = []
+    for quantities in topics.values():
+        first, *others = quantities
+        for other, what in ((o, what) for o in others for what in _OF_TOPIC):
+            mine, theirs = getattr(first.config, what), getattr(other.config, what)
+            if mine != theirs:
+                msg = (
+                    f"{other.key}.{what}: {theirs} is not {first.key}.{what}, {mine}, and both "
+                    f"come on topic {first.config.topic}"
+                )
+                raise ConfigError(msg)
+        rate = max(each.config.rate for each in quantities)
+        stream = dataclasses.replace(first.config, rate=rate)
+        found.append(_Sensor(first.name or "reading", stream, tuple(quantities)))
+    return tuple(found)
+
+
+_OF_TOPIC = ("type", "reliable", "catch_up")
+"""Keys that are the same for all quantities of a topic."""
+_KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
+"""Word by which the inbox counts the messages of a topic; of all others ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _FRAMES_SAID = 20
 """Frames of poses that are spoken of, at most."""

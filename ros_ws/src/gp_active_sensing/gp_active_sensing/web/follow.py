@@ -130,9 +130,22 @@ class Followed:
     damaged: int = 0
     tracks: GrowingTracks | None = None
     """Where the robots drove; None of a simulation, whose ways are those planned."""
+    further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
+    """The steps as further quantities have them, by name."""
     tally: Tally = dataclasses.field(default_factory=Tally)
     """Sums over its events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def all_growing(self) -> tuple[GrowingReconstruction, ...]:
+        """The steps as each quantity has them, the main one first."""
+        return (self.growing, *self.further.values())
+
+    def renew(self, data: RunData) -> None:
+        """Go on with the same run with newer records, summary or truth."""
+        self.data = self.growing.data = data
+        for name, growing in self.further.items():
+            growing.data = data.for_quantity(name)
 
 
 class RunFollower:
@@ -235,6 +248,9 @@ class RunFollower:
         self._truth = stamp_of(path / TRUTH)
         mission = MissionState.of_config(data.config)
         self._reading = Followed(data, GrowingReconstruction(data), mission)
+        self._reading.further = {
+            name: GrowingReconstruction(data.for_quantity(name)) for name in data.quantities[1:]
+        }
         self._find(self._reading)
         return self._reading
 
@@ -300,7 +316,8 @@ class RunFollower:
         if found.tracks is not None:
             found.tracks.take(event)
         found.mission.apply(event)
-        found.growing.take([event])
+        for growing in found.all_growing:
+            growing.take([event])
 
     def _take_records(self, found: Followed) -> bool:
         changed = False
@@ -309,12 +326,13 @@ class RunFollower:
             if again:
                 found.records.clear()
             found.records += new
-            found.growing.records(new, again=again)
+            for growing in found.all_growing:
+                growing.records(new, again=again)
             changed = True
         if changed:
             found.data = dataclasses.replace(found.data, records=tuple(found.records))
             self._take_truth(found)
-            found.growing.data = found.data
+            found.renew(found.data)
         return changed
 
     def _take_truth(self, found: Followed) -> None:
@@ -335,7 +353,7 @@ class RunFollower:
             return False
         self._summary = stamp
         summary = RunDirectory.open(found.data.path).summary()
-        found.data = found.growing.data = dataclasses.replace(found.data, summary=summary)
+        found.renew(dataclasses.replace(found.data, summary=summary))
         return True
 
 

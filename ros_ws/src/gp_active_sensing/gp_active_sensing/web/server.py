@@ -335,7 +335,8 @@ class _Table(_Handler):
 
     async def get(self, name: str) -> None:
         shared, loop = self.shared, asyncio.get_running_loop()
-        table = await loop.run_in_executor(shared.pool, shared.view.table, name)
+        quantity = self.get_query_argument("quantity", "")
+        table = await loop.run_in_executor(shared.pool, shared.view.table, name, quantity)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(table)
 

@@ -28,7 +28,7 @@ from gp_active_sensing.report.payload import (
     quality_of,
     ranges_of,
 )
-from gp_active_sensing.report.reconstruction import GrowingStep
+from gp_active_sensing.report.reconstruction import GrowingReconstruction, GrowingStep
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
@@ -88,6 +88,103 @@ class Paced(Generic[T]):
         return self._wanted != self._of and self._clock() >= self._next
 
 
+class _QuantityParts:
+    """Makes the parts of one quantity, and remembers those that do not change.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
+        """Maps by step: the step, the version of its map, and the map as JSON."""
+        self._told: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
+        """Descriptions by step: the step, the groups of length-scales, and the JSON."""
+        self._floor: Paced[tuple[float, int] | None] = Paced(clock)
+        self._quality: Paced[dict[str, Any] | None] = Paced(clock)
+        self._finer: Paced[str] = Paced(clock)
+
+    @property
+    def due(self) -> bool:
+        """True if a costly part may be computed again."""
+        return self._floor.due or self._quality.due
+
+    def parts(
+        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return what holds for all steps, and all parts by name."""
+        head = {**describe(growing.data, done), "floor": self._least(found, growing, done)}
+        maps = {**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}
+        return head, {
+            "head": as_text(head),
+            "maps": as_text(maps),
+            "quality": as_text(self._how_good(found, growing, done)),
+            **self._steps(growing, done),
+            **self._maps(growing),
+        }
+
+    def finer(self, found: Followed, growing: GrowingReconstruction) -> str:
+        """Return the finer map of the newest step with its number, now or a while ago, as JSON."""
+
+        def made() -> str:
+            drawn = finer_map(growing.data.topology, growing.belief)
+            return as_text(drawn and {"n": growing.parts[-1].chunk.number, **drawn})
+
+        return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
+
+    def _least(
+        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+    ) -> tuple[float, int] | None:
+        """Return the lower bound of the expected error; None while it is for fewer places."""
+        data = growing.data
+        said = "least_error" in data.summary  # the mission has worked it out
+        key, last = (growing.looks, said), found.mission.over or said
+        floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
+        old = not said and floor is not None and floor[1] < done.steps[-1].observed
+        return None if old else floor  # beside today's promise it would be taken for today's
+
+    def _how_good(
+        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+    ) -> dict[str, Any] | None:
+        """Return how well readings are predicted from the others, now or a while ago."""
+        key, last = growing.looks, found.mission.over or bool(found.data.summary)
+        return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
+
+    def _steps(self, growing: GrowingReconstruction, done: Reconstruction) -> dict[str, str]:
+        """Return each step with its readings."""
+        groups, kept = groups_of(done), kept_of(len(done.steps))
+        told = {}
+        for number, step in enumerate(done.steps):
+            before = self._told.get(number)
+            if before is None or before[0] != step or before[1] != (groups, kept):
+                row = describe_step(growing.data, step, groups, kept)
+                row["readings"] = [list(reading) for reading in step.readings]
+                before = step, (groups, kept), as_text(row)
+            told[number] = before
+        self._told = told
+        return {f"step.{number}": text for number, (_, _, text) in told.items()}
+
+    def _maps(self, growing: GrowingReconstruction) -> dict[str, str]:
+        """Return the maps of the steps that have some."""
+        rows = {}
+        still = growing.data.truth is not None and not growing.data.truth.changes
+        for number, step in enumerate(growing.parts):
+            if step.mean is None or step.std is None:
+                continue
+            kept = self._rows.get(number)
+            if kept is None or kept[0] is not step or kept[1] != step.version:
+                row = {"mean": _packed(step.mean), "std": _packed(step.std)}
+                if step.truth is not None and not still:
+                    row["truth"] = _packed(step.truth)
+                kept = step, step.version, as_text(row)
+            rows[number] = kept
+        self._rows = rows
+        parts = {f"map.{number}": text for number, (_, _, text) in rows.items()}
+        if still and (truth := growing.parts[0].truth) is not None:
+            parts["truth"] = as_text(_packed(truth))
+        return parts
+
+
 class LiveView:
     """Makes the parts of the page, and remembers those that do not change.
 
@@ -105,20 +202,15 @@ class LiveView:
         self._number = -1
         self._fixed: dict[str, str] = {}
         """Parts that stay as they are as long as the same mission is followed."""
-        self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """Maps by step: the step, the version of its map, and the map as JSON."""
-        self._told: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """Descriptions by step: the step, the groups of length-scales, and the JSON."""
-        self._floor: Paced[tuple[float, int] | None] = Paced(clock)
-        self._quality: Paced[dict[str, Any] | None] = Paced(clock)
+        self._shown: dict[str, _QuantityParts] = {}
+        """Parts of each quantity, by name; "" = the main one."""
         self._tables: dict[str, str] = {}
         """Those that were asked for since the last change."""
-        self._finer: Paced[str] = Paced(clock)
 
     @property
     def due(self) -> bool:
         """True if a costly part may be computed again."""
-        return self._number >= 0 and (self._floor.due or self._quality.due)
+        return self._number >= 0 and any(shown.due for shown in self._shown.values())
 
     def parts(self) -> dict[str, str]:
         """Return all parts by name."""
@@ -130,24 +222,30 @@ class LiveView:
         if follower.number != self._number:
             self._begin(found)
         done = found.growing.now()
-        head = {**describe(found.data, done), "floor": self._least(found, done)}
-        finer = finer_spacing(found.data.topology) is not None
+        head, parts = self._shown[""].parts(found, found.growing, done)
+        for name, growing in found.further.items():
+            _, further = self._shown[name].parts(found, growing, growing.now())
+            parts |= {f"{name}/{key}": text for key, text in further.items()}
+        run = {
+            "problem": "",
+            "number": self._number,
+            "finer": finer_spacing(found.data.topology) is not None,
+            "quantities": list(found.data.quantities),
+        }
         return {
             **self._fixed,
-            "run": as_text({"problem": "", "number": self._number, "finer": finer}),
-            "head": as_text(head),
-            "maps": as_text({**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}),
-            "quality": as_text(self._how_good(found, done)),
+            **parts,
+            "run": as_text(run),
             "mission": as_text(self._mission(found, done)),
             "robots": as_text(found.mission.robots()),
             "tracks": as_text(_tracks(found, done)),
-            **self._steps(found, done),
             **{f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()},
-            **self._maps(found),
         }
 
-    def table(self, name: str) -> str:
+    def table(self, name: str, quantity: str = "") -> str:
         """Return one of `TABLES` as HTML, or JSON; "" where there is nothing in it.
+
+        The finer map is that of a quantity.
 
         To be called by the thread that calls `parts`.
         """
@@ -155,46 +253,24 @@ class LiveView:
         if found is None:
             return ""
         if name == FINER:
-            return self._finer_map(found)
+            shown, growing = self._shown.get(quantity), found.growing
+            if shown is None:
+                return as_text(None)
+            return shown.finer(found, found.further[quantity] if quantity else growing)
         if name not in self._tables:
             data = found.data
             made = stages_table(data) if name == "stages" else facts_table(data, found.tally)
             self._tables[name] = made
         return self._tables[name]
 
-    def _finer_map(self, found: Followed) -> str:
-        """Return the finer map of the newest step with its number, now or a while ago, as JSON."""
-        growing = found.growing
-
-        def made() -> str:
-            drawn = finer_map(found.data.topology, growing.belief)
-            return as_text(drawn and {"n": growing.parts[-1].chunk.number, **drawn})
-
-        return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
-
     def _begin(self, found: Followed) -> None:
         """Forget the mission that was followed before."""
-        self._number, self._rows, self._told = self._follower.number, {}, {}
-        self._floor, self._quality = Paced(self._clock), Paced(self._clock)
-        self._finer = Paced(self._clock)
+        self._number = self._follower.number
+        self._shown = {name: _QuantityParts(self._clock) for name in ("", *found.further)}
         self._fixed = {
             "places": as_text(places_of(found.data.topology)),
             "page.config": as_text(config_text(found.data)),
         }
-
-    def _least(self, found: Followed, done: Reconstruction) -> tuple[float, int] | None:
-        """Return the lower bound of the expected error; None while it is for fewer places."""
-        data = found.data
-        said = "least_error" in data.summary  # the mission has worked it out
-        key, last = (found.growing.looks, said), found.mission.over or said
-        floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
-        old = not said and floor is not None and floor[1] < done.steps[-1].observed
-        return None if old else floor  # beside today's promise it would be taken for today's
-
-    def _how_good(self, found: Followed, done: Reconstruction) -> dict[str, Any] | None:
-        """Return how well readings are predicted from the others, now or a while ago."""
-        key, last = found.growing.looks, found.mission.over or bool(found.data.summary)
-        return self._quality.get(key, lambda: quality_of(found.data, done), last=last)
 
     def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
         data = found.data
@@ -209,20 +285,6 @@ class LiveView:
             written=None if simulated or stamp is None else 1e-9 * stamp[2],
         )
         return {**told, "unit": data.symbol, "records": len(data.records)}
-
-    def _steps(self, found: Followed, done: Reconstruction) -> dict[str, str]:
-        """Return each step with its readings."""
-        groups, kept = groups_of(done), kept_of(len(done.steps))
-        told = {}
-        for number, step in enumerate(done.steps):
-            before = self._told.get(number)
-            if before is None or before[0] != step or before[1] != (groups, kept):
-                row = describe_step(found.data, step, groups, kept)
-                row["readings"] = [list(reading) for reading in step.readings]
-                before = step, (groups, kept), as_text(row)
-            told[number] = before
-        self._told = told
-        return {f"step.{number}": text for number, (_, _, text) in told.items()}
 
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
@@ -243,26 +305,6 @@ class LiveView:
             said = ". ".join(filter(None, (f"Run {state}", headline(data, found.tally))))
             told["status"] = html.escape(said)
         return told
-
-    def _maps(self, found: Followed) -> dict[str, str]:
-        """Return the maps of the steps that have some."""
-        rows = {}
-        still = found.data.truth is not None and not found.data.truth.changes
-        for number, step in enumerate(found.growing.parts):
-            if step.mean is None or step.std is None:
-                continue
-            kept = self._rows.get(number)
-            if kept is None or kept[0] is not step or kept[1] != step.version:
-                row = {"mean": _packed(step.mean), "std": _packed(step.std)}
-                if step.truth is not None and not still:
-                    row["truth"] = _packed(step.truth)
-                kept = step, step.version, as_text(row)
-            rows[number] = kept
-        self._rows = rows
-        parts = {f"map.{number}": text for number, (_, _, text) in rows.items()}
-        if still and (truth := found.growing.parts[0].truth) is not None:
-            parts["truth"] = as_text(_packed(truth))
-        return parts
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:

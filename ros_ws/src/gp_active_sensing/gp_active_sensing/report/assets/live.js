@@ -13,11 +13,12 @@
   const ANSWER = 15000; // between two answers that this page takes what comes [ms]
 
   const parts = new Map();
-  const maps = new Map(); // number of a step -> its maps, unpacked
-  let truth = null;
+  const maps = new Map(); // name of a part, such as map.3 -> its maps, unpacked
+  const truths = new Map(); // beginning of the names of a quantity's parts -> its true field
+  let chosen = ''; // beginning of the names of the parts of the quantity that is shown
   let places = null;
   let tracks = []; // where the robots drove
-  const finer = new Map(); // number of a step -> its finer map, as far as it was asked for
+  const finer = new Map(); // quantity and number of a step -> its finer map, as far as it was asked for
   let asking = false; // for one
   let load = null; // shows a run again
   let shown = null; // the run that is shown
@@ -160,21 +161,21 @@
       parts.clear();
       maps.clear();
       finer.clear();
-      truth = null;
+      truths.clear();
     }
     for (const name of change.gone) {
       parts.delete(name);
-      if (name.startsWith('map.')) maps.delete(Number(name.slice(4)));
+      maps.delete(name);
     }
     const jobs = [];
     let drawn = false;
     for (const [name, part] of Object.entries(change.parts)) {
       if (name === 'places') jobs.push(GPAS.placesOf(part).then((found) => (places = found)));
       else if (name === 'tracks') jobs.push(GPAS.tracksOf(part).then((found) => (tracks = found)));
-      else if (name === 'truth') jobs.push(GPAS.unpack(part).then((found) => (truth = found.row(0))));
-      else if (name.startsWith('map.')) jobs.push(row(part).then((found) => maps.set(Number(name.slice(4)), found)));
+      else if (/(^|\/)truth$/.test(name)) jobs.push(GPAS.unpack(part).then((found) => truths.set(name.slice(0, -5), found.row(0))));
+      else if (/(^|\/)map\./.test(name)) jobs.push(row(part).then((found) => maps.set(name, found)));
       else parts.set(name, part);
-      drawn = drawn || /^(head|maps|places|quality|truth|step\.|map\.)/.test(name);
+      drawn = drawn || /(^|\/)(head|maps|places|quality|truth|step\.|map\.)/.test(name);
     }
     await Promise.all(jobs);
     words();
@@ -198,18 +199,20 @@
 
   /** The run as the report's scripts want it. */
   function assemble() {
-    const info = parts.get('maps');
-    const steps = Array.from({ length: info.all }, (_, i) => parts.get(`step.${i}`));
+    const part = (name) => parts.get(chosen + name);
+    const info = part('maps');
+    const steps = Array.from({ length: info.all }, (_, i) => part(`step.${i}`));
+    const truth = truths.get(chosen);
     const told = steps.flatMap((step) => step.readings);
-    const rows = info.steps.map((i) => maps.get(i));
+    const rows = info.steps.map((i) => maps.get(`${chosen}map.${i}`));
     const layer = (key) => ({ rows: rows.length, columns: places.n, row: (i) => rows[i][key] });
     let real = null;
     if (truth) real = { rows: 1, columns: places.n, row: () => truth };
     else if (rows.every((found) => found.truth)) real = layer('truth');
     return {
-      ...parts.get('head'),
+      ...part('head'),
       goesOn: !['ended', 'stopped'].includes((parts.get('mission') || {}).state),
-      quality: parts.get('quality'),
+      quality: part('quality'),
       places,
       steps,
       maps: { ...info, mean: layer('mean'), std: layer('std'), truth: real },
@@ -222,21 +225,22 @@
 
   /** The finer map of a step, which is asked for unless it is known or only `peek`ed at. */
   function finerAt(n, peek = false) {
-    if (!peek && !finer.has(n)) askFiner(n);
-    return finer.get(n) || null;
+    if (!peek && !finer.has(chosen + n)) askFiner(n);
+    return finer.get(chosen + n) || null;
   }
 
   /** Ask for the finer map of the newest step; until it is computed, again and again. */
   async function askFiner(n) {
     if (asking) return;
     asking = true;
-    const answer = await ask('finer').catch(() => null);
+    const of = chosen;
+    const answer = await ask(`finer?quantity=${of.slice(0, -1)}`).catch(() => null);
     const found = answer && answer.ok ? await answer.json().catch(() => null) : null;
-    if (found) finer.set(found.n, await GPAS.finerOf(found));
+    if (found) finer.set(of + found.n, await GPAS.finerOf(found));
     setTimeout(() => {
       asking = false;
       if (shown && GPAS.reshow) GPAS.reshow();
-    }, finer.has(n) ? 0 : 1000);
+    }, finer.has(of + n) ? 0 : 1000);
   }
 
   function draw() {
@@ -246,6 +250,16 @@
       return;
     }
     dirty = false;
+    const names = parts.get('run').quantities;
+    const begins = names.map((name, i) => (i ? `${name}/` : ''));
+    if (!begins.includes(chosen)) chosen = '';
+    if (byId('chooser').dataset.names !== names.join()) {
+      byId('chooser').dataset.names = names.join();
+      GPAS.chooser(names, begins.indexOf(chosen), (i) => {
+        chosen = begins[i];
+        draw();
+      });
+    }
     shown = assemble();
     if (load) load(shown);
     else load = GPAS.start(shown);

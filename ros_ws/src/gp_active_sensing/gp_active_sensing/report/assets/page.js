@@ -310,6 +310,22 @@
     return load;
   };
 
+  /** Buttons of the quantities above the maps; `pick(i)` shows another one. */
+  GPAS.chooser = (names, chosen, pick) => {
+    const host = byId('chooser');
+    host.hidden = names.length < 2;
+    host.replaceChildren();
+    names.forEach((name, i) => {
+      const button = GPAS.element('button', '', name, host);
+      button.type = 'button';
+      button.setAttribute('aria-pressed', String(i === chosen));
+      button.addEventListener('click', () => {
+        [...host.children].forEach((other) => other.setAttribute('aria-pressed', String(other === button)));
+        pick(i);
+      });
+    });
+  };
+
   GPAS.trouble = (error) => {
     byId('trouble').textContent = `The maps and charts cannot be shown: ${error.message}`;
     byId('trouble').hidden = false;
@@ -319,7 +335,9 @@
   GPAS.ready = (async () => {
     const data = JSON.parse(byId('data').textContent);
     if (data.live) return; // another script gets it piece by piece
-    GPAS.start(await GPAS.decode(data));
+    const runs = await Promise.all([data, ...(data.further || [])].map((one) => GPAS.decode({ ...data, ...one })));
+    const load = GPAS.start(runs[0]);
+    GPAS.chooser(runs.map((run) => run.quantity), 0, (i) => load(runs[i]));
     document.documentElement.dataset.ready = 'yes';
   })().catch((error) => {
     GPAS.trouble(error);
