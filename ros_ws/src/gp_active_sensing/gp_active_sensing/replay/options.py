@@ -196,7 +196,8 @@ def topics_of(
     found: dict[str, Topics] = {}
     for name in names:
         of_bag = None if base is None else base.topics.get(name)
-        pair = {}
+        pair: dict[str, Any] = {}
+        prefix = f"/{name}" if name else ""
         for kind, said in (("reading", given.reading_topic), ("pose", given.pose_topic)):
             if not said and of_bag is not None:
                 pair[kind] = getattr(of_bag, kind)
@@ -208,10 +209,14 @@ def topics_of(
                     f"a name that is in each one's namespace, such as {topic.rsplit('/', 1)[1]}"
                 )
                 raise ConfigError(msg)
-            prefix = f"/{name}" if name else ""
             pair[kind] = topic if topic.startswith("/") else f"{prefix}/{topic}"
+        further = {}
+        for quantity, each in config.further.items():
+            if not each.probes or name in each.probes:
+                topic = each.topic if each.topic.startswith("/") else f"{prefix}/{each.topic}"
+                further[quantity] = pair["reading"] if each.topic == usual["reading"] else topic
+        pair["further"] = further
         if twist := config.pose.twist_topic:
-            prefix = f"/{name}" if name else ""
             pair["twist"] = twist if twist.startswith("/") else f"{prefix}/{twist}"
         found[name] = Topics(**pair)
     return found

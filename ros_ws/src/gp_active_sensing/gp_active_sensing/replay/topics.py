@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import (
@@ -24,7 +24,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.stream_config import MOST_BYTES
+from gp_active_sensing.mission.stream_config import MOST_BYTES, ReadingConfig
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, mark_of
@@ -93,11 +93,12 @@ Refuse = Callable[[str, str, str], int]
 
 @dataclass(frozen=True)
 class Topics:
-    """The topics of one probe in a bag."""
+    """The topics of one probe in a bag; those of further quantities by their names."""
 
     reading: str
     pose: str
     twist: str = ""
+    further: Mapping[str, str] = field(default_factory=dict)
 
 
 class ProbeMessage(NamedTuple):
@@ -166,6 +167,12 @@ class TopicReader:
         held = {topic.name for topic in bag.topics}
         for name, pair in topics.items():
             self._streams.setdefault(pair.reading, []).append((name, "reading"))
+            for quantity, topic in pair.further.items():
+                if topic in held:
+                    self._streams.setdefault(topic, []).append((name, f"readings.{quantity}"))
+                else:
+                    text = "bag %s: has no topic %s: %s is not known there"
+                    logger.warning(text, bag.path, topic, quantity)
             self._streams.setdefault(pair.pose, []).append((name, "pose"))
             if pair.twist in held:
                 self._streams.setdefault(pair.twist, []).append((name, "twist"))
@@ -173,10 +180,15 @@ class TopicReader:
             elif pair.twist:
                 text = "bag %s: has no topic %s (pose.twist_topic): speeds are not known"
                 logger.warning(text, bag.path, pair.twist)
-        self._check_types({"reading": reading.type, "pose": pose.type, "twist": pose.twist_type})
+        sensors: dict[str, ReadingConfig] = {"reading": reading}
+        sensors |= {f"readings.{quantity}": each for quantity, each in config.further.items()}
+        types = {"pose": pose.type, "twist": pose.twist_type}
+        self._check_types({**types, **{key: each.type for key, each in sensors.items()}})
         self._read_value = {
-            topic: ValueReader.of(BagTypes(bag.typestore(topic)), reading)
-            for topic in {pair.reading for pair in topics.values()}
+            (topic, key): ValueReader.of(BagTypes(bag.typestore(topic)), sensors[key], key)
+            for topic, uses in self._streams.items()
+            for _, key in uses
+            if key in sensors
         }
         self._read_pose = pose_reader(
             pose.type,
@@ -203,9 +215,10 @@ class TopicReader:
             for _, key in uses:
                 expected = "/msg/".join(split_type_name(types[key]))
                 if held.get(topic, expected) != expected:
+                    option = _OPTIONS.get(key, f"--set {key}.type={{}}").format(held[topic])
                     msg = (
-                        f"{_KEYS[key]}: topic {topic} of bag {self._bag.path} is {held[topic]}, "
-                        f"expected {expected}; give {_OPTIONS[key].format(held[topic])}"
+                        f"{_KEYS.get(key, f'{key}.type')}: topic {topic} of bag {self._bag.path} "
+                        f"is {held[topic]}, expected {expected}; give {option}"
                     )
                     raise ConfigError(msg)
 
@@ -223,7 +236,8 @@ class TopicReader:
         """
         try:
             streams = self._streams[message.topic]
-            most = MOST_BYTES["pose" if any(key != "reading" for _, key in streams) else "reading"]
+            read = all(key.startswith("reading") for _, key in streams)
+            most = MOST_BYTES["reading" if read else "pose"]
             if len(message.data) > most:
                 msg = f"a message of {message.topic} has {len(message.data)} bytes, at most {most}"
                 raise ReplayError(msg)
@@ -250,14 +264,16 @@ class TopicReader:
                 pose = self._twists[probe].beside(pose)
             return ProbeMessage(probe, pose)
         try:
-            value = self._read_value[topic].read(content)
+            value = self._read_value[topic, key].read(content)
         except ReadingError as error:
             count = self._refuse("readings", error.reason, probe)
             if count in (1, 10, 100) or count % 1000 == 0:
                 what = f"a message of topic {topic}"
                 logger.warning("%s %s: not used (%s, %d so far)", what, error, error.reason, count)
             return None
+        quantity = key.partition(".")[2]
         raw = RawReading(value.stamp_ns or now_ns, value.value, value.noise_variance)
+        raw = dataclasses.replace(raw, quantity=quantity)
         return ProbeMessage(probe, raw)
 
 

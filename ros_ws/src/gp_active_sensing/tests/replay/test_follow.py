@@ -20,6 +20,7 @@ from gp_active_sensing.replay.options import ReplayOptions, settled
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.stages import information
 from gp_active_sensing.report import write_report
+from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing.types import PlanLimit, Reading
 from tests.replay.bags import write_bag
@@ -161,3 +162,27 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, bag: Path) -> 
     found = replay_bag(path, tmp_path / "run", GIVEN, belief_only=True).summary
     assert found["replay"]["unreadable"] == {"/boat/odom": 2, "/boat/temp": 2}
     assert found["readings"] == 2
+
+
+def test_a_bag_with_several_quantities(tmp_path: Path, bag: Path) -> None:
+    from gp_active_sensing.replay.bag import Bag
+
+    messages: list[tuple[str, int, Any]] = []
+    with Bag(bag) as opened:
+        for message in opened.messages(["/boat/odom", "/boat/temp"]):
+            content = opened.decode(message)
+            messages.append((message.topic, message.stamp_ns, content))
+            if message.topic == "/boat/temp":
+                deep = temperature(message.stamp_ns, 0.1 * content.temperature)
+                messages.append(("/boat/depth", message.stamp_ns, deep))
+    both = write_bag(tmp_path / "both", messages)
+    further = ("readings.heat.topic=t", "readings.depth.topic=/boat/depth", "readings.ph.topic=ph")
+    beliefs = tuple(f"readings.{q}.{one}" for q in ("depth", "ph") for one in GRID[4:])
+    given = replace(GIVEN, overrides=(*GRID, "policy.name=tour", *further, *beliefs))
+    found = replay_bag(both, tmp_path / "run", given)
+    depth = found.summary["quantities"]["depth"]
+    assert depth["readings"] == found.summary["readings"] == 2 * len(WAY)
+    assert depth["observed"] == len(WAY)
+    assert found.summary["quantities"]["ph"]["readings"] == 0, "the bag has none; that is logged"
+    field = map_of_run(tmp_path / "run")
+    np.testing.assert_allclose(field.further["depth"].values, 0.1 * field.values, rtol=1e-6)
