@@ -46,6 +46,12 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
 @click.option("--reading-type", default="", metavar="TYPE", help="package/msg/Name.")
 @click.option("--field", default="", metavar="PATH", help="Path of the value in the message.")
+@click.option(
+    "--further",
+    multiple=True,
+    metavar="NAME=TOPIC[,TYPE[,FIELD]]",
+    help="A further quantity, such as chlorophyll=/sonde/chl; then --reading may be NAME=TOPIC.",
+)
 @click.option("--pose", metavar="TOPIC", help="Topic of the pose, or tf.")
 @click.option("--pose-type", default="", metavar="TYPE", help="package/msg/Name.")
 @click.option("--datum", default="", metavar="LAT,LON", help="The map's origin, for NavSatFix.")

@@ -102,10 +102,17 @@ class MissionDraft:
     needs: dict[str, float] = field(default_factory=dict)
     speed: float | None = None
     map_text: str = ""
+    main: str = "main"
+    """Name of the main quantity, where there are several."""
+    further: Mapping[str, ReadingConfig] = field(default_factory=dict)
+    """How the further ones are taken in, by name."""
 
     def answer(self) -> None:
         """Ask what is not given, look at what is there, and compare."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
+        if self.given["further"] and "=" in (self.given["reading"] or ""):
+            self.main, _, topic = self.given["reading"].partition("=")
+            self.given = {**self.given, "reading": topic}
         if self.system is not None:
             named = [self.given[key] for key in ("reading", "pose") if self.given[key]]
             wanted = [name for topic in named for name in self._names(topic.split()[0])]
@@ -248,6 +255,7 @@ class MissionDraft:
         usual = ReadingConfig().field if type == _TEMPERATURE else likely or _FIELDS.get(type, "")
         path = self._ask("field", "Field of the value", str, usual or None)
         self.reading = _checked(ReadingConfig, "reading", topic=topic, type=type, field=path or "")
+        self.further = dict(map(self._quantity, self.given["further"]))
         topic, type = self._stream("pose", "Topic of the pose, or tf", sorted(of_poses), _ODOMETRY)
         tf = {"type": TF} if topic == TF else {"topic": topic, "type": type}
         self.pose = _checked(PoseConfig, "pose", **tf)
@@ -275,6 +283,23 @@ class MissionDraft:
         key = f"{what}.type"
         self.notes[key] = "by the name of the topic" if named else "assumed; check it"
         return topic, named or usual
+
+    def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
+        """Return name and topic of a further quantity, with what nobody said of it."""
+        name, _, rest = text.partition("=")
+        topic, type, path = [*rest.split(","), "", ""][:3]
+        if not (name and topic):
+            msg = f"--further: expected NAME=TOPIC, such as chlorophyll=/sonde/chl, got {text!r}"
+            raise click.UsageError(msg)
+        found = self.topics.get(self._names(topic)[0], ())
+        by_name = next((t for n, t in _BY_NAME["reading"] if re.search(n, topic.lower())), "")
+        kind = type or (found[0] if found else by_name or _TEMPERATURE)
+        if not (type or found or by_name):
+            self.notes[f"readings.{name}.type"] = "assumed; check it"
+        usual = ReadingConfig().field if kind == _TEMPERATURE else self._numbers(kind)[1]
+        path = path or usual or _FIELDS.get(kind, "")
+        key = f"readings.{name}"
+        return name, _checked(ReadingConfig, key, topic=topic, type=kind, field=path)
 
     def _names(self, topic: str) -> list[str]:
         """Return the names of a topic from the root, one for each probe."""
@@ -309,6 +334,12 @@ class MissionDraft:
         streams["pose"] = (self.pose.topic, self.pose.type)
         if self.pose.type == "tf":
             del streams["pose"]
+        for each in self.further.values():
+            problems = (
+                running_system.topic_misfit("reading", name, each.type, self.topics)
+                for name in self._names(each.topic)
+            )
+            self.misfits += filter(None, (running_system.field_misfit(each), *problems))
         there: dict[str, str] = {}
         named = [(w, name, t) for w, (topic, t) in streams.items() for name in self._names(topic)]
         for what, name, type in named:
@@ -431,20 +462,26 @@ class MissionDraft:
         self.notes["map.spacing"] = "m between neighbouring places"
         if self.speed is not None:
             parameters["map.speed"] = self.speed
+        main = f"readings.{self.main}" if self.further else "reading"
         parameters |= {
-            "reading.topic": self.reading.topic,
-            "reading.type": self.reading.type,
-            "reading.field": self.reading.field,
-            "reading.unit": self.unit,
+            f"{main}.topic": self.reading.topic,
+            f"{main}.type": self.reading.type,
+            f"{main}.field": self.reading.field,
+            f"{main}.unit": self.unit,
         }
         if self.given["delay"] is not None:
-            parameters["reading.delay"] = self.given["delay"]
+            parameters[f"{main}.delay"] = self.given["delay"]
+        for name, each in self.further.items():
+            for key in ("topic", "type", "field"):
+                parameters[f"readings.{name}.{key}"] = getattr(each, key)
         if self.pose.type != "tf":
             parameters["pose.topic"] = self.pose.topic
         parameters["pose.type"] = self.pose.type
         if self.datum is not None:
             parameters["pose.datum"] = list(self.datum)
-        parameters |= self.needs
+        own = {k: f"{main}{k.removeprefix('reading')}" for k in self.needs if k[:8] == "reading."}
+        parameters |= {own.get(key, key): value for key, value in self.needs.items()}
+        self.notes |= {f"{main}{k[7:]}": v for k, v in self.notes.items() if k[:8] == "reading."}
         if self.given["waypoint"]:
             parameters["waypoint.topic"] = self.given["waypoint"]
         if self.probes:

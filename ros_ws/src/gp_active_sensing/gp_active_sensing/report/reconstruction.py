@@ -154,8 +154,7 @@ class GrowingReconstruction:
             if isinstance(event, DecisionTaken | ReturnBegun):
                 self._decide(event)
             else:
-                mine = isinstance(event, ReadingUsed) and event.reading.quantity == self.data.of
-                if mine and not self.by_stage:
+                if not self.by_stage and isinstance(event, ReadingUsed):
                     self._group(event)
                 self._apply(event)
 
@@ -207,6 +206,8 @@ class GrowingReconstruction:
 
     def _group(self, event: ReadingUsed) -> None:
         """Begin another group of readings where the last one is full."""
+        if event.reading.quantity != self.data.of:
+            return
         stamp = event.reading.stamp_ns
         if self._count % self._size == 0:
             self._look()
@@ -278,8 +279,8 @@ class GrowingReconstruction:
         found = self._records.get(chunk.number, chunk.so_far)
         if not self.data.of:
             return found
-        own = found.get("quantities", {}).get(self.data.of, {})
-        return {k: v for k, v in found.items() if not k.startswith(_OF_MAIN)} | own
+        own: Mapping[str, Any] = found.get("quantities", {}).get(self.data.of, {})
+        return {**{k: v for k, v in found.items() if not k.startswith(_OF_MAIN)}, **own}
 
     def now(self) -> Reconstruction:
         """Return all steps as they are known now."""

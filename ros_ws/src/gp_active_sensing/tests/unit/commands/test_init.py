@@ -205,3 +205,17 @@ def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert done.exit_code == 0, done.output
     assert parameters_of(folder / "mission.yaml") == taken
     assert init("--force", "--export", "png", **ALL).exit_code == 1
+
+
+def test_several_quantities(folder: Path) -> None:
+    more = ("--further", "chl=/sonde/chl,std_msgs/msg/Float64,data", "--further", "depth=sonar")
+    assert (
+        init(*more, **{**ALL, "reading": "heat=/sonde/temperature", "unit": "degC"}).exit_code == 0
+    )
+    config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
+    assert (config.main, list(config.further)) == ("heat", ["chl", "depth"])
+    assert (config.reading.topic, config.reading.unit) == ("/sonde/temperature", "degC")
+    assert config.readings["chl"].field == "data"
+    assert config.readings["depth"].type == "sensor_msgs/msg/Range"
+    wrong = ({"further": "chl"}, {"further": "Chl=topic"}, {"further": "=topic"})
+    assert all(init("--force", **{**ALL, **each}).exit_code for each in wrong)
