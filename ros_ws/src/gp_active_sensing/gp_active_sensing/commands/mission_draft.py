@@ -110,7 +110,7 @@ class MissionDraft:
     def answer(self) -> None:
         """Ask what is not given, look at what is there, and compare."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
-        if self.given["further"] and "=" in (self.given["reading"] or ""):
+        if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")
             self.given = {**self.given, "reading": topic}
         if self.system is not None:
@@ -255,7 +255,7 @@ class MissionDraft:
         usual = ReadingConfig().field if type == _TEMPERATURE else likely or _FIELDS.get(type, "")
         path = self._ask("field", "Field of the value", str, usual or None)
         self.reading = _checked(ReadingConfig, "reading", topic=topic, type=type, field=path or "")
-        self.further = dict(map(self._quantity, self.given["further"]))
+        self.further = dict(map(self._quantity, self.given.get("further", ())))
         topic, type = self._stream("pose", "Topic of the pose, or tf", sorted(of_poses), _ODOMETRY)
         tf = {"type": TF} if topic == TF else {"topic": topic, "type": type}
         self.pose = _checked(PoseConfig, "pose", **tf)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import FieldMap
 from gp_active_sensing.export.field_map import Limit
@@ -74,7 +75,15 @@ def replay(data: RunData) -> Reconstruction:
     growing = GrowingReconstruction(data, shown=shown if steps > 1 else None)
     growing.records(data.records)
     growing.take(events)
+    growing.finish()
     return growing.now()
+
+
+def _teller(data: RunData) -> JournalTeller:
+    """Return the teller of a run's quantity, before the first reading."""
+    source = data.linked_to
+    before = None if source is None else _teller(source)
+    return JournalTeller(data.fresh_belief(), data.topology, data.of, before)
 
 
 @dataclass
@@ -121,14 +130,13 @@ class GrowingReconstruction:
     ) -> None:
         self.data = data
         """May be replaced by the same run with newer records, summary and truth."""
-        self.belief = data.fresh_belief()
+        self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
         """One a step; the last is open."""
         self.by_stage = False
         self.unused = 0
         self.looks = 0
         """How often the belief was looked at again."""
-        self._teller = JournalTeller(self.belief, data.topology, data.of)
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
         self._records: dict[int, Mapping[str, Any]] = {}
@@ -147,6 +155,15 @@ class GrowingReconstruction:
         mission = data.config.get("mission")
         self._follows = isinstance(mission, Mapping) and mission.get("follow") == "probe"
         self._seconds = 0.0
+
+    @property
+    def belief(self) -> Belief:
+        """The belief after all readings so far."""
+        return self._teller.belief
+
+    def finish(self) -> None:
+        """Link the map to all that was read, as a mission does in the end."""
+        self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:
         """Take in events, in their order."""
@@ -167,6 +184,8 @@ class GrowingReconstruction:
     def _apply(self, event: Event) -> None:
         if isinstance(event, ReadingUsed | ExpertAnswered):
             if event.reading.quantity != self.data.of:
+                if isinstance(event, ReadingUsed):
+                    list(self._teller.tell([event]))  # the map may be linked to that of another
                 return
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
@@ -394,8 +413,7 @@ def map_of(
     if stage is not None:
         numbers = [event.stage for event in events if isinstance(event, DecisionTaken)]
         _check_stage(data.path, stage, max(numbers, default=0))
-    belief = data.fresh_belief()
-    teller = JournalTeller(belief, data.topology, data.of)
+    teller = _teller(data)
     told = used = number = 0
     for event in events:
         if isinstance(event, DecisionTaken | ReturnBegun):
@@ -403,13 +421,11 @@ def map_of(
             if stage is not None and number > stage:
                 break
         elif isinstance(event, ReadingUsed | ExpertAnswered):
-            if event.reading.quantity != data.of:
-                continue
             expert = isinstance(event, ExpertAnswered)
             reading = (
                 event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)
             )
-            told += 1
+            told += event.reading.quantity == data.of
             used += len(list(teller.tell([reading], expert=expert)))
     if told > used:
         logger.warning(
@@ -418,6 +434,8 @@ def map_of(
             told - used,
             told,
         )
+    teller.finish()
+    belief = teller.belief
     title = str(data.config.get("name") or data.path.resolve().name)
     if stage is not None:
         title += f", stage {stage}"

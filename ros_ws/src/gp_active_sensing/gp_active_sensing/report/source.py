@@ -66,6 +66,14 @@ class RunData:
     sensor: SimulatedSensor | None = None
     first: Topology | None = None
     of: str = ""
+    whole: RunData | None = None
+    """The run as it looks for its main quantity; None = this is that."""
+
+    @property
+    def linked_to(self) -> RunData | None:
+        """The run as it looks for the quantity that this one is linked to; None = for none."""
+        link = _further(self.config)[self.of].get("link") if self.of else None
+        return None if link is None or self.whole is None else self.whole.for_quantity(str(link))
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -99,15 +107,15 @@ class RunData:
         belief = from_mapping(BeliefConfig, sections[name].get("belief") or {}, path=name)
         own = _section(_section(self.summary, "quantities"), name)
         summary = {"least_error": None, "least_places": None, **own}
-        return replace(
-            *(self,), of=name, belief=belief, truth=None, sensor=None, objective="", summary=summary
-        )
+        alone = replace(self, truth=None, sensor=None, objective="")
+        return replace(alone, of=name, whole=self, belief=belief, summary=summary)
 
     @property
     def unit(self) -> str:
         """Unit of the field, "" when not said."""
         if self.of:
-            return str(_further(self.config)[self.of].get("unit") or "")
+            section = _further(self.config)[self.of]
+            return str(section.get("unit") or _section(section, "field").get("unit") or "")
         readings = _section(self.config, "readings")
         reading = readings.get(self.main) or _section(self.config, "reading")
         return str(self._field("unit", reading.get("unit", "")))

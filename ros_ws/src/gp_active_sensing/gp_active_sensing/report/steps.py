@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.link import follow, linked
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.records.events import (
@@ -42,10 +43,19 @@ class JournalTeller:
         belief: is changed.
         topology: the map.
         quantity: whose readings it takes; "" = the main one.
+        source: teller of the quantity whose map the belief is to be linked to; None = none.
     """
 
-    def __init__(self, belief: Belief, topology: Topology, quantity: str = "") -> None:
-        self._belief, self._topology, self._quantity = belief, topology, quantity
+    def __init__(
+        self,
+        belief: Belief,
+        topology: Topology,
+        quantity: str = "",
+        source: JournalTeller | None = None,
+    ) -> None:
+        self._template, self._source = belief, source
+        self.belief = belief if source is None else linked(belief, source.belief)
+        self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """By probe and place: what the belief holds of the last stay, of how many readings."""
 
@@ -55,7 +65,8 @@ class JournalTeller:
         """Take in readings; yield (place, value) of those that could be used."""
         for event in readings:
             reading, place = event.reading, event.reading.location
-            if reading.quantity != self._quantity:
+            if reading.quantity != self.quantity:
+                self._tell_source(event)
                 continue
             if place is None and reading.position is not None:
                 x, y, *up = reading.position
@@ -67,12 +78,22 @@ class JournalTeller:
             except (ReadingError, IndexError):
                 continue
             if is_new:
-                self._belief.adapt()
+                self.belief.adapt()
             yield place, reading.value
+
+    def _tell_source(self, event: ReadingUsed) -> None:
+        """Tell a reading of another quantity, if the belief is linked to that one."""
+        if self._source is not None and list(self._source.tell([event])):
+            follow(self.belief, self._template, self._source.belief)
+
+    def finish(self) -> None:
+        """Link the map to all that was read, as a mission does in the end."""
+        if self._source is not None:
+            follow(self.belief, self._template, self._source.belief, now=True)
 
     def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
         """Tell the belief a reading; say whether its place is new."""
-        belief, stay = self._belief, (event.probe, place)
+        belief, stay = self.belief, (event.probe, place)
         now, count = event.average, 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))
         seconds = 1e-9 * now.stamp_ns

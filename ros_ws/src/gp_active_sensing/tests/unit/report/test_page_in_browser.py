@@ -199,7 +199,7 @@ def test_a_map_with_heights(show: Open, column: Path) -> None:
     page = show(column, width=390, height=844, scale=2.0)
     assert page.evaluate(TITLES)[:3] == ["Truth", "Estimate", "Uncertainty"]
     assert all(colours >= 15 for colours, _ in page.evaluate(INK))
-    assert re.search(r"c\dr\dz\d read [\d.]+ °C · 8 of 36 places observed", text(page, "readout"))
+    assert re.search(r"c\dr\dz\d read [\d.]+ °C · 8 of 36 places read", text(page, "readout"))
     assert re.search(r"[\d.]+ across, [\d.]+ m up", text(page, "belief-rows"))
     last = page.evaluate(INK)
     page.key("Home")
