@@ -54,7 +54,7 @@ class JournalTeller:
         source: JournalTeller | None = None,
     ) -> None:
         self._template, self._source = belief, source
-        self.belief = belief if source is None else linked(belief, source.belief)
+        self.belief: Belief = belief if source is None else linked(belief, source.belief)
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """By probe and place: what the belief holds of the last stay, of how many readings."""
