@@ -19,8 +19,9 @@ from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
-from gp_active_sensing.sim.scenario import SensorConfig
+from gp_active_sensing.sim.scenario import SensorConfig, scenario_from_mapping
 from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.world import further_sensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.config import check_places, stored_map
 from gp_active_sensing.topology.live import kept_places
@@ -107,7 +108,9 @@ class RunData:
         belief = from_mapping(BeliefConfig, sections[name].get("belief") or {}, path=name)
         own = _section(_section(self.summary, "quantities"), name)
         summary = {"least_error": None, "least_places": None, **own}
-        alone = replace(self, truth=None, sensor=None, objective="")
+        sensor = _simulated(self.config, name, self.topology)
+        truth = None if sensor is None else sensor.truth
+        alone = replace(self, truth=truth, sensor=sensor, objective="")
         return replace(alone, of=name, whole=self, belief=belief, summary=summary)
 
     @property
@@ -173,6 +176,16 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a section of a configuration, {} where there is none."""
     found = config.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> SimulatedSensor | None:
+    """Return the simulated sensor of a further quantity, which knows its truth; None without."""
+    if name not in _section(config, "quantities"):
+        return None
+    try:
+        return further_sensor(scenario_from_mapping(config), name, topology)
+    except ActiveSensingError:
+        return None
 
 
 def _further(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

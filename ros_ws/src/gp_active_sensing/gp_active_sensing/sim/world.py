@@ -41,6 +41,7 @@ __all__ = [
     "build_loop",
     "build_world",
     "expert_of",
+    "further_sensor",
     "knowledge_of",
     "known_of",
     "way_to",
@@ -124,11 +125,11 @@ def build_world(scenario: Scenario) -> World:
         crosses,
         scenario.drive.turn_radius,
         settled,
-        {name: _further(scenario, name, topology) for name in scenario.quantities},
+        {name: further_sensor(scenario, name, topology) for name in scenario.quantities},
     )
 
 
-def _further(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
+def further_sensor(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
     """Return the sensor of a further quantity, whose draws do not depend on the others."""
     each = scenario.quantities[name]
     seed = (scenario.seed << 32) + zlib.crc32(name.encode())
