@@ -163,7 +163,7 @@ class GrowingReconstruction:
 
     def finish(self) -> None:
         """Link the map to all that was read, as a mission does in the end."""
-        self._teller.finish()
+        self._changed |= self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:
         """Take in events, in their order."""

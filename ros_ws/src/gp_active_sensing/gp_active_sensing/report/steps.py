@@ -86,10 +86,13 @@ class JournalTeller:
         if self._source is not None and list(self._source.tell([event])):
             follow(self.belief, self._template, self._source.belief)
 
-    def finish(self) -> None:
-        """Link the map to all that was read, as a mission does in the end."""
-        if self._source is not None:
-            follow(self.belief, self._template, self._source.belief, now=True)
+    def finish(self) -> bool:
+        """Link the map to all that was read, as a mission does in the end; say whether it changed.
+
+        Without a link nothing changes.
+        """
+        source = self._source
+        return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
     def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
         """Tell the belief a reading; say whether its place is new."""

@@ -224,6 +224,8 @@ class LiveView:
         done = found.growing.now()
         head, parts = self._shown[""].parts(found, found.growing, done)
         for name, growing in found.further.items():
+            if found.mission.over:
+                growing.finish()
             _, further = self._shown[name].parts(found, growing, growing.now())
             parts |= {f"{name}/{key}": text for key, text in further.items()}
         run = {
