@@ -41,7 +41,7 @@ SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
 TOO_LARGE = 1.2
 """Ratio of actual and promised error from which a promise is not kept."""
 NOW = "now"
-"""The belief as it is: 1, half; 5 nat; 10⁻³."""
+"""The belief as it is: 1, half; 5 nat; none 0.15; 10⁻³."""
 
 
 def _long(amplitude: float, extent: float) -> list[tuple[Any, str, Any]]:
@@ -62,6 +62,7 @@ VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
         if (amplitude, extent) != (1.0, 0.5)
     },
     **{f"{nat:g} nat": [(belief_module, "_CLEAR", nat)] for nat in (1.0, 2.0, math.inf)},
+    **{f"none {w:g}": [(build, "NONE_WEIGHT", w)] for w in (1.0, 1e-6)},
     "pruned at 10⁻⁴": [(grid, "_NOTHING", 1e-4)],
     "lengths in steps of 1.2": [(grid, "_FINE", 1.2)],
 }
@@ -69,6 +70,7 @@ VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
 FAMILIES = {
     "long part": [NOW, *(v for v in VARIANTS if "part" in v or "half" in v or "whole" in v)],
     "transform": [NOW, *(v for v in VARIANTS if "nat" in v)],
+    "none": [NOW, *(v for v in VARIANTS if "none" in v)],
     "pruning": [NOW, *(v for v in VARIANTS if "pruned" in v)],
     "steps": [NOW, *(v for v in VARIANTS if "steps" in v)],
 }
@@ -256,7 +258,8 @@ def _variants(table: Mapping[str, Mapping[str, Figures]], draws: int) -> Section
         f"kept*: actual error above {TOO_LARGE} times the promised one. *Ratio*: median of actual "
         "over promised error. *Beyond*: actual error beyond the one that the belief gives a "
         "probability of 90 %. The long part's amplitude [variances of the smooth part] and length "
-        "[extents]; the evidence for another transform [nat]; the least mass of a candidate.",
+        "[extents]; the evidence for another transform [nat]; the weight of no correlation; the "
+        "least mass of a candidate.",
         ("variant", "NLPD", "in 90 %", "not kept", "ratio", "beyond"),
     )
     for variant in VARIANTS:

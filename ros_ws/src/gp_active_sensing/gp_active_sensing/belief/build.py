@@ -16,6 +16,7 @@ from gp_active_sensing.belief.config import (
     EMPIRICAL,
     FLAT,
     LONG,
+    NONE_WEIGHT,
     VAGUE,
     BeliefConfig,
     check_axes,
@@ -198,9 +199,10 @@ def build_belief(
             ratios = _ratios(config, features, names)
             candidates = CandidateGrid(
                 tuple(
-                    KernelGrid(scales, ladder, family, name, 1.0 / len(all_grids), ladder)
+                    KernelGrid(scales, ladder, family, name, weight / len(all_grids), ladder)
                     for kernel, name, (family, suggested), parts in each
                     for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
+                    for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
                     for scales, ladder in all_grids
                 )
             )

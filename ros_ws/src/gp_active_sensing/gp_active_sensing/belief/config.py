@@ -25,6 +25,7 @@ from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
 __all__ = [
     "NOISE_SHARES",
     "NONE_SHARES",
+    "NONE_WEIGHT",
     "PLANE_KERNELS",
     "ROAD_KERNELS",
     "SHARES",
@@ -56,6 +57,10 @@ LONG = 1.0
 """Variance of a part that varies over half of the map, in variances of the smooth part."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """The same where nothing is smooth."""
+NONE_WEIGHT = 0.15
+"""Prior weight of no correlation, in that of another kernel. It has no length-scale that may be
+wrong, so that a few readings of a flat stretch are for it, and it takes all of the map to be as
+flat; a short length-scale says nearly the same."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Noise as a share of the field's standard deviation, where one of them is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
@@ -160,7 +165,8 @@ class BeliefConfig:
         None,
         help="covariance function of the features, of the road graph (graph_matern…), of earlier "
         "readings (empirical, with history), or none = no spatial correlation. A list = equally "
-        f"probable candidates. null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
+        f"probable candidates, none {NONE_WEIGHT:g} of that where length_scales are not given. "
+        f"null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
         f"{', '.join(PLANE_KERNELS)}, with length_scales {GIVEN}",
         min_items=1,
     )

@@ -249,8 +249,8 @@ class KernelGrid:
         parts: what each length-scale is combined with.
         family: makes the covariance of candidates.
         kernel: its name, where there are others; else "".
-        share: of the prior mass of that kernel, which may have several grids: for each ratio of
-            axes, without a long part and with one.
+        share: prior mass. A kernel may have several grids: for each ratio of axes, without a long
+            part and with one.
         ladder: all parts that may be, each with the same prior mass; neighbours are alike, from the
             largest nugget to the smallest. (): the parts are fixed.
     """
@@ -324,7 +324,7 @@ class CandidateGrid:
     """Candidates Λ that may follow the readings, one kernel after the other.
 
     Args:
-        kernels: each with the same prior mass times its share.
+        kernels: each with a prior mass in proportion to its share.
         due: observed places from which on they may move.
     """
 

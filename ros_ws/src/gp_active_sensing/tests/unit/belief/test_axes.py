@@ -9,10 +9,11 @@ import pytest
 
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.belief.belief import Belief
-from gp_active_sensing.belief.config import BeliefConfig
+from gp_active_sensing.belief.config import NONE_WEIGHT, BeliefConfig
 from gp_active_sensing.belief.grid import RATIOS
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import NONE
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import make_grid
@@ -37,7 +38,8 @@ def test_the_ratio_is_unknown_where_a_map_has_heights() -> None:
     assert ratios(belief) == {round(LAYER / STEP * r, 6) for r in RATIOS}
     names = np.array([h.kernel for h in belief.hyperparameters])
     shares = {name: float(belief.weights[names == name].sum()) for name in set(names)}
-    assert shares == {name: pytest.approx(0.25) for name in names}
+    less = 1.0 / (3.0 + NONE_WEIGHT)
+    assert shares == {n: pytest.approx(less * (NONE_WEIGHT if n == NONE else 1.0)) for n in names}
     assert len(names) <= 260
     assert ratios(believed(make_grid(6, 6, STEP))) == set()
     level = make_grid(6, 6, STEP, heights=[-3.0])  # one depth tells nothing of a ratio
