@@ -18,9 +18,9 @@ from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 __all__ = ["FEWEST", "SURE", "AimForecast", "assurance", "met", "not_seen"]
 
 SURE = 0.95
-"""Probability, by the belief, of the error being at most the one asked for, that ends a mission. It
-stands for 90 % of the missions: belief and field differ, and over fields the 95 % quantile of the
-error holds in 90 % of the maps, the 90 % quantile in 82 %; see docs/fidelity.md."""
+"""Probability, by the belief, of the error being at most the one asked for, that ends a mission.
+Belief and field differ: over fields the 95 % quantile of the error holds in 90 % of the maps, the
+90 % quantile in 82 %; see docs/fidelity.md."""
 FEWEST = 10
 """Places to be read before a promise counts where the scale is not known; also parts of a map."""
 _TINY = 1e-300
