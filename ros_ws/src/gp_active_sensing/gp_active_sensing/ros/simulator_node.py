@@ -86,6 +86,7 @@ class SimulatorNode(GuardedNode):
     Attributes:
         players: the simulated probes by name ("" = one without a namespace); empty while the node
             is not configured. They move in the node's own thread.
+        batteries: theirs by name; None for a probe without sorties.
         is_active: whether the simulated time runs.
     """
 
@@ -106,6 +107,11 @@ class SimulatorNode(GuardedNode):
     def players(self) -> dict[str, SimulatedRobot]:
         """The simulated probes by name."""
         return {name: probe.player for name, probe in self._probes.items()}
+
+    @property
+    def batteries(self) -> dict[str, SimulatedBattery | None]:
+        """Those of the probes by name; None for one without sorties."""
+        return {name: probe.battery for name, probe in self._probes.items()}
 
     def _probe_names(self) -> list[str]:
         """Return the names of the scenario's probes, [] for a single one."""

@@ -100,8 +100,8 @@ def test_a_mission_of_two_nodes_changes_the_battery_at_home(ros: Ros, tmp_path: 
     simulator = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={path}", *fast])
     ros.add(simulator)
     wait_active(simulator)
-    mission, (player,) = planner.mission, simulator._probes.values()
-    battery, most = player.battery, [0.0]
+    mission, (battery,) = planner.mission, simulator.batteries.values()
+    most = [0.0]
     assert battery is not None
 
     def over() -> bool:
