@@ -47,6 +47,8 @@ def check_parameters(text: str, folder: Path) -> None:
     own = given[name]["ros__parameters"]
     if "topic" not in own.get("map", {}):
         base["map"]["file"] = "town"  # the reader's map
+    if "readings" in own:
+        del base["reading"]  # one of the two
     whole = overlaid(base, own)
     config = from_mapping(ActiveSensingConfig, whole)
     build_policy(config.policy)
