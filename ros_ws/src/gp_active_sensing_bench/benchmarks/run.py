@@ -20,7 +20,6 @@ BENCHMARKS = {
     "roads": "Experiment 2 of the BAL paper over many fields (needs GPAS_DATA)",
     "town": "seconds of a decision of `bal`",
     "large": "first and later decisions on 600 to 100,000 places, a reading, memory",
-    "scale": "road networks of 20,000 places: loading, planning, memory",
     "load": "the node at 1 kHz, with publishers that flood, for two hours (needs ROS)",
     "soak": "a node that is killed, whose disk is full, whose clock steps (needs ROS)",
     "fuzz": "absurd messages and parameters, spoilt files (needs ROS)",

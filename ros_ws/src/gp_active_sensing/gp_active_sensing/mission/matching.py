@@ -71,9 +71,9 @@ class MapMatcher:
             self.rise = float(np.ptp(topology.points[:, 2])) or math.inf
         default = 30.0 if self.has_lines else self.spacing
         self.snap_distance = default if self._given is None else self._given
-        self._shapes = np.array(
-            [shapely.LineString(li) if len(li) > 1 else shapely.Point(li[0]) for li in lines]
-        )
+        self._shapes = np.asarray(shapely.points([line[0] for line in lines]))
+        for place in [place for place, line in enumerate(lines) if len(line) > 1]:
+            self._shapes[place] = shapely.LineString(lines[place])
         self._lengths = shapely.length(self._shapes)
         left, bottom, right, top = shapely.total_bounds(self._shapes).tolist()
         self.extent = math.hypot(right - left, top - bottom)

@@ -46,6 +46,8 @@ _BATCH = 8.0
 """Cost of a number in many small inverses, relative to one in a large inverse."""
 _NUMBERS = 2_000_000
 """Numbers in the largest temporary array of the small inverses."""
+_MANY = 10_000
+"""Places at most whose correlation with the candidates is computed under every λ."""
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
@@ -231,8 +233,12 @@ class MutualInformation(Greedy):
         prior = _ReadingVariances(belief)
         left = ~belief.observed
         left[list(pending)] = False
-        others = np.flatnonzero(left)
-        n, k = len(others), self.neighbourhood
+        others, k = np.flatnonzero(left), self.neighbourhood
+        if k is not None and len(others) > _MANY:  # the nearest are among those of one λ
+            likeliest = belief.covariance.only([int(first_best(belief.weights))])
+            apart = -np.abs(likeliest.between(locations, others)[0]).max(axis=0)
+            others = np.union1d(others[np.argpartition(apart, _MANY)[:_MANY]], locations)
+        n = len(others)
         if k is None or n - 1 <= k or n**3 <= _BATCH * len(locations) * k**3:
             given_rest = prior.given_all(others)[:, np.searchsorted(others, locations)]
         else:
@@ -256,7 +262,7 @@ class _ReadingVariances:
         signal = np.array([h.signal_std for h in belief.hyperparameters])
         unscaled = np.array([h.signal_std for h in belief.covariance.hyperparameters])
         self._factor = np.square(signal / unscaled)[self.live, None, None]
-        variance = self._latent_variance(np.arange(belief.n))
+        variance = self._latent_variance(np.arange(0, belief.n, 1 + belief.n // _MANY))
         floor = _FLOOR * variance.max(axis=1)
         self.noise = np.maximum(belief.noise_variance[self.live], floor)[:, None]
 

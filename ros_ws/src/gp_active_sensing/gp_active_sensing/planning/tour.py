@@ -129,7 +129,9 @@ class Tour:
                 mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
-        elsewhere = (*request.pending, *routes.of_others(at))
+        elsewhere: Collection[int] = (*request.pending, *routes.of_others(at))
+        if len(elsewhere) > self.places // 2:  # long routes of others, evenly thinned
+            elsewhere, _ = thinned(topology, np.array(sorted(set(elsewhere))), self.places // 2)
         few, most = self._size(request.limit)
         places, stands = thinned(topology, goals, most)
         error = map_error_of(

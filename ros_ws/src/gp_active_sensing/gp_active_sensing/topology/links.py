@@ -67,29 +67,29 @@ class Links:
         Raises:
             ValueError: a pair out of 0 … n-1, or of no length or conductance.
         """
-        shortest: dict[tuple[int, int], tuple[float, float]] = {}
-        for i, j, metres, conductance in pairs:
-            inside = 0 <= i < n and 0 <= j < n
-            if not (inside and 0.0 < metres < np.inf and 0.0 < conductance < np.inf):
-                msg = (
-                    f"expected places 0 … {n - 1}, metres and conductance above 0, "
-                    f"got ({i}, {j}, {metres}, {conductance})"
-                )
-                raise ValueError(msg)
-            if i != j:
-                pair = (min(i, j), max(i, j))
-                before = shortest.get(pair, (np.inf, 0.0))
-                shortest[pair] = (min(metres, before[0]), max(conductance, before[1]))
-        joined = sorted(shortest)
-        both = np.array(joined, dtype=np.int64).reshape(-1, 2)
-        values = np.array([shortest[pair] for pair in joined], dtype=np.float64).reshape(-1, 2)
-        first, second, lengths = both[:, 0], both[:, 1], values[:, 0]
+        data = np.array(list(pairs), dtype=np.float64).reshape(-1, 4)
+        ends, values = np.sort(data[:, :2].astype(np.int64), axis=1), data[:, 2:]
+        inside = ((ends >= 0) & (ends < n) & (values > 0.0) & (values < np.inf)).all(axis=1)
+        if not inside.all():
+            i, j, metres, conductance = data[~inside][0].tolist()
+            msg = (
+                f"expected places 0 … {n - 1}, metres and conductance above 0, "
+                f"got ({i:g}, {j:g}, {metres}, {conductance})"
+            )
+            raise ValueError(msg)
+        apart = ends[:, 0] != ends[:, 1]
+        ends, values = ends[apart], values[apart]
+        both, number = np.unique(ends, axis=0, return_inverse=True)
+        lengths, conductances = np.full(len(both), np.inf), np.zeros(len(both))
+        np.minimum.at(lengths, number, values[:, 0])
+        np.maximum.at(conductances, number, values[:, 1])
+        first, second = both[:, 0], both[:, 1]
         if mass is None:
             count = np.bincount(both.ravel(), minlength=n)
             total = np.bincount(both.ravel(), np.repeat(lengths, 2), minlength=n)
             # A place that nothing joins is on its own, whatever its mass.
             mass = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
-        return cls(n, first, second, lengths, values[:, 1], np.asarray(mass, dtype=np.float64))
+        return cls(n, first, second, lengths, conductances, np.asarray(mass, dtype=np.float64))
 
     def matrix(self, weights: FloatArray) -> csr_array:
         """Return the symmetric (n, n) sparse matrix with `weights` (m,) at the links."""

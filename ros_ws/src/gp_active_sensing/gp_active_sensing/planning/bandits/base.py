@@ -326,9 +326,10 @@ def way_toward(
     if not options.locations.size or goal in options.locations:
         return straight
     steps = options.locations
-    joint = belief.cross(np.array([goal], dtype=np.int64))[:, 0]
-    _, variance = belief.marginals()
-    scale = np.sqrt(np.maximum(variance[:, steps] * variance[:, [goal]], np.finfo(float).tiny))
-    nearness = belief.weights @ np.abs(joint[:, steps] / scale)
+    which = np.arange(len(belief.weights))
+    joint = belief.between(np.array([goal]), steps, which)[:, 0]
+    _, variance = belief.marginals(np.append(steps, goal))
+    scale = np.sqrt(np.maximum(variance[:, :-1] * variance[:, -1:], np.finfo(float).tiny))
+    nearness = belief.weights @ np.abs(joint / scale)
     best = int(first_best(nearness))
     return (int(steps[best]), goal), options.routes[best]
