@@ -80,7 +80,7 @@ class BudgetConfig:
     error: float | dict[str, float] | None = param(  # noqa: RUF009
         None,
         help="the mission is over when the belief promises at most this error of its map, and is "
-        "90 % sure of it; for several quantities a mapping {name: error}; each of them must hold",
+        "95 % sure of it; for several quantities a mapping {name: error}; each of them must hold",
         unit="field unit",
         above=0.0,
     )
