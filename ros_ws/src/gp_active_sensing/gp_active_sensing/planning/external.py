@@ -332,7 +332,7 @@ class External:
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"persistent": "was removed; a program that ends after an answer is started again"}
+        {"persistent": "is removed; a program that ends after an answer is started again"}
     )
 
     command: tuple[str, ...] = param(
