@@ -151,7 +151,9 @@ class MapOnly:
         parts.recorder.listener = self._receive
 
     def _receive(self, event: Event) -> None:
-        if isinstance(event, ReadingUsed) and event.reading.location is not None:
+        if not isinstance(event, ReadingUsed) or event.reading.quantity:
+            return
+        if event.reading.location is not None:
             self._values.setdefault(event.reading.location, []).append(event.reading.value)
 
     def note(self, seconds: float) -> None:

@@ -28,7 +28,7 @@ from gp_active_sensing.topology.live import kept_places
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.util.wording import symbol
 
-__all__ = ["RunData", "load_run", "truth_of"]
+__all__ = ["RunData", "further_sections", "load_run", "main_quantity", "truth_of"]
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,19 @@ class RunData:
     @property
     def linked_to(self) -> RunData | None:
         """The run as it looks for the quantity that this one is linked to; None = for none."""
-        link = _further(self.config)[self.of].get("link") if self.of else None
+        link = further_sections(self.config)[self.of].get("link") if self.of else None
         return None if link is None or self.whole is None else self.whole.for_quantity(str(link))
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names of the quantities, the main one first; () where there is one only."""
-        further = tuple(_further(self.config))
+        further = tuple(further_sections(self.config))
         return (self.main, *further) if further else ()
 
     @property
     def main(self) -> str:
         """Name of the main quantity."""
-        return replace(self, of="").quantity
+        return main_quantity(self.config)
 
     def for_quantity(self, name: str) -> RunData:
         """Return the same run as it looks for one of its quantities.
@@ -98,7 +98,7 @@ class RunData:
         """
         if name in ("", self.main):
             return self
-        sections = _further(self.config)
+        sections = further_sections(self.config)
         if name not in sections:
             known = ", ".join(self.quantities or (self.main,))
             msg = (
@@ -117,7 +117,7 @@ class RunData:
     def unit(self) -> str:
         """Unit of the field, "" when not said."""
         if self.of:
-            section = _further(self.config)[self.of]
+            section = further_sections(self.config)[self.of]
             return str(section.get("unit") or _section(section, "field").get("unit") or "")
         readings = _section(self.config, "readings")
         reading = readings.get(self.main) or _section(self.config, "reading")
@@ -131,13 +131,7 @@ class RunData:
     @property
     def quantity(self) -> str:
         """Return the name of the quantity; for a robot's mission that of its topic."""
-        if self.of:
-            return self.of
-        if readings := _section(self.config, "readings"):
-            return str(next(iter(readings)))
-        topic = str(_section(self.config, "reading").get("topic", ""))
-        name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
-        return str(self._field("quantity", name if name not in ("", "reading") else "value"))
+        return self.of or main_quantity(self.config)
 
     @property
     def policy(self) -> str:
@@ -188,7 +182,17 @@ def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> Simu
         return None
 
 
-def _further(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def main_quantity(config: Mapping[str, Any]) -> str:
+    """Return the name of the main quantity of a mission, or of a scenario."""
+    if readings := _section(config, "readings"):
+        return str(next(iter(readings)))
+    topic = str(_section(config, "reading").get("topic", ""))
+    name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
+    usual = name if name not in ("", "reading") else "value"
+    return str(_section(config, "field").get("quantity", usual))
+
+
+def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the sections of the further quantities by name: of a mission, or of a scenario."""
     readings, simulated = _section(config, "readings"), _section(config, "quantities")
     found = {**dict(list(readings.items())[1:]), **simulated}

@@ -53,7 +53,9 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     help="Any key, e.g. belief.kernel=graph_matern32 or map.features=[relational]",
 )
 @click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
-@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option(
+    "--value", default="", metavar="COLUMN", help="With the values; of a run, the quantity."
+)
 @click.option(
     "--scale",
     default=1.0,

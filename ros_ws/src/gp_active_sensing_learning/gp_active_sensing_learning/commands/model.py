@@ -168,7 +168,9 @@ def prune(file: Path, top: int, out: Path) -> None:
     metavar="DATA",
     help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as of learn.",
 )
-@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option(
+    "--value", default="", metavar="COLUMN", help="With the values; of a run, the quantity."
+)
 @click.option(
     "--scale",
     type=float,

@@ -182,15 +182,24 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
     return PriorReadings(places, values, f"scenario {scenario.name!r}", notes=notes)
 
 
-def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> PriorReadings:
+def read_run(
+    path: Path, topology: Topology, *, quantity: str = "", held_out: bool = False
+) -> PriorReadings:
     """Return the readings of a run, from its journal; `held_out` as of `PriorReadings`.
+
+    Args:
+        path: the run directory.
+        topology: its map.
+        quantity: name of a further quantity; "" = the main one.
+        held_out: nothing is learned from them.
 
     Raises:
         RunError: not a run directory.
         ReadingError: too few readings.
     """
     events = parse_events(RunDirectory.open(path).events())
-    readings = [event.reading for event in events if isinstance(event, ReadingUsed)]
+    every = (event.reading for event in events if isinstance(event, ReadingUsed))
+    readings = [reading for reading in every if reading.quantity == quantity]
     used = [
         (reading.location, reading.value)
         for reading in readings

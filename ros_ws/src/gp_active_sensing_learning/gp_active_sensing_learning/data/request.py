@@ -12,6 +12,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.source import further_sections, main_quantity
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.config import check_places, stored_map
@@ -38,7 +39,7 @@ class RowRequest:
     Args:
         data: a CSV file, a run directory, a scenario or a bag.
         inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
-        value: column with the values.
+        value: column with the values; of a run, name of the quantity.
         place: column with the names of places.
         scale: factor on the values.
         snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
@@ -115,17 +116,27 @@ def load_readings(asked: RowRequest) -> DataRequest:
             msg = f"--scale is for a table or a bag: the readings of {data} have their unit"
             raise ConfigError(msg)
         why = f"a table, and {data} is a scenario or a run: leave it out"
-        refuse(asked, ("place", "value", "snap"), why)
+        refuse(asked, ("place", "snap", *(() if path.is_dir() else ("value",))), why)
         if path.is_dir():
             run = RunDirectory.open(path)
             section = run.config.get("map")
-            kept = dict(run.config)
+            kept, quantity = dict(run.config), asked.value
+            sections = further_sections(run.config)
+            if quantity == main_quantity(run.config):
+                quantity = ""
+            elif quantity in sections:
+                kept["belief"] = dict(sections[quantity].get("belief") or {})
+            elif quantity:
+                known = ", ".join(filter(None, (main_quantity(run.config), *sections)))
+                msg = f"--value: {data} has no quantity {quantity!r}, it has: {known or 'one'}"
+                raise ConfigError(msg)
             if isinstance(section, Mapping):
                 kept["map"] = to_mapping(stored_map(section, run.start))
             config, topology = _sections(kept, asked.overrides, path)
             if not asked.overrides and not kept["map"].get("topic"):  # which grows
                 check_places(run.start, topology, path)
-            return _job(config, topology, read_run(path, topology, held_out=asked.held_out))
+            readings = read_run(path, topology, quantity=quantity, held_out=asked.held_out)
+            return _job(config, topology, readings)
         scenario = load_scenario(data, overrides=asked.overrides)
         topology = build_topology(scenario.map)
         return _job(scenario.belief, topology, read_scenario(scenario, topology))

@@ -13,6 +13,7 @@ from gp_active_sensing.topology import Topology, build_topology, make_grid
 from gp_active_sensing_learning import RowRequest, load_readings, read_csv
 from tests.cases import for_each
 from tests.journals import Events, change_events
+from tests.unit.sim.scenarios import GRID, scenario
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,20 @@ def test_tables_that_cannot_be_used(
 ) -> None:
     with pytest.raises(ReadingError, match=f"speeds.csv.*{message}"):
         read_csv(table(tmp_path, text), grid)
+
+
+def test_each_quantity_of_a_run_by_itself(tmp_path: Path) -> None:
+    far = {"length_scale": 20.0, "signal_std": 1.0, "mean": 500.0}
+    several = {"depth": {"field": far, "belief": {"mean_value": 500.0}}}
+    budget = {"readings": 9}
+    run_scenario(scenario(GRID, quantities=several, budget=budget, policy={"name": "random"}),
+                 tmp_path / "run")  # fmt: skip
+    main, depth = (load_readings(RowRequest(str(tmp_path / "run"), value=q)) for q in ("", "depth"))
+    assert main.readings.values.max() < 100.0 < 400.0 < depth.readings.values.min()
+    assert min(len(each.readings.values) for each in (main, depth)) >= 9
+    assert depth.config.mean_value == 500.0
+    with pytest.raises(ConfigError, match=r"no quantity 'salt', it has: value, depth"):
+        load_readings(RowRequest(str(tmp_path / "run"), value="salt"))
 
 
 def test_a_run(tmp_path: Path) -> None:
