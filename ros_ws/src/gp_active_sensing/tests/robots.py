@@ -63,7 +63,7 @@ class Robot:
             left = math.hypot(dx, dy)
             if left > self.tolerance:
                 brakes = math.sqrt(2.0 * self.acceleration * left)
-                fast = self.speed if self.then else min(self.speed, brakes, left / dt)
+                fast = min(self.speed, left / dt, math.inf if self.then else brakes)
                 wish = fast * dx / left, fast * dy / left
         ax, ay = wish[0] - self.vx, wish[1] - self.vy
         most = min(1.0, self.acceleration * dt / max(1e-12, math.hypot(ax, ay)))
@@ -137,6 +137,8 @@ class Voyage:
         self.legs: list[tuple[Point, Point]] = []
         """Where the robot was when it was sent, and where to."""
         self.routes: list[tuple[int, ...]] = []
+        self.paths: list[tuple[int, ...]] = []
+        """Places of each ``next_path``."""
         self.late: deque[RawReading] = deque()
         self.field: Callable[[float, float], float] = lambda x, y: math.sin(0.1 * x) + 0.05 * y
         self.silent = False
@@ -200,6 +202,7 @@ class Voyage:
             self.robot.goal = goal
         if self.follows:
             path = list(probe.places_ahead(self.ahead))
+            self.paths.append(tuple(path))
             self.robot.then = deque(map(tuple, topology.goals[path[1:], :2].tolist()))
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:

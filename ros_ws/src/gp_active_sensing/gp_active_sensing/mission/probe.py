@@ -332,9 +332,13 @@ class ProbeState:
         if self.target is None or (here := self.position) is None:
             return
         place, _ = self.ingestion.matcher.nearest(*here)
+        plan, topology = self.plan or self.stages.home, self.loop.topology
         self.update_waypoints()
         if self.waypoint != place:
-            self.waypoints = (place, *(self.waypoints or (self.target,)))
+            there = topology.positions[place]  # whatever is in sight from where the probe is
+            way = () if plan is None else places_along(topology, there, plan.path)
+            after = corners(topology, there, way) or (self.target,)
+            self.waypoints = (place, *(p for i, p in enumerate(after) if i or p != place))
         self.send_again = True
 
     def update_waypoints(self) -> None:

@@ -243,6 +243,9 @@ class MissionState:
             if most is not None and where.odometer > OVERDRAWN * most:
                 over = f"{distance(where.odometer - most)} more than its budget"
                 found.append(f"{name or 'the probe'} has driven {over}")
+        for name, seconds in sorted(self.seconds_left.items()):
+            if self.budget.seconds is not None and seconds < 0.0:
+                found.append(f"{name or 'the probe'} is {-seconds:.0f} s beyond its budget")
         return found
 
     def _probes(

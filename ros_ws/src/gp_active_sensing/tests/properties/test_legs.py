@@ -86,10 +86,12 @@ def drive(seed: int, tmp_path: Path) -> None:
         "mission": {"wait_for_reading": False, "drive_timeout": 0.0, "block_seconds": 5.0},
         "expert": {"ask": False},
         "plan_ahead": False,
+        "waypoint": {"ahead": 1 + seed % 4},
         "run_dir": str(tmp_path / "run"),
     }
-    robot = Robot(float(x), float(y), speed=8.0, acceleration=math.inf, tolerance=0.01)
+    robot = Robot(float(x), float(y), 8.0, acceleration=math.inf, tolerance=0.01, radius=0.02)
     voyage = Voyage(config, robot, rate=1.0)
+    voyage.follows = bool(seed % 4)
     voyage.run(3000.0, lambda: voyage.mission.decisions.stage >= 4)
     voyage.mission.unreachable("", "a test")
     voyage.run(3000.0, lambda: voyage.mission.decisions.stage >= 6)
@@ -104,6 +106,9 @@ def drive(seed: int, tmp_path: Path) -> None:
     assert over_land(water, voyage) == [], f"lake {seed}, {name}"
     for path in voyage.routes:
         check_plan(water, topology, path)
+    for path in filter(lambda path: len(path) > 1, voyage.paths):
+        line = shapely.LineString(topology.positions[list(path)])
+        assert shapely.covers(water.buffer(HAIR), line), f"lake {seed}, {name}: next_path"
 
 
 def check_plan(water: shapely.Polygon, topology: Any, path: tuple[int, ...]) -> None:
@@ -149,3 +154,41 @@ def test_home_from_the_other_arm_of_a_hook() -> None:
     assert len(voyage.legs) - before >= 3, "two corners, and the end place"
     assert over_land(water, voyage, by=1.0) == [], "places on the shore, and a boat overshoots"
     assert math.dist(voyage.robot.way[-1], (10.0, 140.0)) < SPACING
+
+
+def ashore(seed: int) -> tuple[int, list[Any]]:
+    """Return how often a boat drifted ashore, and its legs from water that lead over land."""
+    water, rng = lake(seed), np.random.default_rng([37, seed])
+    area = mapped(water, moves="adjacent", neighbours=8)
+    topology = build_topology(MapConfig(**area))
+    config = {
+        "map": area,
+        "belief": {"length_scales": [20.0, 40.0], "signal_std": [1.0], "noise_std": [0.1]},
+        "policy": {"name": "random"},
+        "budget": {"readings": 60},
+        "pose": {"off_map": 3.0},
+        "mission": {"wait_for_reading": False, "drive_timeout": 0.0, "off_map": "return"},
+        "plan_ahead": False,
+    }
+    x, y = topology.positions[int(rng.integers(topology.n))].tolist()
+    robot = Robot(x, y, speed=8.0, acceleration=math.inf, tolerance=0.01)
+    voyage = Voyage(config, robot, rate=1.0)
+    probe, drifted = voyage.mission.probe, 0
+    for along in (water.exterior.length * rng.random(6)).tolist():
+        stage = voyage.mission.decisions.stage + 3
+        voyage.run(500.0, lambda: voyage.mission.decisions.stage >= stage)  # noqa: B023
+        point = shapely.line_interpolate_point(water.exterior, along)
+        away = np.array([point.x, point.y]) * (1.0 + 12.0 / math.hypot(point.x, point.y))
+        if shapely.distance(water, shapely.Point(away)) > 5.0:
+            robot.x, robot.y, robot.goal = *away.tolist(), None
+            drifted += voyage.run(20.0, lambda: probe.ground.astray is not None)
+            voyage.run(20.0, lambda: probe.ground.astray is None)
+    legs = over_land(water, voyage)
+    return drifted, [leg for leg in legs if shapely.covers(water, shapely.Point(leg[0]))]
+
+
+def test_a_boat_that_drifted_ashore_comes_back_by_water() -> None:
+    """It is sent to the nearest place, and from there on in sight of each waypoint."""
+    found = [ashore(seed) for seed in range(12, 26)]
+    assert [legs for _, legs in found if legs] == []
+    assert sum(drifted for drifted, _ in found) >= 20
