@@ -8,7 +8,7 @@ from an anchor, which moves on once the probe is farther from it than noise expl
 - Moving: chords of at least :math:`6\sigma`; one of measured length D counts
   :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
 - At rest (no new anchor for a while): the anchor follows the poses slowly, so that a drift of the
-  localisation adds up to nothing; a drive begins :math:`16\sigma` from it and counts from there.
+  localisation adds up to nothing; a drive begins :math:`12\sigma` from it and counts from there.
 
 σ is the white noise per axis, estimated from the second differences
 :math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses that come regularly: for white noise
@@ -26,7 +26,7 @@ from gp_active_sensing.mission.poses import Pose
 
 __all__ = ["Odometer"]
 
-_CHORD, _START = 6.0, 16.0
+_CHORD, _START = 6.0, 12.0
 """Distance from the anchor that counts, while moving and from rest, in standard deviations."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
 """The same in standard deviations that the publisher claims, where the noise is known."""
