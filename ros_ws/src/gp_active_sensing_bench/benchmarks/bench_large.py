@@ -83,7 +83,7 @@ class Mission:
         step = self.topology.n // (2 * line.probes)
         self.others = [self.at + step * number for number in range(1, line.probes)]
         self.goals: list[int] = []
-        """Of the other probes, the next to ask first."""
+        """Goals of the other probes; the first is the one of the next probe to ask."""
         self.state: PolicyState = None
         moves = getattr(self.topology, "moves", ())
         usual = float(np.mean([move.metres for out in moves for move in out]))

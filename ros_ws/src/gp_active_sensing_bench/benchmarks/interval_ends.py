@@ -26,7 +26,8 @@ RULES = {
     "error, 90 %": ("actual", 0.9),
     f"error, {SURE:.0%}": ("actual", SURE),
 }
-"""What has to be at most the error asked for, the last as it is: column of a stage, probability."""
+"""Column of a stage, and probability with which it is at most the error asked for; the last rule is
+the one in use."""
 
 
 class Stage(NamedTuple):

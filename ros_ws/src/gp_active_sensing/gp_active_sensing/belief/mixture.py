@@ -119,7 +119,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Probable:
-    """Most probable kernel and length-scale.
+    """The kernel and the length-scale with most weight.
 
     Args:
         kernel: the kernel whose candidates have most weight; "" where they have no names.

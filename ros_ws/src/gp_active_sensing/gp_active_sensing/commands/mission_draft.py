@@ -285,7 +285,7 @@ class MissionDraft:
         return topic, named or usual
 
     def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
-        """Return name and topic of a further quantity, with what nobody said of it."""
+        """Return the name of a further quantity and its reading, with type and field where not given."""
         name, _, rest = text.partition("=")
         topic, type, path = [*rest.split(","), "", ""][:3]
         if not (name and topic):

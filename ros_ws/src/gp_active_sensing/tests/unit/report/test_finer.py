@@ -1,4 +1,4 @@
-"""What the pages show of limits, and of the field between the places."""
+"""Places closed by limits, and the field between the places, on the pages."""
 
 from __future__ import annotations
 
