@@ -234,6 +234,10 @@ class SensingLoop:
         if set(further) != set(self.quantities):
             msg = f"expected a belief for each of {list(self.quantities)}, got {list(further)}"
             raise ValueError(msg)
+        if any(belief.n != topology.n for belief in (fresh, *further.values())):
+            sizes = [belief.n for belief in (fresh, *further.values())]
+            msg = f"expected beliefs over {topology.n} places, got {sizes}"
+            raise ValueError(msg)
         check_fit(self.policy, fresh, topology, self.quantities.values())
         self.belief.move_to(fresh)
         self.links = copy.copy(self.links)

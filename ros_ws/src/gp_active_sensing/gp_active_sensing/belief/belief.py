@@ -285,7 +285,6 @@ class Belief:
             ValueError: it has fewer places, or other candidates.
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
-        self._every = fresh._every
         if self.grid is not None and grid is not None:
             grid = self.grid.on(grid)
             covariance, masses = grid.build()
@@ -297,6 +296,7 @@ class Belief:
                 f"{fresh.n}"
             )
             raise ValueError(msg)
+        self._every = fresh._every
         mean = fresh.mean
         if not self.scale_known and self._data.begun and mean.basis.shape[1]:
             mean = replace(mean, offset=np.full(fresh.n, self.mean.offset[0]))  # see `observe`

@@ -189,10 +189,13 @@ def linked(template: Belief, source: Belief) -> Belief:
         source: belief about the dense one, over the same places.
 
     Raises:
-        ConfigError: the sparse quantity changes in time, or the places are others.
+        ConfigError: one of the quantities changes in time, or the places are others.
     """
-    if template.drift.changing:
-        msg = "link: a quantity that changes in time cannot be linked; remove link, or belief.drift"
+    if template.drift.changing or source.drift.changing:
+        msg = (
+            "link: a quantity that changes in time cannot be linked, nor another one linked to it; "
+            "remove link, or belief.drift"
+        )
         raise ConfigError(msg)
     if template.n != source.n:
         msg = f"link: expected beliefs over as many places, got {template.n} and {source.n}"

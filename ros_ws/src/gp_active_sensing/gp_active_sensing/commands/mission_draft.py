@@ -160,7 +160,6 @@ class MissionDraft:
         return found
 
     def _read_map(self, text: str) -> MissionMap:
-
         if topic := self._grid_topic(text):
             found = self._read_grid(topic)
         else:
@@ -244,7 +243,6 @@ class MissionDraft:
     # -- readings and poses --------------------------------------------------------------------
 
     def _ask_streams(self) -> None:
-
         poses = {_ODOMETRY, *(_choices(PoseConfig) - {TF})}
         of_poses = {name for name, types in self.topics.items() if poses & set(types)}
         others = sorted(set(self.topics) - of_poses)
@@ -285,7 +283,7 @@ class MissionDraft:
         return topic, named or usual
 
     def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
-        """Return the name of a further quantity and its reading, with type and field where not given."""
+        """Return the name of a further quantity and its reading; type and field may be guessed."""
         name, _, rest = text.partition("=")
         topic, type, path = [*rest.split(","), "", ""][:3]
         if not (name and topic):
@@ -448,7 +446,6 @@ class MissionDraft:
                 self.told.append(f"{heard.topic}: heard{rate}{frame}")
 
     def _describe_map(self) -> str:
-
         if self.map.places is None:
             return f"the first one that comes on {self.map.section['topic']}"
         now = ", now: " if "topic" in self.map.section else ""
@@ -479,9 +476,12 @@ class MissionDraft:
         parameters["pose.type"] = self.pose.type
         if self.datum is not None:
             parameters["pose.datum"] = list(self.datum)
-        own = {k: f"{main}{k.removeprefix('reading')}" for k in self.needs if k[:8] == "reading."}
-        parameters |= {own.get(key, key): value for key, value in self.needs.items()}
-        self.notes |= {f"{main}{k[7:]}": v for k, v in self.notes.items() if k[:8] == "reading."}
+
+        def own(key: str) -> str:
+            return main + key.removeprefix("reading") if key.startswith("reading.") else key
+
+        parameters |= {own(key): value for key, value in self.needs.items()}
+        self.notes = {own(key): note for key, note in self.notes.items()}
         if self.given["waypoint"]:
             parameters["waypoint.topic"] = self.given["waypoint"]
         if self.probes:
@@ -527,7 +527,6 @@ _NOTES = {
 
 
 def _yes(text: str) -> bool:
-
     if text.strip().lower() in ("y", "yes", "n", "no", ""):
         return text.strip().lower().startswith("y")
     msg = f"expected yes or no, got {text!r}"
@@ -535,7 +534,6 @@ def _yes(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-
     if text.strip() in ("", "0", "0.0"):
         return 0.0
     found = read_budget(text if re.search("[a-z]", text) else f"{text} s", "settle")
@@ -543,7 +541,6 @@ def _seconds(text: str) -> float:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-
     formats = tuple(word.strip() for word in text.split(",") if word.strip())
     return _checked(MissionConfig, "mission", export=formats).export
 
@@ -553,16 +550,13 @@ def _from_root(topic: str) -> str:
 
 
 def _choices(kind: Any) -> set[str]:
-
     (found,) = (param_of(f).choices for f in dataclasses.fields(kind) if f.name == "type")
     return set(found or ())
 
 
 def _checked(kind: type[T], path: str, **values: Any) -> T:
-
     return from_mapping(kind, values, path=path)
 
 
 def _with(pose: PoseConfig, **values: Any) -> PoseConfig:
-
     return dataclasses.replace(pose, **values)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.messages.conversions import stamp_ns
+from gp_active_sensing.mission.ingestion.pose_sync import FASTEST
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import TWISTS
 
@@ -38,14 +39,14 @@ class Twists:
             now_ns: time of arrival, for a message without a stamp.
 
         Raises:
-            ValueError: a velocity that is not finite.
+            ValueError: a velocity that is not finite, or that nothing drives.
         """
         found = message
         for name in self._path:
             found = getattr(found, name)
         new = float(found.x), float(found.y), float(found.z)
-        if not all(map(math.isfinite, new)):
-            msg = f"has velocity {new}, expected finite numbers"
+        if not all(abs(v) <= FASTEST for v in new):  # NaN too
+            msg = f"has velocity {new}, expected finite numbers of at most {FASTEST:g} m/s"
             raise ValueError(msg)
         header = getattr(message, "header", None)
         stamp = (stamp_ns(header.stamp) if header is not None else 0) or now_ns

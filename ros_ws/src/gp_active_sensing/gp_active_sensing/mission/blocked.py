@@ -92,7 +92,7 @@ class BlockedPlaces:
         """
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        if self._loop.belief.observed[place] and not self._loop.reservations.is_due(place):
+        if probe.observed[place] and not self._loop.reservations.is_due(place):
             name = self._loop.topology.names[place]
             logger.warning("%s was read, and is left without being reached (%s)", name, why)
             probe.complete(now_ns)

@@ -48,8 +48,13 @@ PLAN_AHEAD_SAMPLES = 5
 MOST_QUANTITIES = 8
 """Quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
-_COLUMNS = ("place", "x", "y", "z", "longitude", "latitude", "mean", "std", "readings", "value")
-"""Columns of a map that no further quantity can be named after."""
+_TAKEN = frozenset(
+    (
+        *("place", "x", "y", "z", "longitude", "latitude", "mean", "std", "readings", "value"),
+        *("weight", "reading", "pose", "poses", "battery", "twist"),
+    )
+)
+"""Columns of a map and streams of a probe: no further quantity can have their names."""
 DEFAULT_PLAN_SECONDS = 1.0
 """Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
 
@@ -376,9 +381,10 @@ class ActiveSensingConfig:
         """Refuse quantities that cannot be used (ConfigError)."""
         problems = [
             f"readings: {name!r} is no name of a quantity: a to z, digits and _, a letter first, "
-            "and no column of a map such as mean"
+            "and no column of a map or stream of a probe such as mean, depth_std or pose"
             for name in self.readings
-            if not _QUANTITY.fullmatch(name) or (name in _COLUMNS and name != self.main)
+            if not _QUANTITY.fullmatch(name)
+            or (name != self.main and (name in _TAKEN or name.endswith(("_std", "_read"))))
         ]
         if len(self.readings) > MOST_QUANTITIES:
             problems.append(f"readings: {len(self.readings)} quantities; at most {MOST_QUANTITIES}")

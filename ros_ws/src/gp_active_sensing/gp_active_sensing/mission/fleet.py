@@ -91,7 +91,7 @@ class Fleet:
             if not probe.gone.startswith((SILENT, MUTE, CHANGING)):
                 continue
             loop, left = probe.loop, probe.left_in_all
-            unread = ~loop.belief.observed
+            unread = ~probe.observed
             unread[list(loop.unavailable)] = False
             readings = loop.readings_for(name, self.pending(probe))
             spent = 0.0 in (left.metres, left.seconds) or (readings is not None and readings <= 0)

@@ -440,7 +440,8 @@ class Mission:
                 probe.forget_messages()  # of what was in the inbox when it left the list
             for intake in probe.ingestion.intakes:
                 if intake.lag.work():
-                    say_delay(intake.lag, probe.name, intake.delay, intake.quantity)
+                    of = intake.quantity or self.loop.name
+                    say_delay(intake.lag, probe.name, intake.delay, of)
             if self._decides:
                 yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):

@@ -300,7 +300,6 @@ class Recorder:
         """Return the summary of a mission as far as it has come."""
         with mission.lock:
             loop = mission.loop.snapshot()
-            loop.finish_links()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
             probes = mission.probes.values()
@@ -309,6 +308,7 @@ class Recorder:
             driven = [(p.name, p.stages.driven) for p in probes if len(probes) > 1]
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
+        loop.finish_links()
         course = RunCourse(
             driver=self.driver,
             status=status,

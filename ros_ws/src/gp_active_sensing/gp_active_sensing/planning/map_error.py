@@ -73,8 +73,7 @@ _WORTHWHILE = 1e-9
 _FEW = 48
 """Places at most by which the variance of a quantity over the map is estimated."""
 _LEAST = 1e-100
-"""Least variance of a quantity over the map, for readings that are all equal; its square is above 0.
-"""
+"""Least variance of a quantity over the map, where all readings are equal; its square is not 0."""
 _FLAT = 1e-9
 """Least variance over the map, as a share of the variance at a place."""
 

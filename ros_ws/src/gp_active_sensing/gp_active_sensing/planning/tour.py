@@ -163,13 +163,12 @@ class Tour:
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
         if sought and (
-            parts_only(driver, sought, self.candidates, elsewhere)
-            or not _restrict_to_pass(driver, routes)
+            parts_only(driver, sought, few, elsewhere) or not _restrict_to_pass(driver, routes)
         ):
             new = next_pass(
                 driver,
                 sought,
-                self.candidates,
+                few,
                 room.for_larger(),
                 elsewhere=elsewhere,
                 probes=1 + routes.without([*others, *standing]),

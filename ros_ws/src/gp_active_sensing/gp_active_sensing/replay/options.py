@@ -214,10 +214,12 @@ def topics_of(
         for quantity, each in config.further.items():
             if not each.probes or name in each.probes:
                 topic = each.topic if each.topic.startswith("/") else f"{prefix}/{each.topic}"
+                topic = topic if of_bag is None else of_bag.further.get(quantity, topic)
                 further[quantity] = pair["reading"] if each.topic == usual["reading"] else topic
         pair["further"] = further
         if twist := config.pose.twist_topic:
-            pair["twist"] = twist if twist.startswith("/") else f"{prefix}/{twist}"
+            twist = twist if twist.startswith("/") else f"{prefix}/{twist}"
+            pair["twist"] = twist if of_bag is None else of_bag.twist or twist
         found[name] = Topics(**pair)
     return found
 

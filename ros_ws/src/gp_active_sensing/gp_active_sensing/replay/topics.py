@@ -271,9 +271,12 @@ class TopicReader:
                 what = f"a message of topic {topic}"
                 logger.warning("%s %s: not used (%s, %d so far)", what, error, error.reason, count)
             return None
-        quantity = key.partition(".")[2]
-        raw = RawReading(value.stamp_ns or now_ns, value.value, value.noise_variance)
-        raw = dataclasses.replace(raw, quantity=quantity)
+        raw = RawReading(
+            value.stamp_ns or now_ns,
+            value.value,
+            value.noise_variance,
+            quantity=key.partition(".")[2],
+        )
         return ProbeMessage(probe, raw)
 
 

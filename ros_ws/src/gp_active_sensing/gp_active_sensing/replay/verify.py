@@ -570,7 +570,12 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
 def _base(bag: Bag, setup: Mapping[str, Any]) -> ReplayDefaults:
     try:
         topics = {
-            str(name): Topics(str(pair["reading"]), str(pair["pose"]))
+            str(name): Topics(
+                str(pair["reading"]),
+                str(pair["pose"]),
+                str(pair.get("twist", "")),
+                {str(of): str(topic) for of, topic in pair.get("further", {}).items()},
+            )
             for name, pair in setup["topics"].items()
         }
         return ReplayDefaults(setup["config"], setup.get("scenario"), topics)

@@ -61,20 +61,21 @@ def write_report(run_dir: Path | str) -> Path:
     data = load_run(Path(run_dir))
     looked = [data, *map(data.for_quantity, data.quantities[1:])]
     seen = [(each, replay(each)) for each in looked]
+    finer = [finer_map(each.topology, steps.belief) for each, steps in seen]
     thin = 1
-    text = _fill(seen, thin)
+    text = _fill(seen, finer, thin)
     while len(text.encode("utf-8")) > MOST_BYTES and thin < len(seen[0][1].shown):
         thin *= 2
-        text = _fill(seen, thin)
+        text = _fill(seen, finer, thin)
     return write_whole(data.path / PAGE, text)
 
 
-def _fill(seen: Sequence[tuple[RunData, Reconstruction]], thin: int) -> str:
+def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], thin: int) -> str:
     """Return the page; of further quantities it has what differs from the main one."""
-    (data, done), *others = seen
+    data, done = seen[0]
     payload, *further = (
-        build_payload(each, steps, thin) | {"finer": finer_map(each.topology, steps.belief)}
-        for each, steps in [(data, done), *others]
+        build_payload(each, steps, thin) | {"finer": one}
+        for (each, steps), one in zip(seen, finer, strict=True)
     )
     payload["further"] = [
         {k: v for k, v in one.items() if k not in ("places", "tracks")} for one in further

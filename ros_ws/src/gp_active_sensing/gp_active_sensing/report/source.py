@@ -74,7 +74,7 @@ class RunData:
     def linked_to(self) -> RunData | None:
         """The run as it looks for the quantity that this one is linked to; None = for none."""
         link = further_sections(self.config)[self.of].get("link") if self.of else None
-        return None if link is None or self.whole is None else self.whole.for_quantity(str(link))
+        return self.whole.for_quantity(str(link)) if link and self.whole else None
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class RunData:
             RunError: the run has no such quantity.
         """
         if name in ("", self.main):
-            return self
+            return self.whole or self
         sections = further_sections(self.config)
         if name not in sections:
             known = ", ".join(self.quantities or (self.main,))

@@ -155,7 +155,7 @@ class BagPlayer(GuardedNode):
     def _step(self) -> None:
         now = time.monotonic()
         if now - self._clock_said >= _CLOCK_AGAIN:
-            self._log_clock(now)  # a listener that found the clock late, or missed it, waits for it
+            self._send_clock(now)  # a listener that came late, or missed it, waits for it
         try:
             self._phase(now)
         except ReplayError as error:
@@ -232,9 +232,9 @@ class BagPlayer(GuardedNode):
         if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
         self._clock_ns = stamp_ns
-        self._log_clock(time.monotonic())
+        self._send_clock(time.monotonic())
 
-    def _log_clock(self, now: float) -> None:
+    def _send_clock(self, now: float) -> None:
         if self._clock_ns is not None:
             self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
             self._clock_said = now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -58,6 +58,16 @@ def probe_state(probe: ProbeState) -> str:
     return "resting" if probe.resting else "deciding"
 
 
+def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
+    """Return the stream of the readings that complete a probe's visits."""
+    usual, own = probe_topic(probe.name, "reading"), []
+    for topic in streams:
+        owner, _, kind = topic.rpartition("/")
+        if owner == probe.name and kind not in _STREAMS:
+            own.append(topic)
+    return usual if usual in streams or not own else own[0]
+
+
 def probe_status(
     probe: ProbeState, streams: Mapping[str, TopicMonitor], refused: Counter[str]
 ) -> tuple[int, str, dict[str, object]]:
@@ -68,7 +78,9 @@ def probe_status(
         streams: by topic.
         refused: its messages that could not be used at all, by reason.
     """
-    pose, reading = (streams[probe_topic(probe.name, topic)] for topic in ("pose", "reading"))
+    pose = streams[probe_topic(probe.name, "pose")]
+    reading = streams[reading_topic(probe, streams)]
+    intakes = probe.ingestion.intakes
     state, target, left = probe_state(probe), probe.target, probe.left_in_all
     why = (probe.gone or probe.resting).removeprefix(LEFT)
     waypoint = "" if target is None else probe.loop.topology.names[target]
@@ -89,10 +101,10 @@ def probe_status(
         "readings_received": reading.count,
         "readings_per_second": reading.rate,
         "seconds_since_reading": reading.silence,
-        "waiting_for_pose": probe.ingestion.waiting,
-        "waiting_for_coverage": probe.ingestion.visits.waiting,
+        "waiting_for_pose": sum(intake.waiting for intake in intakes),
+        "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
     }
-    rejected = Counter(dict(probe.ingestion.rejected)) + refused
+    rejected = probe.ingestion.counts + refused
     values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
     summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
     summary += f" ({why})" if why else ""
@@ -282,7 +294,7 @@ class Diagnostics:
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
         """Warn of a topic that says nothing; of one that has a wrong type at once."""
-        pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
+        pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Poses come all the time; how often a sensor measures is its own affair.
         wanted = {pose: self.streams[pose].quiet and not stands(probe), reading: False}
         if probe.resting or (probe.name and not self.streams[pose].count):
@@ -383,8 +395,8 @@ class Diagnostics:
 
     def _unheard(self) -> list[str]:
         """Return the topics that must bring a reading before their probes are sent anywhere."""
-        waiting = [p.name for p in self._parts.mission.fleet.present if p.needs_reading]
-        streams = [self.streams.get(probe_topic(name, "reading")) for name in waiting]
+        waiting = [probe for probe in self._parts.mission.fleet.present if probe.needs_reading]
+        streams = [self.streams.get(reading_topic(probe, self.streams)) for probe in waiting]
         return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
@@ -404,6 +416,7 @@ class Diagnostics:
         mission = self._parts.mission
         ingestions = [probe.ingestion for probe in mission.probes.values()]
         rejected = mission.rejected
+        intakes = [intake for ingestion in ingestions for intake in ingestion.intakes]
         jumps = sum(ingestion.checks.jumps for ingestion in ingestions)
         values: dict[str, object] = {
             "readings_per_second": self._rates.get("readings", 0.0),
@@ -421,8 +434,8 @@ class Diagnostics:
             "pose_orientations_ignored": sum(each.checks.bad_orientations for each in ingestions),
             "reading_delay_seconds": None,
             "inbox": len(mission.inbox),
-            "waiting_for_pose": sum(ingestion.waiting for ingestion in ingestions),
-            "waiting_for_coverage": sum(ingestion.visits.waiting for ingestion in ingestions),
+            "waiting_for_pose": sum(intake.waiting for intake in intakes),
+            "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
         }
         for name in mission.loop.quantities:
             values[f"{name}_accepted"] = mission.loop.counts[f"accepted_{name}"]
@@ -457,11 +470,14 @@ class Diagnostics:
                     f"{name or f'{kind}s'}{whose} come {stream.rate:.0f} times a second and "
                     f"{stream.depth:.0f} are kept: set {section}.rate to what is expected"
                 )
-        for one in mission.probes.values():
-            if (estimate := one.ingestion.lag.estimate) is not None:
+        for one, intake in ((p, i) for p in mission.probes.values() for i in p.ingestion.intakes):
+            if (estimate := intake.lag.estimate) is not None:
                 whose = f"{one.name}: " if one.name else ""
-                problems.append(whose + advice(estimate, one.ingestion.delay))
-                values["reading_delay_seconds"] = one.ingestion.delay + estimate.seconds
+                quantity = intake.quantity or mission.loop.name
+                section = f"readings.{quantity}" if quantity else "reading"
+                problems.append(whose + advice(estimate, intake.delay, section))
+                if not intake.quantity:
+                    values["reading_delay_seconds"] = intake.delay + estimate.seconds
         problems += qos.pose_problems(self.streams, jumps)
         problems += rejection_problems(rejected)
         if self.qos_problems:

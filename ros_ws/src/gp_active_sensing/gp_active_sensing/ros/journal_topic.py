@@ -67,11 +67,16 @@ class JournalTopic:
         )
         mission = parts.mission
         trace = InputLog(self._take, time.monotonic)
+
+        def resolved(name: str, topics: Mapping[str, str]) -> dict[str, str]:
+            found = {kind: probe_topic(name, topic) for kind, topic in topics.items() if topic}
+            return {kind: node.resolve_topic_name(topic) for kind, topic in found.items()}
+
+        pose = config.pose
+        streams = {"reading": config.reading.topic, "pose": pose.topic, "twist": pose.twist_topic}
+        further = {name: each.topic for name, each in config.further.items()}
         topics = {
-            name: {
-                kind: node.resolve_topic_name(probe_topic(name, topic))
-                for kind, topic in (("reading", config.reading.topic), ("pose", config.pose.topic))
-            }
+            name: {**resolved(name, streams), "further": resolved(name, further)}
             for name in mission.probes
         }
         live = mission.map

@@ -37,7 +37,6 @@ from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tell
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.navigate import Navigator
-    from gp_active_sensing.ros.to_messages import GeographicWaypoints
 
 import logging
 
@@ -89,11 +88,9 @@ class Waypoints:
         origin: tuple[float, ...] | None,
         incompatible: Callable[[str], Callable[[Any], None]],
     ) -> None:
-        self._geographic: GeographicWaypoints | None = None
+        self._geographic: outputs.GeographicWaypoints | None = None
         if config.type != POSE_STAMPED:
-            from gp_active_sensing.ros.to_messages import GeographicWaypoints
-
-            self._geographic = GeographicWaypoints(config.type, origin)
+            self._geographic = outputs.GeographicWaypoints(config.type, origin)
         self._node = node
         self._mission = parts.mission
         self._config = config

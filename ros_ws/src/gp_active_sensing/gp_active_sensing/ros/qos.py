@@ -289,6 +289,8 @@ class TopicMonitor:
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
     """Return the signs that a pose topic carries the poses of several probes."""
-    several = {name: s.publishers for name, s in streams.items() if name.endswith("pose")}
+    several = {
+        name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
+    }
     found = [f"{n} publishers of topic {name}" for name, n in several.items() if n > 1]
     return found + ([f"{jumps} jumps of a pose"] if jumps else [])

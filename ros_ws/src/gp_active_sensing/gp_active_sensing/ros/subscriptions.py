@@ -241,7 +241,7 @@ class Subscriptions:
             try:
                 value = each.reader.read(message)
                 tf = each.config.mount_from == TF
-                mount = self._mount(probe, message.header.frame_id) if tf else None
+                mount = self._mount(probe, message.header.frame_id, each.key) if tf else None
             except ReadingError as error:
                 self._refuse(topic, probe, error.reason, str(error))
                 continue
@@ -249,11 +249,12 @@ class Subscriptions:
             if stamp is None:  # a type without a header
                 stamp = int(self._node.get_clock().now().nanoseconds)
             stamp = self._stamped(topic, stamp)
-            raw = RawReading(stamp, value.value, value.noise_variance, mount=mount)
-            raw = dataclasses.replace(raw, quantity=each.name)
+            raw = RawReading(
+                stamp, value.value, value.noise_variance, mount=mount, quantity=each.name
+            )
             self._inbox.put(raw, received, probe)
 
-    def _mount(self, probe: str, sensor: str) -> tuple[float, ...]:
+    def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
         """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m]."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
@@ -278,7 +279,7 @@ class Subscriptions:
                 why = f"it is at ({', '.join(map(str, sits))})"
         msg = (
             f"of frame {sensor!r} has no place on the probe, expected the transform "
-            f"{body} <- {sensor} on /tf_static ({why}); publish it, or set reading.mount: [x, y]"
+            f"{body} <- {sensor} on /tf_static ({why}); publish it, or set {section}.mount: [x, y]"
         )
         raise ReadingError("no_mount", msg)
 

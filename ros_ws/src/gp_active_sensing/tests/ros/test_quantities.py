@@ -89,6 +89,15 @@ def test_fields_of_one_message_and_topics_reach_their_beliefs(ros: Ros) -> None:
     assert abs(read_mean(fields["depth"][-1]) - 3.0) < 0.5
 
 
+def test_a_probe_without_the_main_sensor_has_a_status(ros: Ros) -> None:
+    more = ("probes:=[a, b]", "readings.heat.probes:=[a]", "readings.chl.probes:=[a]")
+    node = sensing(ros, given=(*SONDE, *more))
+    probe = Probe(ros)
+    wait_active(node)
+    wait_until(lambda: probe.values, "a status")
+    assert not node.callback_errors
+
+
 def read_mean(cloud: PointCloud2) -> float:
     """Return the estimate at the first place."""
     names = [field.name for field in cloud.fields]

@@ -235,7 +235,10 @@ class _GeoJsonReader:
 
 
 def nav2_text(road_map: RoadMap) -> tuple[str, tuple[str, ...]]:
-    """Return a road map as a graph for Nav2, and what of it such a graph cannot say."""
+    """Return a road map as a graph for Nav2, and which rules of it such a graph cannot express.
+
+    Names, lanes and classes of segments have no place in it.
+    """
     nodes: dict[str, int] = {}
     features: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []

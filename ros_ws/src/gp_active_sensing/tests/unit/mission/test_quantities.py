@@ -145,6 +145,8 @@ def test_a_configuration_of_several_quantities_goes_there_and_back() -> None:
     [
         {"readings": {"Ph": {}}},
         {"readings": {"ph": {}, "mean": {}}},
+        {"readings": {"ph": {}, "pose": {"topic": "echo"}}},
+        {"readings": {"ph": {}, "ph_std": {"topic": "echo"}}},
         {"readings": {"ph": {"link": "heat"}, "heat": {}}},
         {"readings": {"ph": {}}, "budget": {"error": {"heat": 1.0}}},
         {"readings": {f"q{i}": {} for i in range(9)}},

@@ -17,7 +17,7 @@ from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+from gp_active_sensing.types import Aim, Budget, Plan, PlanLimit, Reading
 from tests.cases import for_each
 from tests.requesting import Ticking, asked
 from tests.unit.planning.test_map_error import believed, grid
@@ -188,6 +188,17 @@ def test_a_first_answer_in_little_time_is_planned_with_little(
     if limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0)):
         assert plan.expanded == 1  # one short tour through the first places of a design
         assert len(plan.waypoints) > 5
+
+
+@for_each("seconds", [0.2, 0.25, 0.3, 0.39])
+def test_an_error_is_forecast_with_the_candidates_that_the_time_allows(seconds: float) -> None:
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0), readings=14)
+    limit, error = PlanLimit(seconds=seconds), Aim(0.05)
+    plan, _ = build_policy({"name": "tour"}).plan(
+        asked(belief, topology, 0, limit=limit, aim=error, clock=Ticking(0.0))
+    )
+    assert plan.waypoint is not None
 
 
 @for_each("budget", [Budget(metres=40.0), Budget()])

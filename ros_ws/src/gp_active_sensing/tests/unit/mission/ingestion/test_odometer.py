@@ -151,6 +151,8 @@ def test_a_velocity_counts_for_poses_of_its_time_only() -> None:
     assert math.isnan(twists.beside(pose).speed)
     twists.note(still, 5 * SECOND)
     assert twists.beside(pose).speed == 0.0
-    with pytest.raises(ValueError, match="finite"):
-        twists.note(SimpleNamespace(linear=SimpleNamespace(x=math.nan, y=0.0, z=0.0)), 6 * SECOND)
+    for absurd in (math.nan, 1e308):
+        velocity = SimpleNamespace(x=absurd, y=0.0, z=0.0)
+        with pytest.raises(ValueError, match="finite"):
+            twists.note(SimpleNamespace(linear=velocity), 6 * SECOND)
     assert twists.beside(pose).speed == 0.0

@@ -257,7 +257,7 @@ def test_where_only_parts_are_missing_the_next_pass_goes_there() -> None:
     read(belief, topology, [int(p) for part in parts[2:] for p in part[::2]])
     driver = driver_of(belief, topology, budget)
     assert parts_only(driver, for_error(belief, 10.0), 4, ())
-    assert not parts_only(driver, for_error(belief, 0.01), 4, ())  # the promised error is not known either
+    assert not parts_only(driver, for_error(belief, 0.01), 4, ())  # the error is not known
     both = [int(parts[0][3]), int(parts[1][3])]
     assert parts_only(driver, for_error(belief, 10.0), 4, both[:1])
     assert not parts_only(driver, for_error(belief, 10.0), 4, both)
