@@ -75,10 +75,10 @@ class JournalTopic:
         pose = config.pose
         streams = {"reading": config.reading.topic, "pose": pose.topic, "twist": pose.twist_topic}
         further = {name: each.topic for name, each in config.further.items()}
-        topics = {
-            name: {**resolved(name, streams), "further": resolved(name, further)}
-            for name in mission.probes
-        }
+        topics: dict[str, dict[str, Any]] = {n: {**resolved(n, streams)} for n in mission.probes}
+        if further:
+            for name, of_probe in topics.items():
+                of_probe["further"] = resolved(name, further)
         live = mission.map
         topic = "" if live is None else node.resolve_topic_name(config.map.topic)
         self._setup = trace.setup(
