@@ -19,9 +19,6 @@ from gp_active_sensing.util.process import one_blas_thread
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["cli", "main"]
-
-
 _MODULES = {
     "doctor": "doctor",
     "export": "export",

@@ -18,19 +18,6 @@ from typing import Any, TypeVar, cast
 
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, suggest
 
-__all__ = [
-    "Param",
-    "declared",
-    "default_of",
-    "from_mapping",
-    "mapped",
-    "param",
-    "param_of",
-    "plain",
-    "removed_hint",
-    "to_mapping",
-]
-
 C = TypeVar("C")
 
 

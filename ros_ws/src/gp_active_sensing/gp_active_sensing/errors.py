@@ -9,27 +9,6 @@ import difflib
 import reprlib
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "ActiveSensingError",
-    "BeliefError",
-    "ConfigError",
-    "MapError",
-    "MissingDependencyError",
-    "PlanningError",
-    "PluginError",
-    "ReadingError",
-    "ReplayError",
-    "ResourceError",
-    "RunError",
-    "UnknownNameError",
-    "brief_repr",
-    "listed",
-    "one_line",
-    "printable",
-    "suggest",
-]
-
-
 MOST_SHOWN = 50
 """Problems that an error shows in words; the others are counted."""
 _MOST_LETTERS = 2000

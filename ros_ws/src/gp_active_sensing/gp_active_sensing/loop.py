@@ -31,13 +31,10 @@ from gp_active_sensing.engine.quantities import (
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
-    BatchRequest,
     LooksAhead,
-    PlanRequest,
     PlansBatch,
     Policy,
     PolicyState,
-    QuantityBelief,
     QueriesExpert,
     check_fit,
     no_plan,
@@ -51,7 +48,7 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
-from gp_active_sensing.planning.request import Sorties
+from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief, Sorties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.lookup import place_of
@@ -70,8 +67,6 @@ from gp_active_sensing.types import (
     Rejection,
     TellReport,
 )
-
-__all__ = ["SensingLoop"]
 
 logger = logging.getLogger(__name__)
 

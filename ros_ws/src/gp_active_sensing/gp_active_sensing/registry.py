@@ -12,8 +12,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from gp_active_sensing.errors import ActiveSensingError, PluginError, UnknownNameError, suggest
 
-__all__ = ["Registry"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -10,29 +10,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "MEAN",
-    "OF",
-    "WORST",
-    "Aim",
-    "BoolArray",
-    "Budget",
-    "CandidateValue",
-    "Clock",
-    "Cost",
-    "FloatArray",
-    "IntArray",
-    "Off",
-    "PlacedReading",
-    "Plan",
-    "PlanLimit",
-    "Reading",
-    "Rejection",
-    "Route",
-    "RouteValue",
-    "TellReport",
-]
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

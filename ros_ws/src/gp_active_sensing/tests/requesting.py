@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
-from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 

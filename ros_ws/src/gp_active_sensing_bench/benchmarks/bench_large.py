@@ -30,7 +30,7 @@ from common import CORE, Section, cholesky_seconds, quantiles  # noqa: E402
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on  # noqa: E402
 from gp_active_sensing.config import from_mapping  # noqa: E402
 from gp_active_sensing.planning import Policy, PolicyState, build_policy  # noqa: E402
-from gp_active_sensing.planning.base import PlanRequest  # noqa: E402
+from gp_active_sensing.planning.request import PlanRequest  # noqa: E402
 from gp_active_sensing.topology import MapConfig, Topology, build_topology  # noqa: E402
 from gp_active_sensing.types import Budget, Plan, PlanLimit  # noqa: E402
 

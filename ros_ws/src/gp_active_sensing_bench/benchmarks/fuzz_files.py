@@ -30,8 +30,6 @@ from gp_active_sensing.errors import ActiveSensingError
 from tests.fuzzing import absurd_values
 from tests.unit.topology.loaders.test_files import MAKERS, damaged
 
-__all__ = ["FORMATS"]
-
 HANG = 5.0
 """Computing time of one file above which it counts as a hang [s]."""
 LIMIT = 60

@@ -27,9 +27,10 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy
-from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
+from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.external import end, running_of
 from gp_active_sensing.planning.lawnmower import PlannedRows, _Layer
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.boustrophedon import Ground
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading

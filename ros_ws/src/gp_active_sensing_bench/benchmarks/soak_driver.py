@@ -25,8 +25,6 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 
-__all__ = ["COLUMNS", "DEPTH", "NOISE", "ROWS", "SPACING", "Driver", "resident_mb", "spent_seconds"]
-
 COLUMNS, ROWS, SPACING = 10, 10, 10.0
 NOISE = 0.3
 DEPTH = 2000

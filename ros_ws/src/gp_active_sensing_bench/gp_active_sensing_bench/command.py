@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gp_active_sensing_bench import Loaded, Outcome, Progress
     from gp_active_sensing_bench.outputs import ExperimentOutputs
 
-__all__ = ["TrialDisplay", "end_lines", "experiment", "failure_lines", "show_trials"]
-
 
 @click.command()
 @click.argument("file")

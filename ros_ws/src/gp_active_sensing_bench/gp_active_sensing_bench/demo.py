@@ -31,8 +31,6 @@ from gp_active_sensing.web.access import WatchOptions
 from gp_active_sensing.web.follow import LineTail
 from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
-__all__ = ["main"]
-
 
 def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
     """Yield the records that were added since the last time. Raises RunError."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Design", "designs_of", "draw_designs", "write_figures"]
-
 _ACROSS = 5
 _GREY, _INK, _START = "#c8c8c8", "#222222", "#d55e00"
 

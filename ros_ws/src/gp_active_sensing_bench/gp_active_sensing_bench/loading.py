@@ -26,8 +26,6 @@ from gp_active_sensing_bench.plan import (
     trials_of,
 )
 
-__all__ = ["load_experiment", "read_experiment"]
-
 T = TypeVar("T")
 
 

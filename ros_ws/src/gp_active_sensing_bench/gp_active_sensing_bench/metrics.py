@@ -18,8 +18,6 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import UnknownNameError, suggest
 
-__all__ = ["METRICS", "Metric", "metric_of", "stages_until", "true_weight_indices"]
-
 Record = Mapping[str, Any]
 Stages = Sequence[Mapping[str, Any]]
 

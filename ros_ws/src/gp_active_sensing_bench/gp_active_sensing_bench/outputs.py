@@ -14,9 +14,8 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import PAGE, build_page, tile
-from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing_bench.figures import write_figures
 from gp_active_sensing_bench.metrics import METRICS
 from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded
@@ -29,15 +28,6 @@ from gp_active_sensing_bench.tables import (
     to_csv,
     to_markdown,
 )
-
-__all__ = [
-    "ExperimentOutputs",
-    "is_experiment",
-    "outcome_mapping",
-    "tables_of",
-    "write_outputs",
-]
-
 
 logger = logging.getLogger(__name__)
 

@@ -18,15 +18,6 @@ from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.sim import Scenario
 from gp_active_sensing_bench.metrics import METRICS
 
-__all__ = [
-    "DEFAULT",
-    "Experiment",
-    "ExperimentConfig",
-    "TrialSpec",
-    "key_of",
-    "trials_of",
-]
-
 
 @dataclass(frozen=True)
 class ExperimentConfig:

@@ -16,11 +16,11 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.util.files import (
     LOCK,
     append_whole,
     cannot,
+    json_ready,
     open_to_append,
     read_lines,
     take_lock,
@@ -29,17 +29,6 @@ from gp_active_sensing.util.files import (
 from gp_active_sensing.util.yaml_files import load_yaml
 from gp_active_sensing_bench.loading import read_experiment
 from gp_active_sensing_bench.plan import Experiment, ExperimentConfig
-
-__all__ = [
-    "CONFIG",
-    "FAILURES",
-    "RECORDS",
-    "ExperimentDirectory",
-    "Loaded",
-    "is_empty",
-    "load_records",
-    "one_field_notes",
-]
 
 CONFIG = "experiment.yaml"
 RECORDS = "records.jsonl"

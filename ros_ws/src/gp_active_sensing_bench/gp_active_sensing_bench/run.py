@@ -31,16 +31,6 @@ from gp_active_sensing_bench.records import (
 )
 from gp_active_sensing_bench.source_tree import commit
 
-__all__ = [
-    "STAGE_KEYS",
-    "Outcome",
-    "Progress",
-    "Trial",
-    "do_trial",
-    "run_experiment",
-    "run_trial",
-]
-
 
 @dataclass(frozen=True)
 class Trial:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import gp_active_sensing
 
-__all__ = ["commit"]
-
 
 @functools.cache
 def commit(folder: Path | None = None) -> str:

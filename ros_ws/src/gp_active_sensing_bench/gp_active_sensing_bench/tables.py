@@ -14,20 +14,6 @@ import numpy as np
 from gp_active_sensing.util.wording import fixed
 from gp_active_sensing_bench.metrics import Metric, metric_of
 
-__all__ = [
-    "Estimate",
-    "MetricTable",
-    "PolicyRow",
-    "differences",
-    "grid",
-    "mean_of",
-    "note_of",
-    "summary",
-    "to_csv",
-    "to_markdown",
-    "to_text",
-]
-
 
 class Estimate(NamedTuple):
     """A mean and its standard error (NaN for a single value)."""

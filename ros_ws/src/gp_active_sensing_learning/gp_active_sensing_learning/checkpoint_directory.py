@@ -13,8 +13,6 @@ from pathlib import Path
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.util.files import cannot, write_whole
 
-__all__ = ["NAME", "CheckpointDirectory", "claimed_name", "folder_of", "workplace"]
-
 NAME = "vbks-checkpoint"
 """Name of our folder inside the user's folder."""
 _ROWS = "rows-"

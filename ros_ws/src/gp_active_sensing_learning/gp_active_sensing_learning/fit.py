@@ -24,17 +24,6 @@ from gp_active_sensing_learning.problem import build_problem
 if TYPE_CHECKING:
     from gp_active_sensing_learning.model import Model
 
-__all__ = [
-    "CANDIDATES",
-    "WAYS",
-    "HyperParameterEstimate",
-    "belief_section",
-    "factors",
-    "learn",
-    "section_text",
-]
-
-
 logger = logging.getLogger(__name__)
 
 STARTS = 4

@@ -25,8 +25,6 @@ from scipy.special import log_softmax, ndtri, softmax
 from gp_active_sensing.kernel_model.model import KernelPosterior
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["SAMPLES", "kernel_belief"]
-
 SAMPLES = 2000
 """S of Eq. 13, as in the paper."""
 _COARSE, _FINE = 1 << 10, 1 << 13

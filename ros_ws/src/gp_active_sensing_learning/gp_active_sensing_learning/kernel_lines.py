@@ -16,18 +16,6 @@ from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "SHOWN",
-    "LearningDisplay",
-    "lengths_of",
-    "model_lines",
-    "model_mapping",
-    "noise_of",
-    "progress_line",
-    "show_learning",
-]
-
-
 _PARTS = 4
 """Lines a stage of a group, where there is no terminal."""
 

@@ -14,8 +14,6 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.kernel_belief import SAMPLES as DRAWS
 from gp_active_sensing_learning.kernel_belief import kernel_belief
 
-__all__ = ["drawn", "moments", "predict", "prune"]
-
 _BLOCK = 2_000_000
 """Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
 SAMPLES = 32

@@ -10,8 +10,6 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels.base import BaseKernel, Expression, Sum
 from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 
-__all__ = ["K12", "KERNEL_SETS", "kernel_set", "sentences"]
-
 
 def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression, ...]:
     """Return all expressions of up to `level` base kernels; 4, 24, 144 with the paper's four.

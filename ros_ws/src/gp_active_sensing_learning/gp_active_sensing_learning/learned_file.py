@@ -11,8 +11,6 @@ from gp_active_sensing.kernel_model import write_model as write_any
 from gp_active_sensing.kernel_model.model_file import TRANSFORMS, damaged
 from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader
 
-__all__ = ["read_model", "write_model"]
-
 
 def read_model(path: Path) -> KernelModel:
     """Return the model in a file, whose settings can be used.

@@ -20,8 +20,6 @@ from gp_active_sensing_learning.problem import (
     MarginalLikelihoodProblem,
 )
 
-__all__ = ["Model"]
-
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)

@@ -20,8 +20,6 @@ from gp_active_sensing.util.tables import Table, write_rows
 from gp_active_sensing_learning.data.table import PLACE_COLUMNS, check_stamps, open_table
 from gp_active_sensing_learning.kernel_predictor import predict
 
-__all__ = ["COLUMNS", "Predicted", "predict_table"]
-
 COLUMNS = ("mean", "std", "reading_std")
 """Columns: mean and standard deviation of the field, standard deviation of a reading."""
 

@@ -17,8 +17,6 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.readings import PriorReadings
 
-__all__ = ["LEARNABLE", "NOISE_SHARE", "REPEATS", "MarginalLikelihoodProblem", "build_problem"]
-
 LEARNABLE = (
     *("se", "matern12", "matern32", "matern52"),
     *("graph_matern12", "graph_matern32", "graph_matern52"),

@@ -15,8 +15,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 
-__all__ = ["FEWEST", "SURE", "AimForecast", "assurance", "met", "not_seen"]
-
 SURE = 0.95
 """Probability, by the belief, of the error being at most the one asked for, that ends a mission.
 Belief and field differ: over fields the 95 % quantile of the error holds in 90 % of the maps, the

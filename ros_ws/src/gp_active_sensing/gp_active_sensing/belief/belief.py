@@ -41,8 +41,6 @@ from gp_active_sensing.types import (
 if TYPE_CHECKING:
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut
 
-__all__ = ["Belief", "Posterior"]
-
 logger = logging.getLogger(__name__)
 
 FEWEST = 10

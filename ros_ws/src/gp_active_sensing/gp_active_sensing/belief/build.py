@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
 """So many length-scales from the map, under each ratio of axes."""
 
-__all__ = ["belief_on", "build_belief", "covariance_family"]
-
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4

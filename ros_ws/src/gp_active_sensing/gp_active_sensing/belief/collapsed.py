@@ -11,8 +11,6 @@ import numpy as np
 from gp_active_sensing.belief.prior import Transform
 from gp_active_sensing.types import FloatArray, IntArray, Off
 
-__all__ = ["Beside", "CollapsedReadings"]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
 """Smallest share of a precision that counts after a reading is removed."""

@@ -28,8 +28,6 @@ from gp_active_sensing.belief.prior import (
 from gp_active_sensing.belief.resolution import Resolution
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
-__all__ = ["Conditioning"]
-
 logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)

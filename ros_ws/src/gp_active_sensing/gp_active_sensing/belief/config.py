@@ -22,20 +22,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
 
-__all__ = [
-    "NOISE_SHARES",
-    "NONE_SHARES",
-    "NONE_WEIGHT",
-    "PLANE_KERNELS",
-    "ROAD_KERNELS",
-    "SHARES",
-    "BeliefConfig",
-    "check_axes",
-    "parts_of_field",
-    "parts_of_noise",
-    "with_attribute_parts",
-]
-
 PLANE_KERNELS = ("matern12", "matern32", "se", NONE)
 """Default kernels on an area: rough, differentiable, very smooth, and no correlation."""
 ROAD_KERNELS = ("graph_matern12", "graph_matern32", "matern12", NONE)

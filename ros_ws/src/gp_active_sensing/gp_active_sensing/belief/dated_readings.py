@@ -14,8 +14,6 @@ from gp_active_sensing.belief.drift import FRACTION, Ageing
 from gp_active_sensing.belief.prior import LocationCovariance, Points
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 
-__all__ = ["DatedReadings", "SlotCovariance", "VisitTimes"]
-
 logger = logging.getLogger(__name__)
 
 _ROOM = 512

@@ -11,8 +11,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["FRACTION", "NO_DRIFT", "Ageing", "DriftConfig"]
-
 _NEEDED: dict[str, tuple[str, ...]] = {
     "none": (),
     "injection": ("rate", "doubling"),

@@ -15,8 +15,6 @@ from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table
 
-__all__ = ["EmpiricalCovariance", "EmpiricalMoments", "empirical", "read_history"]
-
 logger = logging.getLogger(__name__)
 
 MOST = 10_000

@@ -15,8 +15,6 @@ from gp_active_sensing.belief.prior import LocationCovariance
 from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LEAST_NOISE", "Factor", "PredictionCache"]
-
 logger = logging.getLogger(__name__)
 
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)

@@ -29,8 +29,6 @@ from gp_active_sensing.kernels.base import BaseKernel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["KernelCandidates", "KernelCovariance", "belief_of", "candidates_of", "learned_belief"]
-
 logger = logging.getLogger(__name__)
 
 KERNELS = 4

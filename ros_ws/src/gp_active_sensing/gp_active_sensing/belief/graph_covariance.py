@@ -15,8 +15,6 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.cache import cached_arrays
 
-__all__ = ["EXACT", "TRUNCATED", "GraphCovariance", "Spectrum", "laplacian_spectrum"]
-
 logger = logging.getLogger(__name__)
 
 VERSION = 1

@@ -13,16 +13,6 @@ from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "CandidateGrid",
-    "KernelGrid",
-    "LengthScaleGrid",
-    "axis_ratios",
-    "default_grid",
-    "grid_between",
-    "shape_of",
-]
-
 _EDGE = 0.15
 """Mass of the smallest or largest length-scale from which the grid grows beyond it."""
 _PEAK = 0.5

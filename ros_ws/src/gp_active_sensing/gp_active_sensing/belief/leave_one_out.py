@@ -23,8 +23,6 @@ from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.prior import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FEWEST", "Explained", "LeaveOneOut", "leave_one_out"]
-
 FEWEST = 5
 """Smallest number of places for which `explained` is computed."""
 

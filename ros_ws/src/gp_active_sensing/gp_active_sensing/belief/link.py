@@ -36,8 +36,6 @@ from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance, 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Link", "LinkedCovariance", "follow", "link_of", "linked", "probability_of_link"]
-
 SHARES = (0.0, 1.0, 10.0)
 """Variance that the link explains, in variances of what is the quantity's own."""
 _PRIOR = np.array([0.8, 0.1, 0.1])

@@ -13,8 +13,6 @@ from scipy.special import ndtr, ndtri
 from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Mixture", "Probable", "most_probable"]
-
 _NEGLIGIBLE = 1e-10
 """Weight in all of components that are left out of a distribution function."""
 _CLOSE = 1e-9

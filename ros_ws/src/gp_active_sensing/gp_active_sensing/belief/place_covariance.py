@@ -19,18 +19,6 @@ from gp_active_sensing.kernels.base import Matern32
 from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = [
-    "AttributeCovariance",
-    "LongCovariance",
-    "NoNeighbours",
-    "PlaceCovariance",
-    "Steepness",
-    "smooth_part",
-    "with_attributes",
-    "with_long_part",
-    "with_places",
-]
-
 
 class AttributeCovariance:
     """``K + σ_a² Z Zᵀ``: slopes ``β ~ N(0, σ_a² I)`` on columns Z, integrated out.

@@ -13,8 +13,6 @@ from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import Points, Transform
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["PointLocator", "mixture_at"]
-
 _AROUND = 8
 """Number of places around a point whose own parts may reach it."""
 _NO_WEIGHT = 1e-13

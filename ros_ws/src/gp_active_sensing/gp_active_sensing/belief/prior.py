@@ -14,28 +14,6 @@ from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = [
-    "IDENTITY",
-    "LOG",
-    "TRANSFORMS",
-    "CovarianceFamily",
-    "FeatureCovariance",
-    "HyperParameters",
-    "JoinedCovariance",
-    "LocationCovariance",
-    "Log",
-    "Parts",
-    "Points",
-    "PriorMean",
-    "Scaled",
-    "Transform",
-    "integrate_scale",
-    "joined",
-    "length_scales_of",
-    "noise_told",
-    "unit_scale",
-]
-
 
 class Transform:
     """Between values in the sensor's unit and values the Gaussian process sees: the identity."""

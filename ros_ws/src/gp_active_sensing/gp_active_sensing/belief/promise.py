@@ -42,15 +42,6 @@ from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import JoinedCovariance, LocationCovariance
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = [
-    "MOST_PLACES",
-    "Floor",
-    "Promise",
-    "floor_of",
-    "promise_of",
-    "to_record",
-]
-
 
 class Promise(NamedTuple):
     """Expected error of the map, in the sensor's unit.

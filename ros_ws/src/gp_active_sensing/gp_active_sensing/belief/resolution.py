@@ -8,8 +8,6 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Resolution"]
-
 _DECIMAL: FloatArray = np.array(
     [f * 10.0**k for k in (2, 1, 0, -1, -2, -3) for f in (1.0, 0.5, 0.25, 0.2)]
 )

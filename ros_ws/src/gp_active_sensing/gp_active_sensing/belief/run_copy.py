@@ -17,8 +17,6 @@ from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.util.files import read_whole, write_whole
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["MODEL", "as_begun", "keep_model", "model_path", "with_mark"]
-
 MODEL = "model.npz"
 """Name of the copy in a run directory."""
 

@@ -15,9 +15,6 @@ from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tell
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ReplayDisplay", "believed", "end_lines", "show_stages", "stage_line", "summary_lines"]
-
-
 Show = Callable[[Mapping[str, Any]], None]
 
 _LATENCIES = (

@@ -19,8 +19,6 @@ from gp_active_sensing.ros.environment import inspect_ros, is_importable
 if TYPE_CHECKING:
     from gp_active_sensing.registry import Registry
 
-__all__ = ["Check", "Diagnosis", "doctor", "examine"]
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")

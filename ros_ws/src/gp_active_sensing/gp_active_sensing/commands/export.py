@@ -9,8 +9,6 @@ import click
 
 from gp_active_sensing.commands import echo
 
-__all__ = ["export"]
-
 
 @click.command()
 @click.argument("run_dir", metavar="RUN", type=click.Path(path_type=Path))

@@ -17,8 +17,6 @@ from gp_active_sensing.errors import MissingDependencyError, one_line
 if TYPE_CHECKING:
     from gp_active_sensing.ros.running_system import RunningSystem
 
-__all__ = ["init"]
-
 _LAUNCH = "ros2 launch gp_active_sensing probe.launch.py params_file:={}"
 _RUNNER = "python -m gp_active_sensing.ros.runner probe params_file:={}"
 _NEEDED = ("map", "reading", "pose", "budget")

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from gp_active_sensing.topology.base import Topology
-    from gp_active_sensing.topology.config import MapConfig
     from gp_active_sensing.topology.inspection import PlaceSurvey, Survey
+    from gp_active_sensing.topology.map_config import MapConfig
     from gp_active_sensing.topology.segments import RoadMap
-
-__all__ = ["maps"]
 
 _KMH = 3.6
 _MOST_CLASSES = 8
@@ -211,7 +209,7 @@ def _config_of(
 ) -> tuple[Path, MapConfig]:
     """Return the path and the configuration of a map of places."""
     from gp_active_sensing.config import from_mapping
-    from gp_active_sensing.topology.config import MapConfig
+    from gp_active_sensing.topology.map_config import MapConfig
     from gp_active_sensing.util.resources import find_resource
     from gp_active_sensing.util.yaml_files import apply_overrides
 

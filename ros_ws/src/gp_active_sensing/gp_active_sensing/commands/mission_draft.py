@@ -39,8 +39,6 @@ from gp_active_sensing.topology import MapConfig
 if TYPE_CHECKING:
     from gp_active_sensing.ros.running_system import RunningSystem
 
-__all__ = ["MissionDraft"]
-
 T = TypeVar("T")
 _MAP_QUESTION = "Map: a file, a rectangle such as 60x40 [m], or a topic such as /map"
 _TEMPERATURE = "sensor_msgs/msg/Temperature"

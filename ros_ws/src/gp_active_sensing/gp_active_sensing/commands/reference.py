@@ -15,8 +15,6 @@ import click
 
 from gp_active_sensing.config import Param, declared, default_of, param_of, plain
 
-__all__ = ["describe_fields", "describe_policies", "policies"]
-
 
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)

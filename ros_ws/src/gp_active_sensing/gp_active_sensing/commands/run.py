@@ -13,8 +13,6 @@ import click
 from gp_active_sensing.commands import echo
 from gp_active_sensing.errors import RunError
 
-__all__ = ["replay", "report", "run", "watch"]
-
 
 @click.command()
 @click.argument("scenario")

@@ -9,8 +9,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
-__all__ = ["START", "BudgetConfig", "DriveConfig", "LimitConfig", "SortieConfig", "TripConfig"]
-
 START = "start"
 """The word for an end where the probe began, unless the map has a place of that name."""
 

@@ -15,8 +15,6 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
-__all__ = ["LimitsConfig", "ValueLimits", "check_limits"]
-
 _READ = 0.5
 """Probability of lying within the limits from which a place that was read is open."""
 _STEPS = 2.5

@@ -19,8 +19,6 @@ from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, PlacedReading, Reading, Rejection, TellReport
 
-__all__ = ["FurtherReceiver", "LeadReceiver", "QuantityLinks", "Receiver", "by_name"]
-
 
 class Receiver(Protocol):
     """Receiver of the readings of one quantity: `SensingLoop`, or `FurtherReceiver`."""

@@ -8,8 +8,6 @@ from typing import Any
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.types import BoolArray, Cost, Plan
 
-__all__ = ["BatchPlan", "BudgetReservations"]
-
 _KEY = "joint"
 
 

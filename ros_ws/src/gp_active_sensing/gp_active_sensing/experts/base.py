@@ -10,8 +10,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
-__all__ = ["KINDS", "SOURCE", "AnswersConfig", "Expert", "ExpertConfig", "Field"]
-
 SOURCE = "expert"
 """`Reading.source` of every answer."""
 

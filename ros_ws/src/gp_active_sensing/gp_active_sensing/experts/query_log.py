@@ -17,8 +17,6 @@ from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["QueryLog"]
-
 REJECTED = "rejected_"
 """How the word of a count begins that is of answers which were not used."""
 

@@ -19,14 +19,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
-__all__ = [
-    "Measured",
-    "RevisitExpert",
-    "SimulatedExpert",
-    "build_expert",
-    "station_places",
-]
-
 _STREAM = 0xE48E27
 """Keeps the draws apart from others keyed by the same seed."""
 

@@ -14,8 +14,6 @@ from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.export.tables import collection, cut_at_180
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["PROBABILITIES", "as_contours"]
-
 PROBABILITIES = (0.5, 0.9, 0.99)
 """Probabilities of the areas above or below a limit."""
 

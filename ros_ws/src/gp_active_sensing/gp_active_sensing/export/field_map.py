@@ -17,8 +17,6 @@ from gp_active_sensing.topology import FreeTopology, Topology
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FieldMap", "Limit"]
-
 
 class Limit(NamedTuple):
     """A limit whose exceedance is asked for.

@@ -13,8 +13,6 @@ from gp_active_sensing.topology import FreeTopology, Topology
 from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FinePoints", "fine_points"]
-
 MOST_POINTS = 10_000_000
 """Largest number of points of a fine map."""
 

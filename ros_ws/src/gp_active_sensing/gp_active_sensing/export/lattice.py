@@ -13,8 +13,6 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Lattice", "Layer", "lattice_of", "layer_at", "layers_of"]
-
 _NEAR = 0.25
 """A height is that of a layer which is no farther off, in distances to the next layer."""
 _OFF = 1e-3

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["MISSIONS", "as_plan", "as_waypoints"]
-
 Point = tuple[float, float, float]
 """Latitude and longitude [degree], and height above home [m]."""
 

@@ -14,17 +14,6 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
-__all__ = [
-    "LEVELS",
-    "UNKNOWN",
-    "Limits",
-    "as_map_server",
-    "levels_of",
-    "limits_of",
-    "square_lattice",
-    "square_layers",
-]
-
 LEVELS = 100
 """The highest level."""
 UNKNOWN = -1

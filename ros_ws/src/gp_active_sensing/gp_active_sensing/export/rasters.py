@@ -13,8 +13,6 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["as_ascii_grids", "as_geotiff", "check_geotiff"]
-
 _NO_DATA = -9999.0
 
 

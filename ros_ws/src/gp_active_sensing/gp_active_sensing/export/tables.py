@@ -19,8 +19,6 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import write_rows
 
-__all__ = ["as_csv", "as_geojson", "check_geojson", "collection", "cut_at_180"]
-
 logger = logging.getLogger(__name__)
 
 _METRES = 3

@@ -13,15 +13,6 @@ import numpy as np
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = [
-    "JITTER",
-    "History",
-    "KernelFit",
-    "KernelModel",
-    "KernelPosterior",
-    "Scaling",
-]
-
 JITTER = 1e-6
 """K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
 bound."""

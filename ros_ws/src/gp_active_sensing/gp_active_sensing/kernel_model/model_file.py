@@ -38,17 +38,6 @@ from gp_active_sensing.kernels.grammar import MOST, parse
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import read_whole, write_whole
 
-__all__ = [
-    "FORMAT",
-    "TRANSFORMS",
-    "VERSION",
-    "damaged",
-    "model_from",
-    "model_mark",
-    "read_model",
-    "write_model",
-]
-
 TRANSFORMS = ("identity", "log")
 """Transforms of the outputs that a file may have."""
 FORMAT = "gp_active_sensing kernel model"

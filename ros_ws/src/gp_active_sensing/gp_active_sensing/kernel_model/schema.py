@@ -13,17 +13,6 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "HEADER",
-    "LARGEST",
-    "CorruptModelError",
-    "HeaderReader",
-    "check_plain",
-    "first_look",
-    "pack",
-    "unpack",
-]
-
 LARGEST = 1e100
 """Size of a number whose square is still finite."""
 _DEEPEST = 30

@@ -17,26 +17,6 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "BaseKernel",
-    "Expression",
-    "GraphKernel",
-    "GraphMatern",
-    "GraphMatern12",
-    "GraphMatern52",
-    "Kernel",
-    "Linear",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Periodic",
-    "Product",
-    "RationalQuadratic",
-    "SquaredExponential",
-    "Stationary",
-    "Sum",
-]
-
 _Values = Iterator[Any]
 _LEAST = 1e-20
 """Squared distance below which torch has no slope: that of the root is infinite at 0."""

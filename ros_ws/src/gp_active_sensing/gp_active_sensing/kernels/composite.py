@@ -17,8 +17,6 @@ from gp_active_sensing.kernels.base import BaseKernel, Expression, Linear, Perio
 from gp_active_sensing.kernels.grammar import check_size
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Composite", "Parameter"]
-
 _PRIORS = {
     "noise": (math.log(0.1), 1.0),
     "scale": (0.0, 1.0),

@@ -18,8 +18,6 @@ from gp_active_sensing.kernels.base import (
     SquaredExponential,
 )
 
-__all__ = ["BASES", "MATERN", "MOST", "base_kernel", "check_size", "parse"]
-
 BASES = ("se", "per", "lin", "rq")
 """Base kernels of the paper."""
 MATERN = ("matern12", "matern32", "matern52")

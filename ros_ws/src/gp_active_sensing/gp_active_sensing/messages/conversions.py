@@ -15,27 +15,6 @@ from gp_active_sensing.topology.projection import local_metres
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.tables import is_fill
 
-__all__ = [
-    "NUMBERS",
-    "FieldPath",
-    "MessageTypes",
-    "RateLimit",
-    "Value",
-    "ValueReader",
-    "element_of",
-    "geodetic_to_local",
-    "header_of",
-    "heading_of",
-    "height_variance",
-    "number_paths",
-    "pose_reader",
-    "position_variance",
-    "split_type_name",
-    "stamp_ns",
-    "unit_quaternion",
-    "value_path",
-]
-
 _TYPE_NAME = re.compile(r"^([a-z][a-z0-9_]*)/(?:msg/)?([A-Z][A-Za-z0-9]*)$")
 _STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
 _ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")

@@ -11,8 +11,6 @@ from gp_active_sensing.messages.conversions import heading_of, stamp_ns, unit_qu
 from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 
-__all__ = ["MAP_TYPE", "check_size", "read_map"]
-
 MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
 MOST_CELLS = 25_000_000
 """Largest number of cells of a map: 5000 by 5000, for which distances take 0.9 GB."""

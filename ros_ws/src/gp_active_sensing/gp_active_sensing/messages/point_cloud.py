@@ -19,8 +19,6 @@ from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
-__all__ = ["FIELDS", "Points", "answer_points", "answers_of", "layout", "points_of", "query_points"]
-
 FIELDS = ("x", "y", "z", "value", "variance")
 Points: TypeAlias = npt.NDArray[np.void]
 """(k,) with the columns of `FIELDS`, float64."""

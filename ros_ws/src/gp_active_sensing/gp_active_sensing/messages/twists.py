@@ -11,8 +11,6 @@ from gp_active_sensing.mission.ingestion.pose_sync import FASTEST
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import TWISTS
 
-__all__ = ["Twists"]
-
 _SMOOTH = 1.0
 """Time constant over which velocities are averaged: a Doppler velocity has noise as well [s]."""
 _VALID_NS = 1_000_000_000

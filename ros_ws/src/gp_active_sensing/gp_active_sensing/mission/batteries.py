@@ -19,8 +19,6 @@ from gp_active_sensing.planning.budget import (
 from gp_active_sensing.records.events import BatteryNoted, Event, SortieChanged
 from gp_active_sensing.types import Cost
 
-__all__ = ["begin_change", "end_change", "is_worth_it", "update_battery"]
-
 logger = logging.getLogger(__name__)
 
 Journal = Callable[[Event], None]

@@ -17,8 +17,6 @@ from gp_active_sensing.records.events import Event, MoveShut, PlaceBlocked
 from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import BoolArray
 
-__all__ = ["BlockedPlaces", "ShutMoves"]
-
 logger = logging.getLogger(__name__)
 
 

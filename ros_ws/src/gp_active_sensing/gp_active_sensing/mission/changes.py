@@ -17,19 +17,6 @@ from gp_active_sensing.records.events import BudgetChanged, ClockStepped, MapCha
 from gp_active_sensing.topology.live import LivePlaces, is_cut
 from gp_active_sensing.types import MEAN, Aim, Budget
 
-__all__ = [
-    "add_probe",
-    "change_map",
-    "clock_stepped",
-    "join",
-    "leave",
-    "set_budget",
-    "set_config",
-    "skip",
-    "take_budget",
-    "take_map",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -14,16 +14,6 @@ from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
-__all__ = [
-    "MUTE",
-    "FurtherMonitor",
-    "GoalChecker",
-    "GroundMonitor",
-    "ProgressChecker",
-    "SensorMonitor",
-    "speaks",
-]
-
 
 class GoalChecker:
     """Watches the probe at its waypoint.

@@ -10,9 +10,6 @@ import numpy as np
 
 from gp_active_sensing.types import Clock
 
-__all__ = ["ClockMonitor", "Latency", "StepClock", "VirtualClock", "elapsed", "noted"]
-
-
 _DIGITS = 6
 """Digits of seconds that a trace keeps."""
 

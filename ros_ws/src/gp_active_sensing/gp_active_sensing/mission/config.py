@@ -23,22 +23,6 @@ from gp_active_sensing.mission.stream_config import (
 from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
-__all__ = [
-    "CLOCK_TOLERANCE",
-    "DEFAULT_PLAN_SECONDS",
-    "GEOGRAPHIC",
-    "PLAN_AHEAD_SAMPLES",
-    "POSE_STAMPED",
-    "ActiveSensingConfig",
-    "ExpertTopicsConfig",
-    "GridTopicsConfig",
-    "MissionConfig",
-    "PoseConfig",
-    "QuantityConfig",
-    "ReadingConfig",
-    "WaypointConfig",
-]
-
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
 """Types of waypoints: in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5

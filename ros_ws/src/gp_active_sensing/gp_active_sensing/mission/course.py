@@ -18,8 +18,6 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
-__all__ = ["corners", "places_ahead", "places_along", "places_of_plan"]
-
 Position = Sequence[float] | None
 """x and y of a probe [m]; None = not known."""
 

@@ -18,9 +18,6 @@ from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event, LimitsMoved
 from gp_active_sensing.types import Clock, Cost, Plan
 
-__all__ = ["Decisions", "first_leg_refusal"]
-
-
 logger = logging.getLogger(__name__)
 
 

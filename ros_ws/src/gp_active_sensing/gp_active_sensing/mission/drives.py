@@ -14,8 +14,6 @@ from gp_active_sensing.topology.search import Ways
 from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Cost, Plan
 
-__all__ = ["DriveRecord", "move_before", "move_left_out", "too_far"]
-
 _FAR, _FAR_STEPS = 1.5, 2.0
 """A drive is far longer than planned from so many times its way on, and so many spacings more."""
 _AGAIN = 1.25

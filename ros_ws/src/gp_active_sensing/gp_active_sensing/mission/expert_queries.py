@@ -21,8 +21,6 @@ from gp_active_sensing.records.events import Event, ExpertAnswered, ExpertAsked
 from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["ExpertQueries"]
-
 logger = logging.getLogger(__name__)
 
 

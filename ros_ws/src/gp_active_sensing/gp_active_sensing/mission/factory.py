@@ -57,8 +57,6 @@ from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 
-__all__ = ["MissionComponents", "OpenRun", "beside", "build_parts", "plan_limit"]
-
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5

@@ -12,8 +12,6 @@ from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.sorties import CHANGING
 from gp_active_sensing.records.events import Event, RosterChanged
 
-__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "resting_reason"]
-
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "

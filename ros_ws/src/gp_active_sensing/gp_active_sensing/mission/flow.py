@@ -16,8 +16,6 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.types import Reading
 
-__all__ = ["PassedPlaces", "flows"]
-
 
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes are sent on before their readings have come.

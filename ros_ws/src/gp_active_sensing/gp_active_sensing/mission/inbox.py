@@ -15,8 +15,6 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
-__all__ = ["BATCH", "Envelope", "Inbox", "RawAnswer", "RawBattery", "RawReading", "raw_answer"]
-
 BATCH = 200
 """Most entries used before a command (pause, finish) may come in between."""
 

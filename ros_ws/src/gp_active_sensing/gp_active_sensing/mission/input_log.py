@@ -35,8 +35,6 @@ from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.types import Clock
 
-__all__ = ["InputLog", "taken_of"]
-
 Frame = dict[str, Any]
 
 _CLASSES: Mapping[str, type[Message]] = {

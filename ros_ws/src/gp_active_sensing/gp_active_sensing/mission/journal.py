@@ -17,8 +17,6 @@ from typing import Any
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.records.run_directory import RunDirectory
 
-__all__ = ["LOOK_SECONDS", "SYNC_SECONDS", "Journal"]
-
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 0.1

@@ -27,14 +27,6 @@ from gp_active_sensing.topology.live import GridMap, LivePlaces, keep_map, kept_
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.types import Clock
 
-__all__ = [
-    "FirstMap",
-    "LiveMap",
-    "MapFeed",
-    "NoMapYet",
-    "frame_problem",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ from gp_active_sensing.mission.config import PLAN_AHEAD_SAMPLES, ActiveSensingCo
 from gp_active_sensing.mission.factory import MissionComponents, plan_limit
 from gp_active_sensing.util.wording import shown
 
-__all__ = ["LIVE", "adjust"]
-
 logger = logging.getLogger(__name__)
 
 LIVE = (

@@ -15,18 +15,6 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
 from gp_active_sensing.types import WORST, Aim, Budget
 from gp_active_sensing.util.wording import shown
 
-__all__ = [
-    "DEACTIVATED",
-    "FINISHING",
-    "advice",
-    "as_mapping",
-    "budget_text",
-    "delays_of",
-    "loudness",
-    "say_delay",
-]
-
-
 DEACTIVATED = "the node was deactivated"
 FINISHING = "about to finish"
 """Why a mission pauses for a moment, before it ends."""

@@ -17,8 +17,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["MapMatcher", "Match"]
-
 _NEAR = 0.125
 """See `MapMatcher.near`, in distances between neighbouring places."""
 _PREFERENCE = 5.0

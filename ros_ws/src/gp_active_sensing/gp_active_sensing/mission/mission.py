@@ -69,8 +69,6 @@ from gp_active_sensing.types import Clock, Cost, Plan
 if TYPE_CHECKING:
     from gp_active_sensing.topology.live import GridMap, LivePlaces
 
-__all__ = ["GrowingMap", "Mission"]
-
 logger = logging.getLogger(__name__)
 
 STATUS_SECONDS = 1.0

@@ -21,19 +21,6 @@ from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 if TYPE_CHECKING:
     from gp_active_sensing.topology.live import GridMap
 
-__all__ = [
-    "MissionMap",
-    "in_words",
-    "limitless",
-    "live_map",
-    "mission_text",
-    "read_budget",
-    "read_map",
-    "read_position",
-    "read_sortie",
-    "read_speed",
-]
-
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")
 _CORNERS = re.compile(rf"^\s*{_NUMBER}(?:\s*,\s*{_NUMBER}){{3}}\s*$")

@@ -13,8 +13,6 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import FloatArray, Plan
 from gp_active_sensing.util.wording import brief, distance
 
-__all__ = ["MissionLog", "budget_left"]
-
 logger = logging.getLogger(__name__)
 
 

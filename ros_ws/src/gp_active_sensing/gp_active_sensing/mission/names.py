@@ -7,15 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from gp_active_sensing.errors import ConfigError
 
-__all__ = [
-    "LONGEST_NAME",
-    "MOST_PROBES",
-    "numbered",
-    "probe_names",
-    "probe_topic",
-    "shared_topics",
-]
-
 MOST_PROBES = 128
 """Probes that may be named in a mission, those that have left it included."""
 LONGEST_NAME = 100

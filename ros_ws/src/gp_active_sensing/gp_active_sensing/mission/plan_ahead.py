@@ -22,16 +22,6 @@ from gp_active_sensing.planning.bal.discretise import by_cells
 from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit
 from gp_active_sensing.util.ties import RELATIVE
 
-__all__ = [
-    "ContingentPlan",
-    "ContingentPlans",
-    "DeferredLogs",
-    "PlannedAhead",
-    "foresee_by_cell",
-    "take",
-]
-
-
 _EXPECTED = 3.0
 """A reading this many standard deviations off was not foreseen."""
 _LONG = 1e9

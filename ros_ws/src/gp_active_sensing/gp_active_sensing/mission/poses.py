@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Added", "Headings", "Pose", "PoseTrack", "heading_between", "mounted"]
-
 Added = Literal["newest", "late", "restarted"]
 """Result of a pose."""
 WRONG_STAMPS = 3

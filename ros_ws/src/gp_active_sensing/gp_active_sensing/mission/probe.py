@@ -45,8 +45,6 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Reading
 
-__all__ = ["NO_POSE", "ProbeState", "ReturnHome"]
-
 logger = logging.getLogger(__name__)
 
 NO_POSE = "no pose yet"

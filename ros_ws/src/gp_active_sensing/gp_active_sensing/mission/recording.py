@@ -44,13 +44,6 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import IntArray
 from gp_active_sensing.util.process import versions
 
-__all__ = [
-    "MapFiles",
-    "Recorder",
-    "check_exports",
-    "latencies",
-]
-
 logger = logging.getLogger(__name__)
 
 MOST_UNWRITTEN = 20_000

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.types import Cost, Plan
 
-__all__ = ["DecisionRequest", "ExpertRequest", "MissionOutput", "PlanAheadRequest", "Stage"]
-
 
 @dataclass(frozen=True)
 class Stage:

@@ -53,13 +53,6 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.journal import kinds_of
 from gp_active_sensing.types import Cost
 
-__all__ = [
-    "JournalGaps",
-    "MissionRestorer",
-    "is_over",
-    "stopped_in_order",
-]
-
 logger = logging.getLogger(__name__)
 
 _ONCE = frozenset(

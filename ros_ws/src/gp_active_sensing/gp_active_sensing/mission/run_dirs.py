@@ -17,17 +17,16 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
-from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory
 from gp_active_sensing.util.files import (
     InUse,
     cannot,
     differences,
+    json_ready,
     open_file,
     unused,
     write_whole,
 )
-
-__all__ = ["AUTO", "choose_run", "drop_note", "give_back", "note_run", "noted_run", "runs_folder"]
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from gp_active_sensing.mission.stream_config import BatteryConfig
 from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
-__all__ = ["CHANGING", "Sortie"]
-
 CHANGING = "changes its battery"
 """How the reason of a probe begins that takes no part before its battery is changed."""
 _MARGIN = 1.5

@@ -13,11 +13,6 @@ from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Cost, Plan, Reading
 
-__all__ = [
-    "StageLog",
-    "StageRecords",
-]
-
 
 class StageLog:
     """Adds up a probe's decisions, drives and readings; used under the mission's lock.

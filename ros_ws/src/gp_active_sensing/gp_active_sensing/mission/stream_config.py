@@ -14,24 +14,6 @@ from gp_active_sensing.experts.base import AnswersConfig
 from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.types import Aim
 
-__all__ = [
-    "KEPT_SECONDS",
-    "LEAST_MAX_RATE",
-    "MOST_ANSWERS",
-    "MOST_BYTES",
-    "TF",
-    "TWISTS",
-    "WAITING_SECONDS",
-    "BatteryConfig",
-    "ExpertTopicsConfig",
-    "PlannedConfig",
-    "PoseConfig",
-    "QuantityConfig",
-    "ReadingConfig",
-    "most_per_second",
-]
-
-
 logger = logging.getLogger(__name__)
 
 TF = "tf"

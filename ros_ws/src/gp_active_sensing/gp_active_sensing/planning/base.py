@@ -24,37 +24,6 @@ from gp_active_sensing.types import (
     Route,
 )
 
-__all__ = [
-    "SEVERAL",
-    "BatchRequest",
-    "Candidates",
-    "ChecksFit",
-    "Crosses",
-    "Explains",
-    "HoldsResources",
-    "LooksAhead",
-    "PlanRequest",
-    "PlansBatch",
-    "Policy",
-    "PolicyState",
-    "QuantityBelief",
-    "QueriesExpert",
-    "RefusesSeveral",
-    "Revisits",
-    "Seeks",
-    "SetsDrift",
-    "StepsToward",
-    "asks_expert",
-    "candidates",
-    "check_fit",
-    "crosses",
-    "drift_of",
-    "no_plan",
-    "rest",
-    "revisits",
-]
-
-
 PolicyState = Any
 """State that a policy keeps between stages: None, or JSON-serialisable data."""
 

@@ -11,15 +11,6 @@ from gp_active_sensing.belief import Belief, Posterior
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 
-__all__ = [
-    "MergedCandidates",
-    "joined",
-    "joint_given_pending",
-    "marginals_given_pending",
-    "representatives",
-    "unread",
-]
-
 _PLACES = 48
 """Places at most whose correlations are compared."""
 

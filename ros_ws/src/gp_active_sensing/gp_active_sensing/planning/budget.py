@@ -17,19 +17,6 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Plan, Route
 
-__all__ = [
-    "NOTHING_IN_REACH",
-    "READINGS_SPENT",
-    "BudgetConstraint",
-    "FeasibleMove",
-    "ReachableGoals",
-    "check_end",
-    "in_metres",
-    "least_of",
-    "reachable_goals",
-    "with_way_home",
-]
-
 logger = logging.getLogger(__name__)
 
 READINGS_SPENT = "the budget of readings is spent"

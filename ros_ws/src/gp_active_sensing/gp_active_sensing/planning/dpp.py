@@ -16,19 +16,6 @@ import numpy as np
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = [
-    "Entries",
-    "checked",
-    "draw",
-    "greedy_kdpp",
-    "log_elementary",
-    "mixing_steps",
-    "sample_kdpp",
-    "sample_kdpp_mcmc",
-    "singular",
-    "tolerance",
-]
-
 _REFRESH = 64
 """Exchanges after which what the chain carries along is computed again."""
 

@@ -11,18 +11,6 @@ import numpy as np
 
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Bracket",
-    "bracket",
-    "discrete_entropy",
-    "entropy_between",
-    "gaussian_entropy",
-    "mixture_entropy",
-    "noise_entropy",
-    "reported_offset",
-    "xlogx",
-]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 _TINY = 1e-300
 """In place of zero where a logarithm is multiplied by it."""

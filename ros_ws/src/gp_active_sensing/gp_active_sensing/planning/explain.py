@@ -11,8 +11,6 @@ from gp_active_sensing.planning.base import Explains
 from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
-__all__ = ["called", "gap_of", "on_route", "outcome", "value_unit", "why"]
-
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 

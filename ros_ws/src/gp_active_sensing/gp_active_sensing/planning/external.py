@@ -25,30 +25,12 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, PlanningError
-from gp_active_sensing.planning.base import (
-    Candidates,
-    PlanRequest,
-    PolicyState,
-    candidates,
-    no_plan,
-)
+from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.external_process import PlannerProgram, ProgramError, line_of
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
-
-__all__ = [
-    "ENOUGH",
-    "PROTOCOL",
-    "Answer",
-    "External",
-    "Running",
-    "decision_line",
-    "end",
-    "map_text",
-    "running_of",
-    "understood",
-]
 
 PROTOCOL = 1
 """Number of the protocol; it grows when a program written for it could no longer cope."""

@@ -14,8 +14,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["LONGEST", "PATIENCE", "PlannerProgram", "ProgramError", "line_of"]
-
 logger = logging.getLogger(__name__)
 
 LONGEST = 1 << 20

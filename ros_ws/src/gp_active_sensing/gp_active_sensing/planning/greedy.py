@@ -12,7 +12,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
+from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import marginals_given_pending, unread
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
@@ -22,20 +22,9 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
-
-__all__ = [
-    "Apgd",
-    "Greedy",
-    "IntegratedVariance",
-    "MaxEntropy",
-    "MutualInformation",
-    "RandomChoice",
-    "expected_entropy",
-    "freeze",
-    "thaw",
-]
 
 _LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some readings ahead"
 _NEGLIGIBLE = 1e-9

@@ -12,24 +12,14 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import (
-    Candidates,
-    PlanRequest,
-    PolicyState,
-    candidates,
-    no_plan,
-)
+from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import joint_given_pending
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import discrete_entropy, gaussian_entropy, noise_entropy
 from gp_active_sensing.planning.greedy import Greedy, expected_entropy, freeze, thaw
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
-
-__all__ = [
-    "ImplicitExploration",
-    "advantage_over_apgd",
-]
 
 logger = logging.getLogger(__name__)
 

@@ -15,16 +15,6 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = [
-    "LengthScales",
-    "Pair",
-    "PairTest",
-    "field_variance",
-    "find_pairs",
-    "reading_variance",
-    "statistic",
-]
-
 _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Clips that are tried, in variances of a reading."""
 _QUANTILES = 160

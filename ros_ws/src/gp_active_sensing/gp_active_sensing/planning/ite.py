@@ -14,13 +14,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import (
-    Candidates,
-    PlanRequest,
-    PolicyState,
-    candidates,
-    no_plan,
-)
+from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.greedy import expected_entropy, freeze, thaw
 from gp_active_sensing.planning.independent_tests import (
     LengthScales,
@@ -31,11 +25,10 @@ from gp_active_sensing.planning.independent_tests import (
     reading_variance,
     statistic,
 )
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
-
-__all__ = ["ExplicitExploration"]
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,6 @@ from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget
 
-__all__ = ["Found", "Lawnmower", "PlannedRows", "densest_rows"]
-
 
 @dataclass(frozen=True)
 class PlannedRows:

@@ -40,20 +40,6 @@ from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = [
-    "VAGUE_MEAN",
-    "MapVariance",
-    "Targets",
-    "exchange",
-    "greedy_design",
-    "joining",
-    "leaving",
-    "map_error_gains",
-    "map_error_of",
-    "targets_of",
-    "thinned",
-]
-
 VAGUE_MEAN = 1e3
 """Variance of the mean at most, in those of a reading: S holds its square, and shares of 1e-10."""
 _TARGETS = 500

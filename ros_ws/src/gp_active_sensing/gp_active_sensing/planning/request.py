@@ -13,8 +13,6 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
-__all__ = ["BatchRequest", "PlanRequest", "QuantityBelief", "Sorties", "Sought"]
-
 
 @dataclass(frozen=True)
 class QuantityBelief:

@@ -21,8 +21,6 @@ from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["FarthestPoints", "Spread"]
-
 MOST = 300
 """Places that are laid at once; the next ones when these have been visited."""
 _MANY = 8

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import PlanRequest, PolicyState
+from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.budget import ReachableGoals, least_of, reachable_goals
 from gp_active_sensing.planning.explain import called, on_route
 from gp_active_sensing.planning.map_error import map_error_of, targets_of, thinned
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
@@ -35,8 +36,6 @@ from gp_active_sensing.types import (
     RouteValue,
 )
 from gp_active_sensing.util.ties import by_size
-
-__all__ = ["Tour"]
 
 _ROWS = 0.5
 """Share of a decision's time after which no more evenly spaced routes are looked at."""

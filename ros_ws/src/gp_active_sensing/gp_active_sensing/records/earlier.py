@@ -13,8 +13,6 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology.config import NO_LONGER, other_places
 from gp_active_sensing.util.files import json_ready
 
-__all__ = ["EarlierRun"]
-
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")

@@ -26,8 +26,6 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading, RouteValue
 
-__all__ = ["parse_event", "parse_events", "to_line"]
-
 Line = Mapping[str, Any]
 
 

@@ -12,41 +12,6 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gp_active_sensing.types import Aim, Budget, Cost, Off, Plan, Reading
 
-__all__ = [
-    "EVENT_TYPES",
-    "AnswerUnused",
-    "BatteryNoted",
-    "BudgetChanged",
-    "ClockStepped",
-    "DecisionAsked",
-    "DecisionTaken",
-    "Event",
-    "ExpertAnswered",
-    "ExpertAsked",
-    "JournalGap",
-    "LimitsMoved",
-    "MapChanged",
-    "MissionEnded",
-    "MissionResumed",
-    "MissionStarted",
-    "MissionStopped",
-    "MoveShut",
-    "Moved",
-    "PlaceBlocked",
-    "ProbeStatus",
-    "ReadingEvent",
-    "ReadingGated",
-    "ReadingUsed",
-    "ReturnBegun",
-    "RosterChanged",
-    "SortieChanged",
-    "StateChanged",
-    "StatusNoted",
-    "StayRecord",
-    "VisitMissed",
-    "Whereabouts",
-]
-
 _E = TypeVar("_E", bound="Event")
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["NOTHING", "FieldKnowledge", "GroundTruth", "SensorLaw"]
-
 
 class GroundTruth:
     """A field as it is, known in simulation only; this one stands still.

@@ -28,8 +28,6 @@ from gp_active_sensing.util.files import (
     take_lock,
 )
 
-__all__ = ["LockedFiles"]
-
 logger = logging.getLogger(__name__)
 
 

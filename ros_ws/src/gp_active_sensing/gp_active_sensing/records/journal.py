@@ -33,8 +33,6 @@ from gp_active_sensing.util.files import (
     write_whole,
 )
 
-__all__ = ["Events", "Journalled", "kinds_of", "read_journal", "repair_journal", "seal", "unseal"]
-
 logger = logging.getLogger(__name__)
 
 Event = dict[str, Any]

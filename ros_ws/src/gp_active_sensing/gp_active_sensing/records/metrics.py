@@ -14,21 +14,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "LEVELS",
-    "NO_SCORES",
-    "SCORES",
-    "Scorer",
-    "Scores",
-    "coverage",
-    "ends",
-    "mean_of",
-    "nlpd",
-    "rmse",
-    "rmspe",
-    "sampled",
-]
-
 LEVELS = (0.5, 0.9, 0.95)
 """Probabilities of the central intervals whose coverage is looked at."""
 MOST_SCORED = 2000

@@ -21,8 +21,6 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = ["OBJECTIVES", "Regret", "objective_of", "regret_of", "regret_summary"]
-
 OBJECTIVES = ("maximise", "minimise")
 
 

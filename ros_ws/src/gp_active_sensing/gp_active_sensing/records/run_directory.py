@@ -43,8 +43,6 @@ from gp_active_sensing.util.files import (
 )
 from gp_active_sensing.util.yaml_files import load_yaml
 
-__all__ = ["RunDirectory", "json_ready", "stage_record"]
-
 logger = logging.getLogger(__name__)
 
 CONFIG = "config.yaml"

@@ -19,8 +19,6 @@ from gp_active_sensing.records.metrics import NO_SCORES, Scorer
 from gp_active_sensing.records.regret import objective_of, regret_summary
 from gp_active_sensing.util.process import versions
 
-__all__ = ["RunCourse", "RunSummary", "length_scale_weights", "summarise"]
-
 AGAINST = "the noise-free truth, over the places not observed"
 AT_THE_END = "the noise-free truth as it was at the end, over the places not observed"
 RUNNING = "running"

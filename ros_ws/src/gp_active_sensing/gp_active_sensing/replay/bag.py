@@ -24,8 +24,6 @@ from gp_active_sensing.util.resources import resource_folders
 from gp_active_sensing.util.wording import moment
 from gp_active_sensing.util.yaml_files import load_yaml
 
-__all__ = ["Bag", "BagMessage", "BagTopic", "Loss"]
-
 logger = logging.getLogger(__name__)
 
 _STORAGE = (".mcap", ".db3")

@@ -24,14 +24,6 @@ from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.topology.loaders import kind_of_map
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
-__all__ = [
-    "ReplayDefaults",
-    "ReplayOptions",
-    "check_program",
-    "settled",
-    "topics_of",
-]
-
 NODE = "active_sensing"
 
 

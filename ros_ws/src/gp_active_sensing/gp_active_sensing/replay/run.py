@@ -27,7 +27,7 @@ from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.records.journal import seal
-from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
 from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
@@ -36,10 +36,8 @@ from gp_active_sensing.replay.verify import Recording, ReproducibilityCheck, fin
 from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.config import check_places
 from gp_active_sensing.types import Cost
-from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing.util.tables import write_rows
-
-__all__ = ["MAP", "Replayed", "replay_bag"]
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,6 @@ from gp_active_sensing.planning.entropy import mixture_entropy, noise_entropy
 from gp_active_sensing.records.events import Event, ReadingUsed
 from gp_active_sensing.records.metrics import NO_SCORES, Scores
 
-__all__ = ["Gained", "MapOnly", "ReplayStages", "information"]
-
 
 def information(
     belief: Belief, places: Sequence[int], pending: Collection[int] = ()

@@ -24,22 +24,6 @@ from typing import IO, Any
 
 from gp_active_sensing.errors import ReplayError
 
-__all__ = [
-    "FLOOR",
-    "MOST_BYTES",
-    "MOST_DEFINITION",
-    "MOST_FIELDS",
-    "RATIO",
-    "Salvage",
-    "TooMuchError",
-    "UnpackingLimit",
-    "bound_rosbags",
-    "check_chunks",
-    "defined",
-    "unlz4",
-    "unzstd",
-]
-
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 128 * 2**20

@@ -29,9 +29,6 @@ from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, mark_of
 
-__all__ = ["BagMaps", "BagTypes", "ProbeMessage", "TopicReader", "Topics", "find_topics"]
-
-
 _WORDS = {
     "float64": "double",
     "float32": "float",

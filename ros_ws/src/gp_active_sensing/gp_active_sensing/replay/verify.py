@@ -60,8 +60,6 @@ from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.ties import RELATIVE
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["Comparison", "Recording", "ReproducibilityCheck", "difference", "find_recording"]
-
 Line = Mapping[str, Any]
 ENDED = "the recording ends here"
 COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)

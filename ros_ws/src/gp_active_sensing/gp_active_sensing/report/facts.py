@@ -13,8 +13,6 @@ from gp_active_sensing.records.events import Event, LimitsMoved, ReadingGated, R
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.util.wording import moment, symbol
 
-__all__ = ["Fact", "Tally", "facts_of", "headline", "time_of"]
-
 Fact = tuple[str, str]
 """Label and value."""
 

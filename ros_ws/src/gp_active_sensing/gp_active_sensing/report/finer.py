@@ -13,8 +13,6 @@ from gp_active_sensing.export.fine import fine_points
 from gp_active_sensing.report.payload import pack, pack_integers, side_of
 from gp_active_sensing.topology import Topology
 
-__all__ = ["finer_map", "finer_spacing"]
-
 MOST = 6000
 """About the largest number of points."""
 _WORK = 5e9

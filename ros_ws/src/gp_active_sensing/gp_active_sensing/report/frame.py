@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DOUBT", "PAGE", "VALUES", "as_json", "build_page", "colour_table", "tile"]
-
 _PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
 # Neither end fades into a white or a nearly black page; lightness rises all the way.

@@ -13,8 +13,6 @@ from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["MOST_LAYERS", "POWERS", "georeference", "layers_of", "shore_of"]
-
 MOST_LAYERS = 12
 """Layers that are shown; of more heights as many as that are put into each as it takes."""
 _GAP = 0.2

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["place_picture", "road_picture", "save_picture"]
-
 _OUTSIDE, _INK, _NO_LIMIT = "#d1242f", "#1f2328", "#9aa0a6"
 _PLACE, _MOVE, _WALL, _UNKNOWN = "#2f7d9f", "#b9d3dd", "#57606a", "#eaeef2"
 _INCHES = 10.0

@@ -25,16 +25,6 @@ from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import tells
 
-__all__ = [
-    "MOST_BYTES",
-    "SCRIPTS",
-    "config_text",
-    "facts_table",
-    "slots",
-    "stages_table",
-    "write_report",
-]
-
 MOST_BYTES = 5_000_000
 """Largest page; a run that needs more shows fewer of its maps and candidates."""
 ROWS = 1000

@@ -22,29 +22,6 @@ from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 
-__all__ = [
-    "LEVELS",
-    "MAP_BYTES",
-    "build_payload",
-    "describe",
-    "describe_step",
-    "describe_steps",
-    "floor_of",
-    "groups_of",
-    "is_line",
-    "kept_of",
-    "pack",
-    "pack_integers",
-    "pack_tracks",
-    "places_of",
-    "quality_of",
-    "ranges_of",
-    "scale_labels",
-    "scale_unit",
-    "side_of",
-    "unpack",
-]
-
 LEVELS = 65535
 """Largest level: values are resolved to 1/65535 of their range."""
 

@@ -18,8 +18,6 @@ from scipy.special import ndtr, ndtri
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Calibration", "calibration_of"]
-
 MOST = 800
 """Places with readings; of more it is not worked out, which would take O(L D³)."""
 FEW = 10

@@ -40,14 +40,6 @@ from gp_active_sensing.report.steps import (
 )
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "GrowingReconstruction",
-    "GrowingStep",
-    "map_of",
-    "map_of_run",
-    "replay",
-]
-
 logger = logging.getLogger(__name__)
 
 GROUPS = 200

@@ -26,8 +26,6 @@ from gp_active_sensing.topology.lookup import place_index
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray
 
-__all__ = ["route_left"]
-
 
 class _ProbeAtEnd(NamedTuple):
     """A probe at the end of a journal: its last decision, the first place, and where it is."""

@@ -19,16 +19,14 @@ from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
-from gp_active_sensing.sim.scenario import SensorConfig, scenario_from_mapping
-from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.scenario import scenario_from_mapping
+from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.world import further_sensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.config import check_places, stored_map
 from gp_active_sensing.topology.live import kept_places
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.util.wording import symbol
-
-__all__ = ["RunData", "further_sections", "load_run", "main_quantity", "truth_of"]
 
 
 @dataclass(frozen=True)

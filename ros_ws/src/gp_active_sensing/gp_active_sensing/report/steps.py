@@ -24,17 +24,6 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
-__all__ = [
-    "JournalTeller",
-    "Reconstruction",
-    "ReportStep",
-    "StepEvents",
-    "gathered",
-    "kernel_masses",
-    "masses",
-    "number_of",
-]
-
 
 class JournalTeller:
     """Tells a belief readings in their order.

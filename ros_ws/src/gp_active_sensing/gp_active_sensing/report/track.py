@@ -17,8 +17,6 @@ from gp_active_sensing.records.events import (
     Whereabouts,
 )
 
-__all__ = ["GrowingTracks", "Track", "poses_of"]
-
 MOST = 4000
 """Points of all tracks together."""
 _FINE = 1.0 / 1500.0

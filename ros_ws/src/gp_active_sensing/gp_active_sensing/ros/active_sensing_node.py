@@ -42,8 +42,6 @@ from gp_active_sensing.sim.scenario import with_policy
 if TYPE_CHECKING:
     from gp_active_sensing.ros.map_topic import MapTopic
 
-__all__ = ["ActiveSensingNode", "main"]
-
 NO_MAP = (
     "map: none is given, so there is no mission. Expected a map file (map:=FILE of the launch "
     "file, or map.file) or a map without one (map.kind: line, grid or points, with its keys) in "

@@ -36,8 +36,6 @@ from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
 from gp_active_sensing.ros.parameters import BagPlayerConfig, ParameterTree
 from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
-__all__ = ["BagPlayer", "main"]
-
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
 """Most messages sent and not yet reported as taken in, where the bag's own speed does not pace."""

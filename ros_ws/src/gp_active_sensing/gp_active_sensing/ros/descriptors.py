@@ -28,8 +28,6 @@ from gp_active_sensing.config import (
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
-__all__ = ["READ_ONLY", "Leaf", "leaves_of"]
-
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
 """Which others exist, what is used once, what names a program: parameters for the start only."""
 

@@ -28,16 +28,6 @@ from gp_active_sensing.ros.to_messages import type_name
 from gp_active_sensing.types import Budget
 from gp_active_sensing.util.wording import shown
 
-__all__ = [
-    "MISSION_STATUS",
-    "Diagnostics",
-    "buffer_levels",
-    "probe_state",
-    "probe_status",
-    "rejection_problems",
-]
-
-
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
 """Reasons not to use a reading that a parameter asks for: counted, and no problem."""

@@ -24,21 +24,6 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.util.process import THREAD_VARIABLES
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = [
-    "FAILED",
-    "REFUSED",
-    "REQUIRED",
-    "RosEnvironment",
-    "crashed",
-    "ended_in_order",
-    "inspect_ros",
-    "node_environment",
-    "require_ros",
-    "require_ros_in",
-    "said",
-]
-
-
 REQUIRED = (
     "rclpy",
     "std_msgs",

@@ -37,9 +37,6 @@ if TYPE_CHECKING:  # the simulator needs none of these
     from gp_active_sensing.mission.factory import MissionComponents
     from gp_active_sensing.ros.diagnostics import Diagnostics
 
-__all__ = ["ANSWER", "QUERY", "ExpertClient", "ExpertServer", "places_at"]
-
-
 logger = logging.getLogger(__name__)
 
 QUERY, ANSWER = "expert/query", "expert/answer"

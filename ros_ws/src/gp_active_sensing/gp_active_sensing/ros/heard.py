@@ -8,17 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gp_active_sensing.messages.conversions import header_of
-from gp_active_sensing.mission.config import MissionConfig, PoseConfig, ReadingConfig
-
-__all__ = [
-    "LISTEN_SECONDS",
-    "SLOWEST",
-    "Needs",
-    "Received",
-    "pace_of",
-    "pose_needs",
-    "reading_needs",
-]
+from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 
 LISTEN_SECONDS = 12.0
 """How long a topic is listened to, at most [s]: two messages come of one that says something every

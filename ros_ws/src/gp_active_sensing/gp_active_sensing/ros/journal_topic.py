@@ -22,12 +22,10 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.process import versions
-
-__all__ = ["DEPTH", "JournalTopic"]
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,6 @@ from gp_active_sensing.ros.environment import crashed, ended_in_order, node_envi
 from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
 from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 
-__all__ = ["OnExit", "start"]
-
 
 def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
     """Return the processes of a launch, by the values of its arguments."""

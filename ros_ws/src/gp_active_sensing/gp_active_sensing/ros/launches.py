@@ -36,19 +36,6 @@ from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing.util.yaml_files import parse_yaml
 from gp_active_sensing.web.serve import MISSING, can_serve
 
-__all__ = [
-    "LAUNCHES",
-    "PACKAGE",
-    "Arguments",
-    "Probe",
-    "Process",
-    "Replay",
-    "TrafficSim",
-    "declarations",
-    "find_launch",
-    "read_arguments",
-]
-
 A = TypeVar("A", bound="Arguments")
 PACKAGE = "gp_active_sensing"
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")

@@ -28,8 +28,6 @@ from gp_active_sensing.ros.parameters import LivePageConfig, ParameterTree
 from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 
-__all__ = ["LivePageNode", "main"]
-
 PATIENCE = {"pause": 30.0, "resume": 30.0, "finish": 180.0}
 """How long an answer is waited for [s]; that to ``finish`` comes when the report is written."""
 NOTHING_KEPT = (

@@ -29,8 +29,6 @@ from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.map_config import OccupancyConfig
 
-__all__ = ["MapTopic"]
-
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.05

@@ -30,8 +30,6 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
 from gp_active_sensing.types import Clock
 
-__all__ = ["Navigator", "find_action"]
-
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.25

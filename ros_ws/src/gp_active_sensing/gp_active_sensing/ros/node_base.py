@@ -37,16 +37,6 @@ from gp_active_sensing.mission.plan_ahead import DeferredLogs
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
 
-__all__ = [
-    "GuardedNode",
-    "RCLError",
-    "Throttle",
-    "forward_logs",
-    "run_node",
-    "steady_clock",
-]
-
-
 ANSWERING_SECONDS = 1.0
 """How long a node that was shut down still answers before its process ends [s, real time]."""
 

@@ -16,8 +16,6 @@ import yaml
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import compose_documents, read_text
 
-__all__ = ["check_parameter_file", "given_files", "keys_in_files"]
-
 Problem = tuple[int, str]
 """Line, and what is wrong there."""
 _PARAMETERS = "ros__parameters"

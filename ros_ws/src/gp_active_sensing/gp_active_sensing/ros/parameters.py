@@ -33,15 +33,6 @@ from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
 
-__all__ = [
-    "NODES",
-    "BagPlayerConfig",
-    "LivePageConfig",
-    "ParameterTree",
-    "SimulatorConfig",
-    "owner_of",
-]
-
 
 @dataclass(frozen=True)
 class SimulatorConfig:

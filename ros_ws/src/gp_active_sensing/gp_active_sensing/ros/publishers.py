@@ -47,16 +47,6 @@ from gp_active_sensing.export.lattice import Lattice
 from gp_active_sensing.export.occupancy import limits_of, square_lattice
 from gp_active_sensing.mission.config import GridTopicsConfig
 
-__all__ = [
-    "GRID_TOPICS",
-    "PROBE_TOPICS",
-    "TOPICS",
-    "GridPublisher",
-    "Publishers",
-    "Waypoints",
-]
-
-
 PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_waypoint", PoseStamped, qos.latched()),
     ("next_path", Path, qos.latched()),

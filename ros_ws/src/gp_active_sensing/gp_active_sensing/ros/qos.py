@@ -18,24 +18,6 @@ from rclpy.serialization import deserialize_message
 
 from gp_active_sensing.messages.conversions import RateLimit
 
-__all__ = [
-    "SILENCE_SECONDS",
-    "MessageGate",
-    "TopicMonitor",
-    "advice",
-    "first_line",
-    "incompatible",
-    "is_reported",
-    "latched",
-    "policy_name",
-    "pose_problems",
-    "received_at",
-    "reliable",
-    "sensor",
-    "why_silent",
-    "words",
-]
-
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0

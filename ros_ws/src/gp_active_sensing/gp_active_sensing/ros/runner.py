@@ -47,19 +47,6 @@ from gp_active_sensing.ros.launches import (
     read_arguments,
 )
 
-__all__ = [
-    "END_SECONDS",
-    "KILL_SECONDS",
-    "RESPAWN_SECONDS",
-    "ProcessGroup",
-    "child_environment",
-    "command_of",
-    "exit_code",
-    "main",
-    "make_group",
-    "parse_arguments",
-]
-
 _GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 _USAGE = """\
 Usage: python -m gp_active_sensing.ros.runner LAUNCH [NAME:=VALUE …] [--show-args]

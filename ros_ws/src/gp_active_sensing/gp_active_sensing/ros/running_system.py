@@ -32,20 +32,6 @@ from gp_active_sensing.ros.qos import received_at
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
-__all__ = [
-    "HEAR_SECONDS",
-    "RunningSystem",
-    "field_misfit",
-    "pose_misfits",
-    "reading_misfits",
-    "roads_note",
-    "running_system",
-    "silent_map",
-    "tf_problem",
-    "topic_misfit",
-    "waypoint_note",
-]
-
 FOUND_SECONDS = 2.0
 """How long a first topic is waited for: discovery takes a quarter of a second, at times two."""
 QUIET_SECONDS = 0.5

@@ -21,8 +21,6 @@ from gp_active_sensing.ros.publishers import Publishers
 from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 
-__all__ = ["FleetServices", "Services"]
-
 _INACTIVE = "the node is not active: configure and activate it first"
 
 

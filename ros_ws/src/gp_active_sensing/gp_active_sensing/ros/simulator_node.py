@@ -51,8 +51,6 @@ from gp_active_sensing.sim.runner import build_players
 from gp_active_sensing.sim.world import expert_of
 from gp_active_sensing.types import Reading
 
-__all__ = ["SimulatorNode", "main"]
-
 LIVE = ("silent",)
 POSE_RATE = 10.0
 """Poses a simulated second."""

@@ -17,12 +17,7 @@ from typing import Any
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader
 from gp_active_sensing.messages.twists import Twists
-from gp_active_sensing.mission.config import (
-    ActiveSensingConfig,
-    PoseConfig,
-    QuantityConfig,
-    ReadingConfig,
-)
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawBattery, RawReading
 from gp_active_sensing.mission.names import probe_topic
@@ -31,6 +26,9 @@ from gp_active_sensing.mission.stream_config import (
     LEAST_MAX_RATE,
     MOST_BYTES,
     TF,
+    PoseConfig,
+    QuantityConfig,
+    ReadingConfig,
     most_per_second,
 )
 from gp_active_sensing.ros import qos
@@ -38,9 +36,6 @@ from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.ros.transforms import TransformBuffer, Transforms, moved, pose_of, turn_of
-
-__all__ = ["Subscriptions"]
-
 
 logger = logging.getLogger(__name__)
 

@@ -33,26 +33,6 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.wording import shown
 
-__all__ = [
-    "MARKS",
-    "GeographicWaypoints",
-    "RosTypes",
-    "ShownProbe",
-    "diagnostic_status",
-    "field_cloud",
-    "find_message_type",
-    "limits_message",
-    "map_markers",
-    "occupancy_grid",
-    "plan_path",
-    "probe_markers",
-    "time_of",
-    "type_name",
-    "values_cloud",
-    "waypoint_message",
-    "weights_message",
-]
-
 
 def find_message_type(name: str) -> Any:
     """Return a message class by its name, such as ``sensor_msgs/msg/Temperature``.

@@ -20,8 +20,6 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.qos import TopicMonitor
 
-__all__ = ["TransformBuffer", "Transforms", "moved", "pose_of", "turn_of"]
-
 _UNIT = 0.01
 """Tolerance of the squared length of a rotation, as in tf2."""
 

@@ -23,8 +23,6 @@ from gp_active_sensing.mission.requests import (
 )
 from gp_active_sensing.types import Clock, Plan
 
-__all__ = ["Outputs", "Worker"]
-
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gp_active_sensing.engine.config import BudgetConfig, LimitConfig
     from gp_active_sensing.sim.driver import run_name, run_scenario
+    from gp_active_sensing.sim.fields.config import FieldConfig
     from gp_active_sensing.sim.fields.truth import build_truth
     from gp_active_sensing.sim.probe import SimulatedProbe
     from gp_active_sensing.sim.scenario import (
-        BudgetConfig,
-        FieldConfig,
-        LimitConfig,
         ProbeConfig,
         Scenario,
-        SensorConfig,
         load_scenario,
         scenario_from_mapping,
     )
-    from gp_active_sensing.sim.sensor import SimulatedSensor
+    from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
     from gp_active_sensing.sim.world import World, build_loop, build_world
 
 __all__ = [

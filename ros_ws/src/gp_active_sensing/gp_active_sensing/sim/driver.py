@@ -23,8 +23,6 @@ from gp_active_sensing.topology.config import as_begun_with
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import differences
 
-__all__ = ["OnStage", "check_same", "run_name", "run_scenario", "with_model_of"]
-
 
 def check_same(run: RunDirectory, scenario: Scenario) -> None:
     """See that a directory holds a run of a scenario.

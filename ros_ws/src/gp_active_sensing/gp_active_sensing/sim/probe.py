@@ -14,8 +14,6 @@ from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.turning import curve_through, turn_to
 from gp_active_sensing.types import Cost, FloatArray, Route
 
-__all__ = ["SimulatedProbe"]
-
 _MARKS = (0.005, 0.25, 0.5, 0.75, 0.995)
 """Parts of a road's length at which its pose is sent: just after it is entered, just before it is
 left, and between."""

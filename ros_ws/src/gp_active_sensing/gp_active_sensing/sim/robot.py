@@ -23,18 +23,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import BoolArray, Cost, Reading, Route
 
-__all__ = [
-    "CHANGE_SECONDS",
-    "EPOCH_NS",
-    "Observation",
-    "PlannedWay",
-    "SharedWorld",
-    "SimulatedBattery",
-    "SimulatedRobot",
-    "home_of",
-    "place_at",
-]
-
 logger = logging.getLogger(__name__)
 
 EPOCH_NS = 1

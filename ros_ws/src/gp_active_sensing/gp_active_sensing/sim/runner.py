@@ -61,8 +61,6 @@ from gp_active_sensing.sim.world import (
 from gp_active_sensing.types import Clock, Plan, Route
 from gp_active_sensing.util.files import json_ready
 
-__all__ = ["SimulationRunner", "asking_of", "build_players", "parameters_of", "visits_of"]
-
 
 def build_players(
     scenario: Scenario,

@@ -33,19 +33,6 @@ from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
-__all__ = [
-    "BudgetConfig",
-    "FieldConfig",
-    "LimitConfig",
-    "ProbeConfig",
-    "Scenario",
-    "SensorConfig",
-    "TrafficConfig",
-    "load_scenario",
-    "scenario_from_mapping",
-    "with_policy",
-]
-
 _FILES = {
     "belief": ("history", "model"),
     "map": ("file", "outline", "geofence", "obstacles", "weights"),

@@ -13,8 +13,6 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
-__all__ = ["SensorConfig", "SimulatedSensor"]
-
 _STREAM = 0x5E2501
 """Keeps the sensor's draws apart from others keyed by the same seed."""
 

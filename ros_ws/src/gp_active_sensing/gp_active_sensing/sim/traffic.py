@@ -19,8 +19,6 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["LiveTruth", "RecordedTruth", "Traffic", "TrafficConfig", "find_traffic"]
-
 _SAME_TIME = 1e-6
 live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
 """Name of `field.kind` -> what makes the traffic: a function of configuration, field, map, seed."""

@@ -35,19 +35,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts import SimulatedExpert
     from gp_active_sensing.sim.traffic import Traffic
 
-__all__ = [
-    "World",
-    "begun_elsewhere",
-    "build_loop",
-    "build_world",
-    "expert_of",
-    "further_sensor",
-    "knowledge_of",
-    "known_of",
-    "way_to",
-]
-
-
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
 _STREAM = 0x57A27

@@ -8,19 +8,21 @@ from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
-    from gp_active_sensing.topology.config import MapConfig, build_topology
+    from gp_active_sensing.topology.config import build_topology
     from gp_active_sensing.topology.generated import (
         FreeTopology,
         make_grid,
         make_line,
         make_occupancy_map,
     )
-    from gp_active_sensing.topology.graph import GraphTopology, Move
+    from gp_active_sensing.topology.graph import GraphTopology
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
+    from gp_active_sensing.topology.map_config import MapConfig
     from gp_active_sensing.topology.networkx_graphs import from_networkx
     from gp_active_sensing.topology.occupancy import OccupancyGrid
     from gp_active_sensing.topology.roads import Roads
+    from gp_active_sensing.topology.search import Move
     from gp_active_sensing.topology.segments import RoadMap, Segment
     from gp_active_sensing.topology.stations import load_stations
 

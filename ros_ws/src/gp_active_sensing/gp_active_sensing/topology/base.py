@@ -17,9 +17,6 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
 
-__all__ = ["SAME_DISTANCE", "Topology", "frozen_array"]
-
-
 T = TypeVar("T", bound="Topology")
 
 SAME_DISTANCE = 1e-6

@@ -41,19 +41,6 @@ from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.stations import load_stations
 
-__all__ = [
-    "NO_LONGER",
-    "MapConfig",
-    "as_begun_with",
-    "build_settled",
-    "build_topology",
-    "check_places",
-    "mark_of_places",
-    "other_places",
-    "stored_map",
-    "worked_out",
-]
-
 logger = logging.getLogger(__name__)
 
 _PLANE = ("x", "y")

@@ -22,18 +22,6 @@ from gp_active_sensing.topology.links import (
 from gp_active_sensing.topology.segments import RoadMap, Segment
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "AXIS",
-    "FEATURES",
-    "RELATIONAL",
-    "ROAD_DISTANCE",
-    "Attributes",
-    "RoadFeatures",
-    "attributes_of",
-    "available",
-    "value_of",
-]
-
 logger = logging.getLogger(__name__)
 
 _FAR = 3.0

@@ -26,27 +26,13 @@ from gp_active_sensing.topology.geometry import (
     bounds_of,
     common,
 )
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
-from gp_active_sensing.topology.search import Ways, WaysFrom
+from gp_active_sensing.topology.search import Move, Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.loaders.rasters import RasterCells
-
-__all__ = [
-    "MOST_CELLS",
-    "FreeTopology",
-    "Outline",
-    "in_metres",
-    "make_grid",
-    "make_line",
-    "make_occupancy_map",
-    "make_points",
-    "make_raster_map",
-    "neighbouring",
-    "spacings",
-]
 
 _NAME = re.compile(r"c(-?\d+)r(-?\d+)")
 

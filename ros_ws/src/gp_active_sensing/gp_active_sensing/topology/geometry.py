@@ -17,28 +17,6 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from shapely import MultiPolygon, Polygon
 
-__all__ = [
-    "HAIR",
-    "HEIGHTS",
-    "Cells",
-    "FreeGround",
-    "Outline",
-    "Spacing",
-    "Speeds",
-    "below_water",
-    "bounds_of",
-    "common",
-    "fault_of",
-    "inflated",
-    "inside_of",
-    "metres_in",
-    "polygon",
-    "simple",
-    "spacing_of",
-    "upwards_of",
-    "widened",
-]
-
 
 class Cells(Protocol):
     """Rows and columns of cells, wherever and however turned they lie."""

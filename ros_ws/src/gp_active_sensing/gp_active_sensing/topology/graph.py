@@ -34,8 +34,6 @@ from gp_active_sensing.topology.search import (
 )
 from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
 
-__all__ = ["GraphTopology", "Move"]
-
 _MOST_KEPT = 4096
 """Places for which the ways to what is near are kept."""
 

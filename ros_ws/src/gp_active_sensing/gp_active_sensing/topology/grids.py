@@ -30,7 +30,7 @@ from gp_active_sensing.topology.geometry import (
     inside_of,
     polygon,
 )
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders import find_map, map_server
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
 from gp_active_sensing.topology.loaders.rasters import RasterCells, load_raster_cells, usual_step
@@ -42,8 +42,7 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
 )
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-
-__all__ = ["BuiltGrid", "build_grid", "usual_map"]
+from gp_active_sensing.topology.search import Move
 
 logger = logging.getLogger(__name__)
 

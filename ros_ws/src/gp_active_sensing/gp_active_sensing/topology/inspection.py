@@ -19,8 +19,6 @@ from gp_active_sensing.topology.segments import (
     parts_of,
 )
 
-__all__ = ["PlaceSurvey", "Survey", "survey", "survey_places"]
-
 
 @dataclass(frozen=True)
 class PlaceSurvey:

@@ -20,18 +20,6 @@ from gp_active_sensing.util.ties import first_best
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "MIDDLE",
-    "Embedding",
-    "Links",
-    "embed",
-    "join_parts",
-    "manhattan_weights",
-    "move_links",
-    "segment_links",
-    "shortest_paths",
-]
-
 logger = logging.getLogger(__name__)
 
 MIDDLE = 0.5

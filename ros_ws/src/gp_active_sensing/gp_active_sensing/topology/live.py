@@ -29,16 +29,6 @@ from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.yaml_files import load_yaml
 
-__all__ = [
-    "GridMap",
-    "LivePlaces",
-    "is_cut",
-    "keep_map",
-    "kept_map",
-    "kept_places",
-    "mark_of",
-]
-
 
 def mark_of(grid: OccupancyGrid) -> str:
     """Return eight digits that tell an occupancy grid from another one."""

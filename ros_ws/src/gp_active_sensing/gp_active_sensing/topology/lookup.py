@@ -17,16 +17,6 @@ from gp_active_sensing.topology.projection import metres_of
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = [
-    "Start",
-    "check_start",
-    "parts_that_count",
-    "place_index",
-    "place_of",
-    "route_geometry",
-    "runs",
-]
-
 logger = logging.getLogger(__name__)
 
 

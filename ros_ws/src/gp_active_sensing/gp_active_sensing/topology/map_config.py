@@ -26,23 +26,6 @@ from gp_active_sensing.topology.loaders.tables import ColumnsConfig
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
 
-__all__ = [
-    "MOST_WEIGHT",
-    "USUAL_PLACES",
-    "AreaConfig",
-    "AreasConfig",
-    "FileConfig",
-    "GridConfig",
-    "LineConfig",
-    "MapConfig",
-    "OccupancyConfig",
-    "PointsConfig",
-    "RasterConfig",
-    "RoadsConfig",
-    "StationsConfig",
-    "WeightsConfig",
-]
-
 KINDS = ("line", "grid", "points", "roads")
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""

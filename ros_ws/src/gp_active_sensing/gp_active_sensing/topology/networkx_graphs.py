@@ -24,8 +24,6 @@ from gp_active_sensing.topology.stations import DirectWay, Ways, moves_along, to
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["from_networkx"]
-
 _POSITIONS = (("x", "y"), ("lon", "lat"), ("longitude", "latitude"))
 
 

@@ -11,8 +11,6 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import inflated
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["MOST_GROUND", "OCCUPIED", "UNKNOWN", "OccupancyGrid"]
-
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
 """Allowed values for unknown cells."""
 MOST_GROUND = 25_000_000

@@ -23,22 +23,6 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.segments import Point, length_of
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "LOCAL",
-    "LONLAT",
-    "Located",
-    "frame_error",
-    "geographic_of",
-    "in_system",
-    "local_metres",
-    "local_system",
-    "locate",
-    "looks_like_degrees",
-    "metres_of",
-    "own_origin",
-    "place",
-]
-
 LOCAL = "local"
 """Metres in a frame of the map's own."""
 LONLAT = "EPSG:4326"

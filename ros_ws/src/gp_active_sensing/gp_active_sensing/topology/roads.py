@@ -12,17 +12,16 @@ import numpy as np
 
 from gp_active_sensing.topology.base import SAME_DISTANCE, frozen_array
 from gp_active_sensing.topology.features import (
-    FEATURES,
     RELATIONAL,
     ROAD_DISTANCE,
     Attributes,
     RoadFeatures,
     attributes_of,
 )
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.links import MIDDLE, Embedding, Links, move_links, segment_links
+from gp_active_sensing.topology.search import Move
 from gp_active_sensing.topology.segments import (
-    U_TURNS,
     RoadMap,
     Segment,
     keep_largest,
@@ -33,8 +32,6 @@ from gp_active_sensing.types import Cost, FloatArray
 if TYPE_CHECKING:
     import networkx as nx
     from shapely import STRtree
-
-__all__ = ["FEATURES", "U_TURNS", "Roads"]
 
 logger = logging.getLogger(__name__)
 

@@ -14,26 +14,6 @@ import numpy as np
 
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
-__all__ = [
-    "Components",
-    "Move",
-    "MoveArrays",
-    "MoveLattice",
-    "Moves",
-    "WayTree",
-    "Ways",
-    "WaysFrom",
-    "by_depth",
-    "cheapest",
-    "components_of",
-    "depths",
-    "nearest_ring",
-    "reached",
-    "ways_from",
-    "ways_to",
-    "within",
-]
-
 
 class Move(NamedTuple):
     """A legal move: the place it leads to, and what it costs."""

@@ -13,17 +13,6 @@ import numpy as np
 
 from gp_active_sensing.topology.search import Components, components_of
 
-__all__ = [
-    "U_TURNS",
-    "Point",
-    "RoadMap",
-    "Segment",
-    "keep_largest",
-    "length_of",
-    "parts_of",
-    "successors_of",
-]
-
 Point: TypeAlias = tuple[float, float]
 
 

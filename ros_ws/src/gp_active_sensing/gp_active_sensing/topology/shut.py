@@ -13,8 +13,6 @@ from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["BarredGround", "is_doorway", "with_shut"]
-
 _WIDEST = 2.0
 """Half of the widest doorway, in lengths of its move."""
 _STEPS = 16

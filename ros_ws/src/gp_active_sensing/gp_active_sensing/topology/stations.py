@@ -14,14 +14,12 @@ from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, read_stations
-from gp_active_sensing.topology.search import components_of
+from gp_active_sensing.topology.search import Move, components_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
-
-__all__ = ["DirectWay", "Ways", "load_stations", "moves_along", "topology_of"]
 
 logger = logging.getLogger(__name__)
 

@@ -39,8 +39,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import Ways, WaysFrom, depths
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
-__all__ = ["Turning", "check_radius", "curve", "curve_through", "excess", "turn_to", "turning"]
-
 _TURN = 2.0 * math.pi
 _SAME = 1e-9
 """A point nearer than that, in radii, is where the probe is."""

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from gp_active_sensing.util.files import making_whole, open_file
 
-__all__ = ["cache_folder", "cached_arrays"]
-
 logger = logging.getLogger(__name__)
 
 MOST = 1_000_000_000

@@ -26,29 +26,6 @@ import numpy as np
 
 from gp_active_sensing.errors import RunError
 
-__all__ = [
-    "LOCK",
-    "InUse",
-    "append_whole",
-    "cannot",
-    "cut_off",
-    "differences",
-    "drop_damage",
-    "is_at",
-    "json_ready",
-    "keep_beside",
-    "making_whole",
-    "open_file",
-    "open_to_append",
-    "read_lines",
-    "read_whole",
-    "refuse_link",
-    "sync_folder",
-    "take_lock",
-    "unused",
-    "write_whole",
-]
-
 logger = logging.getLogger(__name__)
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -13,8 +13,6 @@ from typing import TypeVar
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import MissingDependencyError, RunError
 
-__all__ = ["THREAD_VARIABLES", "hand_back", "on_cores", "one_blas_thread", "versions"]
-
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

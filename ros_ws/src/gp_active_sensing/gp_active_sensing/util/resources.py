@@ -13,8 +13,6 @@ from pathlib import Path
 
 from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
 
-__all__ = ["DATA_VARIABLE", "KINDS", "find_resource", "list_resources", "resource_folders"]
-
 KINDS: tuple[str, ...] = (
     *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
     "bags",

@@ -24,19 +24,6 @@ from gp_active_sensing.errors import ActiveSensingError, listed, suggest
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import open_file
 
-__all__ = [
-    "EPOCH",
-    "HOUR",
-    "MISSING",
-    "Chunk",
-    "Table",
-    "are_fills",
-    "is_fill",
-    "safe_cell",
-    "stamp",
-    "write_rows",
-]
-
 logger = logging.getLogger(__name__)
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})

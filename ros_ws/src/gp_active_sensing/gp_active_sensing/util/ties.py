@@ -11,8 +11,6 @@ import numpy as np
 
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["NAT", "RELATIVE", "by_size", "first_best", "ties"]
-
 RELATIVE = 1e-9
 """Numbers that differ by this part of them are equal."""
 NAT = 1e-12

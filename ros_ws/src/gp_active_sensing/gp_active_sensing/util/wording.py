@@ -9,18 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "PredictabilityMonitor",
-    "brief",
-    "distance",
-    "fixed",
-    "moment",
-    "promised",
-    "shown",
-    "symbol",
-    "tells",
-]
-
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
 _FEW = 10

@@ -21,22 +21,6 @@ import yaml
 from gp_active_sensing.errors import ConfigError, brief_repr, one_line
 from gp_active_sensing.util.files import open_file
 
-__all__ = [
-    "MOST_ALIASES",
-    "MOST_BYTES",
-    "MOST_DEPTH",
-    "MOST_NODES",
-    "MOST_NUMBER",
-    "apply_overrides",
-    "check_meaning",
-    "comment",
-    "compose_documents",
-    "load_yaml",
-    "parse_yaml",
-    "read_text",
-    "scalar",
-]
-
 MOST_BYTES = 2 * 2**20
 """Largest file."""
 MOST_NODES = 100_000

@@ -21,18 +21,6 @@ from pathlib import Path
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import cannot
 
-__all__ = [
-    "COMMANDS",
-    "Access",
-    "Command",
-    "CommandAnswer",
-    "WatchOptions",
-    "is_loopback",
-    "origin_of_tiles",
-    "state_folder",
-    "token_in",
-]
-
 _SHORTEST = 20
 """Letters of a token."""
 COMMANDS = ("pause", "resume", "finish")

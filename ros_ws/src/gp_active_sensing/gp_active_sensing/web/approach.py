@@ -13,8 +13,6 @@ import numpy as np
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Plan
 
-__all__ = ["Approach", "SpeedLog"]
-
 _MEMORY_SECONDS = 30.0
 """Time over which the speed is averaged [s]."""
 _STANDING = 0.2

@@ -9,8 +9,6 @@ from typing import Any
 
 from tornado import httpserver, iostream
 
-__all__ = ["BoundedServer"]
-
 logger = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 0.1

@@ -32,8 +32,6 @@ from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.util.files import cannot, open_file
 from gp_active_sensing.web.mission_state import MissionState
 
-__all__ = ["Followed", "LineTail", "RunFollower", "stamp_of"]
-
 BLOCK = 1 << 16
 """Bytes that are read at once."""
 MOST_OF_LINE = 1 << 26

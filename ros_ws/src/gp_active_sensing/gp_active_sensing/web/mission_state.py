@@ -36,8 +36,6 @@ from gp_active_sensing.types import Aim, Budget, Plan
 from gp_active_sensing.util.wording import brief, distance
 from gp_active_sensing.web.approach import Approach, SpeedLog
 
-__all__ = ["MissionState"]
-
 REASONS = {
     "gated": "far off the prediction",
     "no_pose": "no position near its time",

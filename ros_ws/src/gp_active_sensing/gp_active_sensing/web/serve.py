@@ -18,8 +18,6 @@ from gp_active_sensing.web.access import Command, WatchOptions
 if TYPE_CHECKING:
     from gp_active_sensing.web.server import WatchServer
 
-__all__ = ["MISSING", "can_serve", "make_server", "serve", "served"]
-
 MISSING = (
     "the live page needs tornado, which is not installed: pip install 'gp_active_sensing[web]' "
     "(or sudo apt install python3-tornado)"

@@ -34,8 +34,6 @@ from gp_active_sensing.web.connections import BoundedServer
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 
-__all__ = ["WatchServer"]
-
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25

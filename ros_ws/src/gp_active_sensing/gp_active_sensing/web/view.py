@@ -34,8 +34,6 @@ from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
 
-__all__ = ["TABLES", "Board", "LiveView", "Paced", "as_text"]
-
 FINER = "finer"
 TABLES = ("stages", "facts", FINER)
 """Tables and the finer map, which cost much and are seldom looked at: they are made for those who

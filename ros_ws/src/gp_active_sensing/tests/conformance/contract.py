@@ -17,8 +17,9 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
-from gp_active_sensing.planning.base import PlanRequest, check_fit, crosses, revisits
+from gp_active_sensing.planning.base import check_fit, crosses, revisits
 from gp_active_sensing.planning.external import end as end_program
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit
 from tests.chooser import CHOOSER

@@ -11,7 +11,8 @@ import pytest
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import policy
-from gp_active_sensing.planning.bal.tree import StateBlock, Tree
+from gp_active_sensing.planning.bal.state_block import StateBlock
+from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
 from tests.cases import for_each

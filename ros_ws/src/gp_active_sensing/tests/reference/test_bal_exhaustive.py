@@ -16,7 +16,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Dec
 from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
-from gp_active_sensing.topology.graph import Move
+from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.cases import for_each
 from tests.requesting import asked

@@ -15,7 +15,7 @@ from gp_active_sensing.belief import BeliefConfig, HyperParameters, build_belief
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import dpp_batch
-from gp_active_sensing.planning.base import BatchRequest
+from gp_active_sensing.planning.request import BatchRequest
 from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 from tests.reference.direct_bayes import DirectBelief

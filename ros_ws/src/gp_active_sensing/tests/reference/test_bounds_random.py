@@ -17,11 +17,12 @@ from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rul
 from gp_active_sensing.planning.bal.branching import EqualProbabilityCells, last_stage_bounds
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
-from gp_active_sensing.planning.bal.tree import StateBlock, Tree
+from gp_active_sensing.planning.bal.state_block import StateBlock
+from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.graph import Move
+from gp_active_sensing.topology.search import Move
 
 BATCH = 16
 """States a case; a quarter of them with 1, 2, 3 and 4 readings to come."""

@@ -26,8 +26,8 @@ from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
-from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.topology.live import GridMap
+from gp_active_sensing.util.files import json_ready
 from tests.replay.bags import header, message, write_bag
 
 TICK = 0.05

@@ -20,7 +20,7 @@ from sensor_msgs.msg import NavSatFix, Temperature
 from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.commands.mission_draft import MissionDraft
-from gp_active_sensing.mission.config import PoseConfig
+from gp_active_sensing.mission.stream_config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.heard import Received

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 
-from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing

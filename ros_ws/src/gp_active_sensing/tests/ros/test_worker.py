@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.cases import case

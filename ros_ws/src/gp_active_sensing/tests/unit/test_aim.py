@@ -12,15 +12,16 @@ import pytest
 
 from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
+from gp_active_sensing.engine.config import BudgetConfig
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.log_messages import budget_text
 from gp_active_sensing.mission.plan_ahead import take
-from gp_active_sensing.planning.base import PlanRequest, no_plan
+from gp_active_sensing.planning.base import no_plan
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import BudgetChanged
 from gp_active_sensing.sim import build_world, run_scenario
-from gp_active_sensing.sim.scenario import BudgetConfig
 from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.lookup import parts_that_count

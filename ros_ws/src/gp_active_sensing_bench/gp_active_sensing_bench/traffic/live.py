@@ -21,8 +21,6 @@ from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing_bench.traffic.session import Session, arguments_of, require_sumo
 from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 
-__all__ = ["EdgeSpeeds", "LiveTraffic", "Network", "build_traffic"]
-
 logger = logging.getLogger(__name__)
 
 _BUCKETS = 10

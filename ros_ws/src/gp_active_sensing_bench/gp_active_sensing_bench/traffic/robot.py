@@ -23,8 +23,6 @@ from gp_active_sensing.sim.world import World, way_to
 from gp_active_sensing.types import FloatArray, Route
 from gp_active_sensing_bench.traffic.live import LiveTraffic
 
-__all__ = ["TrafficRobot"]
-
 logger = logging.getLogger(__name__)
 
 _PART = 0.75

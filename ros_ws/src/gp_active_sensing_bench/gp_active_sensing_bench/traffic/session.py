@@ -19,8 +19,6 @@ from typing import Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
 
-__all__ = ["Session", "has_sumo", "require_sumo"]
-
 logger = logging.getLogger(__name__)
 
 _HOW = "pip install 'gp_active_sensing[sumo]'  (in a checkout: make heavy)"

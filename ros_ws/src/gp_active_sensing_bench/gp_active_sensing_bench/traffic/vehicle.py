@@ -10,8 +10,6 @@ from typing import Any
 
 from gp_active_sensing_bench.traffic.session import Session
 
-__all__ = ["ProbeVehicle", "Visit"]
-
 logger = logging.getLogger(__name__)
 
 _NAME = "gp_active_sensing_probe"

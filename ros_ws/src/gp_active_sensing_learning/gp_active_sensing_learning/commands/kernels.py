@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from gp_active_sensing_learning.kernel_selection import VbksConfig
     from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings
 
-__all__ = [
-    "KERNEL_OPTIONS",
-    "KernelOptions",
-    "bag_options",
-    "check_new_file",
-    "distance",
-    "factor",
-    "kernel_options",
-    "learn_kernels",
-]
-
 
 @dataclass(frozen=True)
 class KernelOptions:

@@ -25,8 +25,6 @@ from gp_active_sensing_learning.commands.kernels import (
 if TYPE_CHECKING:
     from gp_active_sensing_learning import DataRequest, HyperParameterEstimate
 
-__all__ = ["learn"]
-
 _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
 """Parameters that are for length-scales only."""
 

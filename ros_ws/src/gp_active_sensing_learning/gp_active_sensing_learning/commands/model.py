@@ -20,8 +20,6 @@ from gp_active_sensing_learning.commands.kernels import (
 if TYPE_CHECKING:
     from gp_active_sensing.topology import Topology
 
-__all__ = ["model"]
-
 _file = click.Path(path_type=Path, dir_okay=False)
 _model = click.argument("file", metavar="FILE", type=_file)
 _OF_PLACES = (

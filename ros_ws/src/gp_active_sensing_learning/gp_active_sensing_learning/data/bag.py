@@ -23,8 +23,6 @@ from gp_active_sensing.replay.verify import find_recording
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.dataset import Dataset, MemmapWriter, ReadOptions, check_inputs
 
-__all__ = ["INPUTS", "is_bag", "read_bag"]
-
 INPUTS = ("x", "y", "hours")
 """Possible inputs: position [m] and time [h] of a reading."""
 _CHUNK = 4096

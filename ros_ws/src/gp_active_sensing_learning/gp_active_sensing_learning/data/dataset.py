@@ -20,18 +20,6 @@ from gp_active_sensing.kernel_model.schema import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.files import cannot
 
-__all__ = [
-    "IN_MEMORY",
-    "LEAST_ROWS",
-    "Dataset",
-    "MemmapWriter",
-    "ReadOptions",
-    "check_inputs",
-    "refuse_empty",
-    "transformed",
-]
-
-
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
 _CHUNK = 65_536

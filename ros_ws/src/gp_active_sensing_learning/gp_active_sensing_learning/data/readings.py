@@ -26,15 +26,6 @@ from gp_active_sensing_learning.data.table import (
     value_column,
 )
 
-__all__ = [
-    "LEAST_PLACES",
-    "SNAP",
-    "PriorReadings",
-    "read_csv",
-    "read_run",
-    "read_scenario",
-]
-
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
 SNAP = 50.0

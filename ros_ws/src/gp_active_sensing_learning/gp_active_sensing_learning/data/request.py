@@ -25,9 +25,6 @@ from gp_active_sensing_learning.data.readings import (
     read_scenario,
 )
 
-__all__ = ["DataRequest", "RowRequest", "found_map", "load_readings", "refuse"]
-
-
 ON_ROADS, ON_FEATURES = "graph_matern32", "matern32"
 """Kernel that is learned where none is given."""
 

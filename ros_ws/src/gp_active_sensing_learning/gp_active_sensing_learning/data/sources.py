@@ -26,17 +26,6 @@ from gp_active_sensing_learning.data.request import (
 )
 from gp_active_sensing_learning.data.table import check_stamps, is_wide, read_table, read_wide
 
-__all__ = [
-    "as_before",
-    "asked_as_before",
-    "asked_of",
-    "is_table",
-    "load_rows",
-    "map_rows",
-    "transform_override",
-]
-
-
 _TABLES = (".csv", ".tsv", ".txt")
 _SCENARIOS = (".yaml", ".yml")
 _TRANSFORM = "belief.transform"

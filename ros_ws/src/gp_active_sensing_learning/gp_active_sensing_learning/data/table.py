@@ -22,18 +22,6 @@ from gp_active_sensing_learning.data.dataset import (
     refuse_empty,
 )
 
-__all__ = [
-    "HOURS",
-    "PLACE_COLUMNS",
-    "WholeRows",
-    "check_stamps",
-    "is_wide",
-    "open_table",
-    "read_table",
-    "read_wide",
-    "value_column",
-]
-
 PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
 """Usual names of a column with the names of places."""
 HOURS = "hours"

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 
-__all__ = ["TrainingProgress", "VbksConfig"]
-
 
 @dataclass(frozen=True)
 class VbksConfig:

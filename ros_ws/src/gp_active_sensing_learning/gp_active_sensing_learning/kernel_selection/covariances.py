@@ -13,8 +13,6 @@ from gp_active_sensing.kernels.base import BaseKernel, Expression
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing_learning.kernel_selection.group import shape_of
 
-__all__ = ["Covariances"]
-
 
 @dataclass(frozen=True)
 class _Leaves:

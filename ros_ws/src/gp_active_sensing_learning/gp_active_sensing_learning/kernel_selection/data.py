@@ -16,8 +16,6 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 
-__all__ = ["Data", "inducing_inputs", "scaling_of"]
-
 logger = logging.getLogger(__name__)
 
 _SAMPLE = 100_000

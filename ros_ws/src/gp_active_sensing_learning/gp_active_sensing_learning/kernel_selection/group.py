@@ -21,16 +21,6 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing_learning.kernel_selection.data import Data
 
-__all__ = [
-    "FinishedGroup",
-    "KernelGroup",
-    "memory_of",
-    "order_by_shape",
-    "read_checkpoint",
-    "shape_of",
-    "write_checkpoint",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelGroup:

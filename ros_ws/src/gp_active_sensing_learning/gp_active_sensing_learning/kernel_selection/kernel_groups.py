@@ -18,8 +18,6 @@ from gp_active_sensing_learning.kernel_selection.group import (
     order_by_shape,
 )
 
-__all__ = ["group_of", "partition", "train_all", "train_group"]
-
 
 def train_group(
     group: KernelGroup,

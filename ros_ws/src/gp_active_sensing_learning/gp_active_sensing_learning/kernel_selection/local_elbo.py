@@ -23,8 +23,6 @@ import torch
 from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 
-__all__ = ["Inducing", "Sums", "batch_bound", "collapsed", "divergence", "log_density", "sums"]
-
 _TABLE = 4_000_000
 """Covariances of leaves that are held at once in a pass over many rows."""
 

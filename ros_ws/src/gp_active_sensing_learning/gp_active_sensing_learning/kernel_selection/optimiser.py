@@ -27,8 +27,6 @@ from gp_active_sensing_learning.kernel_selection.local_elbo import (
 )
 from gp_active_sensing_learning.kernel_selection.state import State, theta_root
 
-__all__ = ["Optimiser"]
-
 _DECAY = (0.9, 0.99)
 _TINY = 1e-12
 _LARGEST = 10.0

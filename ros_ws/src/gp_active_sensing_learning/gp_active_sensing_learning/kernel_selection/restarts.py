@@ -18,18 +18,6 @@ from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
 from gp_active_sensing_learning.kernel_selection.state import Draws, State, begin, best_starts
 
-__all__ = [
-    "CUTS",
-    "CUTS_OF_FULL",
-    "FAULTS",
-    "Restart",
-    "Restarts",
-    "begin_phase",
-    "judge",
-    "leaving",
-    "restore",
-]
-
 CUTS = 3
 """Plateaus after which a kernel has converged; after each the step is divided."""
 CUTS_OF_FULL = 1

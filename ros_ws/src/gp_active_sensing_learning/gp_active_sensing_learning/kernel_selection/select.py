@@ -31,9 +31,6 @@ from gp_active_sensing_learning.kernel_selection.data import Data, scaling_of
 if TYPE_CHECKING:
     from gp_active_sensing_learning.kernel_selection.group import FinishedGroup
 
-__all__ = ["REFITTED", "TwoStageSettings", "learn_model", "select_kernels"]
-
-
 logger = logging.getLogger(__name__)
 
 

@@ -19,9 +19,6 @@ from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, sums
 
-__all__ = ["Draws", "State", "begin", "best_starts", "scaled_root", "theta_root"]
-
-
 _BEGIN = 0.1
 """Standard deviation of the logarithms of θ that q(θ) begins with."""
 _NOISE = math.log(0.3)

@@ -29,8 +29,6 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 )
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
-__all__ = ["Training"]
-
 _SOME = 0.3
 """Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)

@@ -17,25 +17,6 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_predictor import predict
 
-__all__ = [
-    "CURVE",
-    "FIRST",
-    "LEVELS",
-    "MOST_ROWS",
-    "POINTS",
-    "Alike",
-    "Coverage",
-    "ModelCheck",
-    "Predict",
-    "alike",
-    "arranged",
-    "check",
-    "domain",
-    "fields",
-    "significant",
-]
-
-
 MOST_ROWS = 1500
 """Rows that are predicted."""
 LEVELS = (0.50, 0.90, 0.95)

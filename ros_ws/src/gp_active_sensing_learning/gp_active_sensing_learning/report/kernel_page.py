@@ -15,29 +15,14 @@ import yaml
 from gp_active_sensing.kernel_model import KernelFit, KernelModel
 from gp_active_sensing.kernels.base import BaseKernel
 from gp_active_sensing.kernels.composite import Parameter
-from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import build_page, tile
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_lines import lengths_of, noise_of
 from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.report.kernel_check import Alike, ModelCheck, alike, check, domain
 from gp_active_sensing_learning.report.kernel_payload import kernel_payload, output_of
-
-__all__ = [
-    "AVERAGED",
-    "SAMPLES",
-    "Number",
-    "coverage_table",
-    "dropped_table",
-    "kernel_table",
-    "number_tables",
-    "numbers",
-    "said",
-    "write_kernel_page",
-]
-
 
 AVERAGED = 12
 """Kernels that predictions on the page are averaged over, at most."""

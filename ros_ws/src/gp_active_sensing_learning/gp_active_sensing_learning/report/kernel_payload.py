@@ -19,8 +19,6 @@ from gp_active_sensing_learning.report.kernel_check import (
     significant,
 )
 
-__all__ = ["BARS", "LINES", "MATRIX", "kernel_payload", "output_of"]
-
 BARS, LINES, MATRIX = 16, 8, 24
 """Kernels with a bar, a line of their own, a row of the matrix."""
 _FEW, _LEAST = 6, 0.001

@@ -12,16 +12,6 @@ from gp_active_sensing.mission.inbox import BATCH, Envelope
 from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock
 
-__all__ = [
-    "CATCH_UP_SECONDS",
-    "MOST_HELD",
-    "MOST_KNOWN",
-    "MOST_SECONDS",
-    "Backlog",
-    "DuplicateFilter",
-]
-
-
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0

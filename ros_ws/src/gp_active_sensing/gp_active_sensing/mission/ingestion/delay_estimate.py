@@ -33,19 +33,6 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "CANDIDATES",
-    "ENOUGH",
-    "NONE",
-    "Block",
-    "DelayEstimate",
-    "DelayEvidence",
-    "DelayMonitor",
-    "common_delay",
-    "log_likelihood",
-]
-
-
 CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
 """Delays with which a block is compared [s]."""
 NONE = int(np.argmin(np.abs(CANDIDATES)))

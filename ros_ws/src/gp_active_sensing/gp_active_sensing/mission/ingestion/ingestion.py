@@ -22,8 +22,6 @@ from gp_active_sensing.records.events import Event
 from gp_active_sensing.types import Clock, Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["Ingestion"]
-
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0

@@ -36,8 +36,6 @@ from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["ReadingIntake"]
-
 logger = logging.getLogger(__name__)
 
 _NO_POSE = (

@@ -24,8 +24,6 @@ from collections.abc import Callable, Sequence
 
 from gp_active_sensing.mission.poses import Pose
 
-__all__ = ["Odometer"]
-
 _CHORD, _START = 6.0, 12.0
 """Distance from the anchor that counts, while moving and from rest, in standard deviations."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0

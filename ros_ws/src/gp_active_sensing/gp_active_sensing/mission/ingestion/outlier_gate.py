@@ -28,8 +28,6 @@ from gp_active_sensing.engine.quantities import Receiver
 from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 
-__all__ = ["AGREEING", "AGREEING_SECONDS", "KEPT", "OutlierGate"]
-
 KEPT = 4000
 """Most gated readings kept, two seconds of the fastest sensor; the oldest are forgotten."""
 AGREEING = 3

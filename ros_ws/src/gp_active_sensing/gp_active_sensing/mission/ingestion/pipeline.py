@@ -19,8 +19,6 @@ from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingR
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 
-__all__ = ["ReadingPipeline"]
-
 logger = logging.getLogger(__name__)
 
 AGREED, ASKED = "agreed", "asked"

@@ -13,9 +13,6 @@ from gp_active_sensing.mission.ingestion.visits import PendingReading
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.util.wording import moment
 
-__all__ = ["FASTEST", "PoseFilter", "PoseSynchronizer"]
-
-
 logger = logging.getLogger(__name__)
 
 FARTHEST = 1e8

@@ -20,9 +20,6 @@ from gp_active_sensing.errors import ReadingError, RunError
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Off, PlacedReading, Reading
 
-__all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Stored", "noise_of"]
-
-
 _BLOCK = 10
 """Differences that are summed up as one."""
 _KEPT = 101

@@ -26,15 +26,6 @@ from dataclasses import dataclass, field, replace
 
 from gp_active_sensing.types import PlacedReading, Reading
 
-__all__ = [
-    "AveragingWindow",
-    "ClosestPoint",
-    "PendingReading",
-    "SegmentCoverage",
-    "SettlingTimer",
-]
-
-
 _TOLERANCE = 0.01
 """Part of a segment by which a visit may fall short (poses come at intervals)."""
 GAP_SECONDS = 5.0

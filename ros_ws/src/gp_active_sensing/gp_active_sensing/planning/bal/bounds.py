@@ -11,8 +11,6 @@ from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
 
-__all__ = ["chain_rule", "children_chain_rule", "initial_bounds"]
-
 _KEPT = 24
 """About how many feasible sequences are kept for the lower bound."""
 _CHUNK = 2_000_000

@@ -20,13 +20,6 @@ from gp_active_sensing.planning.entropy import (
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import RELATIVE
 
-__all__ = [
-    "Branching",
-    "EqualProbabilityCells",
-    "RandomDraws",
-    "last_stage_bounds",
-]
-
 _CHUNK = 1 << 17
 """Numbers in the largest temporary array: what the processor's cache holds of them."""
 _LARGE_CHUNK = 2_000_000

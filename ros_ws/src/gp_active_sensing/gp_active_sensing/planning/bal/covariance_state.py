@@ -18,16 +18,6 @@ from gp_active_sensing.planning.entropy import gaussian_entropy
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
-__all__ = [
-    "DELICATE",
-    "MOST_LEAVES",
-    "CovarianceState",
-    "Deadline",
-    "DecisionProblem",
-    "Leaves",
-    "ReachableSet",
-]
-
 DELICATE = 1e-8
 """Noise this small against a latent variance is near what rounding leaves of it."""
 MOST_LEAVES = 8

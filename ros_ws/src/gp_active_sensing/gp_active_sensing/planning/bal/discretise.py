@@ -16,8 +16,6 @@ from gp_active_sensing.planning.entropy import discrete_entropy, xlogx
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = ["Successors", "by_cells", "by_draws", "cut", "cut_cells", "drawn_reward"]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
 """Where the mixture's distribution function is tabulated, in standard deviations."""

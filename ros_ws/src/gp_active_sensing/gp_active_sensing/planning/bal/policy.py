@@ -18,18 +18,14 @@ from gp_active_sensing.planning.bal.covariance_state import (
     Deadline,
     DecisionProblem,
 )
-from gp_active_sensing.planning.bal.tree import SEARCHES, StateBlock, Tree
-from gp_active_sensing.planning.base import (
-    Candidates,
-    PlanRequest,
-    PolicyState,
-    candidates,
-    no_plan,
-)
+from gp_active_sensing.planning.bal.state_block import StateBlock
+from gp_active_sensing.planning.bal.tree import SEARCHES, Tree
+from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import MergedCandidates, joined, joint_given_pending
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.planning.greedy import expected_entropy
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -38,8 +34,6 @@ from gp_active_sensing.types import (
     Plan,
 )
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
-
-__all__ = ["Bal"]
 
 _ANY = 2**62
 """Expansions where nothing limits them."""

@@ -10,8 +10,6 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.discretise import Successors
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["StateBlock"]
-
 
 @dataclass
 class StateBlock:

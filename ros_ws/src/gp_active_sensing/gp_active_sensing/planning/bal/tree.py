@@ -17,15 +17,6 @@ from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 
-__all__ = [
-    "SEARCHES",
-    "StateBlock",
-    "Tree",
-    "exhaustive",
-    "gap_directed",
-    "published",
-]
-
 _ENTRIES = 60_000
 """About how many numbers one step of the gap-directed search computes: a few milliseconds."""
 _WORTH = 0.02

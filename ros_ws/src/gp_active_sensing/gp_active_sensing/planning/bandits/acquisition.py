@@ -18,25 +18,6 @@ from gp_active_sensing.planning.bandits.base import Bandit, View
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size
 
-__all__ = [
-    "Est",
-    "ExpectedImprovement",
-    "Improvement",
-    "Incumbent",
-    "MaximumEstimate",
-    "MeanOnly",
-    "ProbabilityOfImprovement",
-    "Thompson",
-    "VarianceOnly",
-    "est_a",
-    "est_n",
-    "gap_width",
-    "log_exceedance",
-    "log_expected_improvement",
-    "posterior_draw",
-    "safe_std",
-]
-
 _LEAST = 1e-9
 """Least deviation that is divided by, as a share of what the means and deviations span."""
 _FAR = 1e6

@@ -13,23 +13,12 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
+from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan, Route
 from gp_active_sensing.util.ties import by_size, first_best, ties
-
-__all__ = [
-    "Bandit",
-    "View",
-    "best_score",
-    "candidate_values",
-    "latent_given_pending",
-    "next_state",
-    "stage_of",
-    "view_of",
-    "way_toward",
-]
 
 MOST_CANDIDATES = 100
 """Candidates that a plan tells of: the best ones."""

@@ -19,20 +19,11 @@ from gp_active_sensing.planning.bandits.base import (
     stage_of,
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule
-from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState, no_plan
+from gp_active_sensing.planning.base import PolicyState, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.planning.request import BatchRequest, PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
-
-__all__ = [
-    "Batch",
-    "ByEstimate",
-    "BySchedule",
-    "Start",
-    "Widths",
-    "assign",
-]
-
 
 Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
 """√β_t [standard deviations] of stage t ≥ 1, given the places (m,) that a member is chosen from and

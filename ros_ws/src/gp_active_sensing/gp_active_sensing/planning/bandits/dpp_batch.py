@@ -19,17 +19,6 @@ from gp_active_sensing.planning.dpp import greedy_kdpp, sample_kdpp, sample_kdpp
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
-__all__ = [
-    "Dpp",
-    "EstDppMax",
-    "EstDppSample",
-    "RegionKernel",
-    "UcbDppMax",
-    "UcbDppSample",
-    "region_of",
-    "relevance_region",
-]
-
 LEAST_NOISE = 1e-8
 """Noise as a share of the largest variance of the region: with less the identity would be lost in
 rounding, and no set would have a determinant."""

@@ -19,16 +19,6 @@ from gp_active_sensing.types import FloatArray
 if TYPE_CHECKING:
     from gp_active_sensing.planning.base import Policy
 
-__all__ = [
-    "GpUcb",
-    "Schedule",
-    "compact_beta",
-    "constant",
-    "finite_beta",
-    "regret_bound",
-    "rkhs_beta",
-]
-
 _COMPACT = ("dimension", "extent", "a", "b")
 
 

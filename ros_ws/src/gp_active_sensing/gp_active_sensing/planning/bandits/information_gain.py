@@ -13,13 +13,6 @@ from gp_active_sensing.belief.factor import LEAST_NOISE
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = [
-    "SHARE",
-    "GreedyGain",
-    "largest_gain",
-    "prior_gains",
-]
-
 SHARE = 1.0 - math.exp(-1.0)
 """The greedy choice reaches at least this share of the best. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3

@@ -20,19 +20,6 @@ from gp_active_sensing.planning.dpp import sample_kdpp, sample_kdpp_mcmc
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = [
-    "ForgettingUcb",
-    "RGpUcb",
-    "SparqGpUcb",
-    "SwGpUcb",
-    "TvGpUcb",
-    "WGpUcb",
-    "places_to_ask",
-    "query_number",
-    "sparq_beta",
-    "spread_places",
-]
-
 _EXACT = 500
 """Places up to which the draw is exact."""
 _EPSILON = 0.01

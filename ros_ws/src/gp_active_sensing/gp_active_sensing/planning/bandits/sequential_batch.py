@@ -20,16 +20,6 @@ from gp_active_sensing.planning.bandits.batch import Batch, ByEstimate, BySchedu
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = [
-    "Ahead",
-    "BEst",
-    "GpBucb",
-    "Hallucination",
-    "LpUcb",
-    "largest_slope",
-    "log_penalty",
-]
-
 
 class Ahead:
     """Moments of the field as one place after another is taken as read.

@@ -17,28 +17,18 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import FEWEST, AimForecast, not_seen
-from gp_active_sensing.planning.base import PlanRequest, PolicyState, check_fit
+from gp_active_sensing.planning.base import PolicyState, check_fit
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.explain import on_route
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
-from gp_active_sensing.planning.request import Sought
+from gp_active_sensing.planning.request import PlanRequest, Sought
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
-
-__all__ = [
-    "Ask",
-    "Laying",
-    "Pass",
-    "RoutePolicy",
-    "next_pass",
-    "parts_only",
-    "pass_of",
-]
 
 _CANDIDATES = 4
 """Most λ that a pass of a policy is planned with that plans with none,"""

@@ -13,8 +13,6 @@ from gp_active_sensing.planning.routes.distances import Distances, distances_of,
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["CORNERS", "Ground", "Rows", "rows_of"]
-
 CORNERS = 4
 """Corners that rows may begin in."""
 _INSETS = (0.5, 0.25, 0.0)

@@ -12,14 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gp_active_sensing.planning.base import PlanRequest, Policy, PolicyState
+from gp_active_sensing.planning.base import Policy, PolicyState
 from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.distances import unit_of
 from gp_active_sensing.planning.routes.follow import trip_of
 from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import Budget, Plan
-
-__all__ = ["plan_with_curves"]
 
 _ROUNDS = 4
 """Routes laid for one decision, at most."""

@@ -18,8 +18,6 @@ from gp_active_sensing.topology.search import Move, MoveArrays, MoveLattice, Mov
 from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
-__all__ = ["Distances", "PartDistances", "distances_of", "mean_distance", "unit_of"]
-
 _KEPT_NUMBERS = 8_000_000
 """Numbers in the searches to all places that are kept for a map; those nearby: half as many."""
 _KEPT_WAYS = 200_000

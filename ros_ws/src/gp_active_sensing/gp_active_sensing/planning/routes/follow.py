@@ -15,23 +15,13 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import Candidates, PlanRequest, candidates, no_plan
+from gp_active_sensing.planning.base import Candidates, candidates, no_plan
 from gp_active_sensing.planning.budget import BudgetConstraint, ReachableGoals, reachable_goals
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.distances import Distances, distances_of, unit_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
-
-__all__ = [
-    "Course",
-    "RouteDrive",
-    "fits",
-    "nearest_plan",
-    "next_plan",
-    "read_along",
-    "trip_of",
-    "unread_of",
-]
 
 _MOST_AIMS = 32
 """Probes on their way to different places of a route, at the most."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["VisitOrder", "short_tour", "tour_length"]
-
 _LONGEST = 3
 """Places in the longest piece that is moved elsewhere (Or-opt)."""
 _BOTH = 40

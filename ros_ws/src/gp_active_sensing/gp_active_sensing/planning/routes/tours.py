@@ -26,16 +26,6 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Route
 from gp_active_sensing.util.ties import by_size, first_best
 
-__all__ = [
-    "Driven",
-    "RouteDriver",
-    "best_of",
-    "design_routes",
-    "evenly_spaced",
-    "improved",
-    "in_short_order",
-]
-
 _SLACK = 1.0 + 1e-9
 """Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
 _BEGIN = 12

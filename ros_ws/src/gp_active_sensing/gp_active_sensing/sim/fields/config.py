@@ -14,8 +14,6 @@ from gp_active_sensing.kernels import kernel_problems
 from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
-__all__ = ["HUGE", "FieldConfig"]
-
 HUGE = 1e12
 """Largest size of anything added to a value: sums stay far from infinity."""
 

@@ -16,13 +16,6 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "CONSTANTS",
-    "FUNCTION_NAMES",
-    "LONGEST",
-    "Formula",
-]
-
 LONGEST = 2000
 """Characters that a formula may have."""
 DEEPEST = 60

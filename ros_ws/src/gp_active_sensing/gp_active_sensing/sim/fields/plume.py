@@ -24,8 +24,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["MOST_PUFFS", "PlumeConfig", "PlumeField"]
-
 MOST_PUFFS = 20_000
 """Puffs that a plume may be made of."""
 _LIFETIMES = 20.0

@@ -21,8 +21,6 @@ from gp_active_sensing.topology.loaders.rasters import RasterCells, lay, of_asci
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["raster_truth", "read_rasters"]
-
 _SHOWN = 5
 
 

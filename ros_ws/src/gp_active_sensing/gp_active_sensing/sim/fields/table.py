@@ -22,17 +22,6 @@ from gp_active_sensing.topology.loaders.files import elements, number_of, tag_of
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.tables import EPOCH, Table
 
-__all__ = [
-    "Slot",
-    "TimeSeriesField",
-    "check_slots",
-    "fill_from_other_slots",
-    "is_xml",
-    "read_edgedata",
-    "slot_in",
-    "table_truth",
-]
-
 logger = logging.getLogger(__name__)
 
 _SHOWN = 5

@@ -18,8 +18,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["DriftingField", "FunctionField", "build_truth", "computed_truth"]
-
 
 class FunctionField(GroundTruth):
     """A field that is computed again for each time.

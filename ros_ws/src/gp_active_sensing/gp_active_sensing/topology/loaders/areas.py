@@ -29,8 +29,6 @@ from gp_active_sensing.topology.projection import LONLAT, locate
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Areas", "of_features", "read_areas", "weights_of"]
-
 _FAR = 500e3
 """Areas farther from the origin of the map are those of another place [m]."""
 _CIRCLE = 16

@@ -26,15 +26,6 @@ from gp_active_sensing.topology.loaders.files import (
 from gp_active_sensing.topology.projection import place
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
 
-__all__ = [
-    "KMH",
-    "MOST_NUMBER",
-    "MPH",
-    "SHORTEST",
-    "Draft",
-    "Drafts",
-]
-
 MOST_NUMBER = 1e9
 """Largest length, limit, number of lanes or coordinate [m, m/s, 1, m]."""
 MOST_TURNS = 10_000

@@ -23,26 +23,6 @@ from typing import IO, Any
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.util.files import open_file
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_FLOOR",
-    "MOST_TEXT",
-    "MOST_TOKEN",
-    "SHOWN_PROBLEMS",
-    "check_file",
-    "elements",
-    "expected",
-    "fail",
-    "is_number",
-    "is_text",
-    "number_of",
-    "read_json",
-    "read_text",
-    "shown",
-    "tag_of",
-    "whole_bytes",
-]
-
 MOST_TEXT = 256 * 2**20
 """Bytes of a file of GeoJSON or of a table."""
 MOST_TOKEN = 4 * 2**20

@@ -23,8 +23,6 @@ from gp_active_sensing.topology.loaders.vector import declared_crs
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 
-__all__ = ["load", "nav2_text", "text_of"]
-
 _CALLED = {
     **{key: key for key in ("lanes", "successors", "name")},
     **{"length": "length_m", "speed_limit": "speed_limit_mps", "road_class": "class"},

@@ -24,8 +24,6 @@ from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["check_graph", "crs_of", "graph_of", "has_positions", "load", "road_map_of"]
-
 _USED = {"length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"}
 _KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"}
 """Attributes of osmnx that are in the segments already, or say nothing about them."""

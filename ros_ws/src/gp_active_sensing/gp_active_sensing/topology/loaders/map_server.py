@@ -27,8 +27,6 @@ from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.yaml_files import load_yaml
 
-__all__ = ["load", "read_image"]
-
 MOST_PIXELS = MOST_GROUND
 """Number of pixels of the largest image that is read."""
 _FORMATS = ("PNG", "JPEG", "BMP")

@@ -21,8 +21,6 @@ from gp_active_sensing.topology.loaders.files import number_of
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
 
-__all__ = ["Directions", "directions", "drivable", "lanes_of", "limit_of", "load", "speed_of"]
-
 _WITH_LINKS = ("motorway", "trunk", "primary", "secondary", "tertiary")
 DRIVABLE = frozenset(
     {

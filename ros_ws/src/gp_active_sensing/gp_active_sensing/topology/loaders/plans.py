@@ -18,8 +18,6 @@ from gp_active_sensing.topology.loaders.files import expected, is_number, read_j
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point
 
-__all__ = ["Drawing", "Shape", "read_plan"]
-
 _MOST_ITEMS = 20_000
 _MOST_POINTS = 20_000
 _SCANS = {"survey": "survey", "StructureScan": "structure scan", "CorridorScan": "corridor scan"}

@@ -42,20 +42,6 @@ from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.tables import are_fills
 
-__all__ = [
-    "MAX_CELLS",
-    "RasterCells",
-    "RasterFile",
-    "lay",
-    "load_raster_cells",
-    "of_ascii",
-    "of_gdal",
-    "read_ascii_grid",
-    "read_layers",
-    "read_raster",
-    "usual_step",
-]
-
 logger = logging.getLogger(__name__)
 
 MAX_CELLS = 25_000_000

@@ -20,8 +20,6 @@ from gp_active_sensing.topology.loaders.files import elements, number_of, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
-__all__ = ["load"]
-
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0
 """Largest error of positions from longitude and latitude about a datum [m]."""

@@ -16,8 +16,6 @@ from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
 from gp_active_sensing.util.tables import Table
 
-__all__ = ["COLUMNS", "load"]
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "edge", "edge_id", "segment"),
     "from": ("from", "from_node", "u", "source"),

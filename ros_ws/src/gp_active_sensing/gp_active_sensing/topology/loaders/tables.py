@@ -33,16 +33,6 @@ from gp_active_sensing.topology.projection import (
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table, are_fills
 
-__all__ = [
-    "ColumnsConfig",
-    "PlaceTable",
-    "Sites",
-    "is_stations",
-    "of_csv",
-    "of_features",
-    "read_stations",
-]
-
 logger = logging.getLogger(__name__)
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {

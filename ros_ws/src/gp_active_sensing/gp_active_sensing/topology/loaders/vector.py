@@ -33,8 +33,6 @@ from gp_active_sensing.topology.loaders.files import (
 )
 from gp_active_sensing.topology.projection import LOCAL
 
-__all__ = ["MOST_FEATURES", "Feature", "declared_crs", "read_features"]
-
 MOST_FEATURES = 10_000
 """Largest number of shapes of a file."""
 _MOST_LAYERS = 200

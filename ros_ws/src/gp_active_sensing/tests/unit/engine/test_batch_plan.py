@@ -13,7 +13,8 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState
+from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.request import BatchRequest, PlanRequest
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Cost, Plan, Reading
 

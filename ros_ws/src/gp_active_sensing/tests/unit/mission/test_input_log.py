@@ -11,7 +11,7 @@ import pytest
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
 from gp_active_sensing.mission.input_log import InputLog, taken_of
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.util.files import json_ready
 from tests.cases import for_each
 from tests.unit.mission.worlds import Rig, grid
 

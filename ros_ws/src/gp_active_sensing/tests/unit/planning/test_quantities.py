@@ -10,9 +10,9 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy, policies
-from gp_active_sensing.planning.base import SEVERAL, BatchRequest, check_fit
+from gp_active_sensing.planning.base import SEVERAL, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
-from gp_active_sensing.planning.request import QuantityBelief, Sought
+from gp_active_sensing.planning.request import BatchRequest, QuantityBelief, Sought
 from gp_active_sensing.planning.routes.base import next_pass
 from gp_active_sensing.planning.routes.distances import distances_of
 from gp_active_sensing.planning.routes.tours import RouteDriver

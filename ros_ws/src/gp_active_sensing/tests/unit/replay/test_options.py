@@ -10,7 +10,8 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.stream_config import PoseConfig
 from gp_active_sensing.replay.options import (
     ReplayDefaults,
     ReplayOptions,

@@ -8,8 +8,7 @@ import pytest
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import World, build_world, load_scenario
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot
-from gp_active_sensing.sim.scenario import SensorConfig
-from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from tests.unit.mission.worlds import chain, place
 
 

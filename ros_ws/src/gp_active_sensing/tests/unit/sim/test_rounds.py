@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.base import BatchRequest
+from gp_active_sensing.planning.request import BatchRequest
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner

@@ -13,8 +13,8 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.batch import assign
-from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
+from gp_active_sensing.planning.request import BatchRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 from tests.cases import for_each
