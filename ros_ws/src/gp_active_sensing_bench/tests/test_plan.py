@@ -16,17 +16,15 @@ from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.fields.formula import Formula
-from gp_active_sensing.util.resources import find_resource, list_resources
+from gp_active_sensing.util.resources import list_resources
 from gp_active_sensing_bench import (
     METRICS,
-    ExperimentConfig,
     load_experiment,
     read_experiment,
 )
 from gp_active_sensing_bench.plan import key_of
 from gp_active_sensing_bench.run import STAGE_KEYS
 from tests.kernel_models import make_model, rows
-from tests.key_tables import key_table
 from tests.unit.sim.scenarios import GRID
 from tests.unit.sim.scenarios import mapping as scenario_mapping
 
@@ -121,36 +119,6 @@ def test_shipped_experiments_can_run() -> None:
             experiment = load_experiment(name)
             assert experiment.config.description, name
             assert experiment.config.name == Path(name).stem
-
-
-def test_experiment_1_is_as_published() -> None:
-    experiment = load_experiment("bal_1d")
-    assert experiment.config.seed_list() == tuple(range(20))
-    assert load_experiment("bal_1d", seeds=2).config.seed_list() == (0, 1)
-    assert experiment.at == (5, 10, 15, 20, 25)
-    config = experiment.trials[0].config
-    assert config["map"]["count"] == 100
-    assert config["map"]["moves"] == "free"
-    assert (config["field"]["signal_std"], config["sensor"]["noise_std"]) == (10.0, 0.25)
-    assert config["field"]["length_scale"] == 1.0
-    assert config["belief"]["length_scales"] == [1, 6, 9, 12, 15, 18, 21]
-    horizons = {p["horizon"] for p in experiment.config.policies.values() if p["name"] == "bal"}
-    assert horizons == {2, 3}
-    for policy in experiment.config.policies.values():
-        if policy.get("discretisation") == "draws":
-            assert (policy["samples"], policy["alpha"], policy["search"]) == (10, 1.0, "published")
-
-
-def test_the_page_lists_every_key_metric_and_experiment() -> None:
-    folder = find_resource("experiments", "bal_1d").parent
-    page = (folder / "README.md").read_text(encoding="utf-8")
-    table = key_table(ExperimentConfig)
-    assert table in page, f"experiments/README.md is stale; its table of keys must be:\n{table}"
-    for name, metric in METRICS.items():
-        unit = {"field": "field unit"}.get(metric.unit, metric.unit)
-        assert f"| `{name}` | {unit} |".replace("|  |", "| |") in page, name
-    for name in list_resources("experiments"):
-        assert f"| `{name}` |" in page
 
 
 def test_further_keys_get_the_seed() -> None:

@@ -10,24 +10,14 @@ import pytest
 
 from gp_active_sensing_bench.source_tree import commit
 
-IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "test"), ("EMAIL", "test@example.org"))
-}
+IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 
 
 def git(folder: Path, *arguments: str) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    environment = {**clean, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    return done.stdout.strip()
+    environment = {**clean, "GIT_CONFIG_GLOBAL": os.devnull}
+    command = ["git", *IDENTITY, "-C", str(folder), *arguments]
+    return subprocess.check_output(command, text=True, env=environment).strip()
 
 
 @pytest.fixture(name="tree")

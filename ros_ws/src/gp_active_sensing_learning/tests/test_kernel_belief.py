@@ -11,15 +11,6 @@ from gp_active_sensing_learning.kernel_belief import kernel_belief
 from tests.cases import for_each
 
 
-def test_what_the_prior_does_to_two_kernels() -> None:
-    """The figures that the documentation gives."""
-    of_best = [
-        kernel_belief([0.0, -20.0], prior_std=s, samples=50_000).probabilities[0]
-        for s in (0.5, 1.0, 2.0)
-    ]
-    assert of_best == pytest.approx([0.805, 0.92, 0.972], abs=0.005)
-
-
 def test_the_order_of_the_kernels_has_no_consequence() -> None:
     bounds = np.array([-3.0, 0.0, -12.0, -0.5, -80.0])
     turned = np.array([3, 0, 4, 2, 1])

@@ -80,16 +80,6 @@ def test_rows_that_nothing_can_be_learned_from(some: Dataset) -> None:
             bad.checked()
 
 
-def test_what_is_said_of_inputs(some: Dataset) -> None:
-    some.inputs[20:] = some.inputs[:20]
-    some.inputs[0, 0], some.inputs[20, 0] = 0.0, -0.0  # one and the same number
-    found = some.checked()
-    assert len(found) == 40  # all are used
-    assert found.notes == ("20 of 40 rows have inputs that came before; all are used",)
-    some.inputs[:, 1] = 7.0
-    assert "y is 7 in every row" in some.checked().notes[0]
-
-
 # -- tables --------------------------------------------------------------------------------------
 
 LOG = "x,y,hours,temp\n" + "".join(f"{k},{k % 3},{0.5 * k},{20 + k % 5}\n" for k in range(30))
