@@ -17,6 +17,7 @@ BENCHMARKS = {
     "beliefs": "error and honesty of the belief at places that were not read",
     "intervals": "promised and actual error along routes, and with many readings of a place",
     "quantities": "a link between two quantities, and one route for three",
+    "limits": "crossings of places below a limit, on drawn lakes with shoals",
     "roads": "Experiment 2 of the BAL paper over many fields (needs GPAS_DATA)",
     "town": "seconds of a decision of `bal`",
     "large": "first and later decisions on 600 to 100,000 places, a reading, memory",

@@ -18,7 +18,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing_bench.metrics import stages_until, true_weight_indices
+from gp_active_sensing_bench.metrics import metrics_of, stages_until, true_weight_indices
 from gp_active_sensing_bench.records import Loaded
 from gp_active_sensing_bench.tables import MetricTable, PolicyRow, summary
 
@@ -173,7 +173,8 @@ def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
     if importlib.util.find_spec("matplotlib") is None:
         msg = "matplotlib is missing: pip install matplotlib"
         raise MissingDependencyError(msg)
-    tables = [summary(loaded.records, name, loaded.experiment.at) for name in loaded.config.metrics]
+    names = metrics_of(loaded.config.metrics, loaded.records)
+    tables = [summary(loaded.records, name, loaded.experiment.at) for name in names]
     written: list[Path] = []
     try:
         folder.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning import policies as registered
-from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.planning.base import check_fit, revisits
 from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -95,7 +95,7 @@ class _ExperimentReader:
         own = {} if base is None else {str(base.policy["name"]): base.policy}
         policies = self._policies(mapping.get("policies") or own)
         overrides = self._overrides(mapping.get("configurations") or {DEFAULT: {}})
-        scenarios = self._variants(base, overrides)
+        scenarios = self._variants(base, overrides, list(policies.values()))
         if config is None or base is None or self.problems:
             return None
         self.problems.extend(_not_seeds(base, config.seeded))
@@ -189,7 +189,10 @@ class _ExperimentReader:
         return found
 
     def _variants(
-        self, base: Scenario | None, overrides: Mapping[str, Mapping[str, Any]]
+        self,
+        base: Scenario | None,
+        overrides: Mapping[str, Mapping[str, Any]],
+        policies: Sequence[Mapping[str, Any]],
     ) -> dict[str, Scenario]:
         """Return label -> scenario with the configuration's overrides."""
         found: dict[str, Scenario] = {}
@@ -205,7 +208,7 @@ class _ExperimentReader:
             if scenario is None:
                 continue
             if self.check_worlds:
-                places = self._try(prefix, partial(_build_world, scenario))
+                places = self._try(prefix, partial(_build_world, scenario, policies))
                 if places is not None:
                     self._places[label] = places
             found[label] = scenario
@@ -285,10 +288,14 @@ def _all_revisit(config: ExperimentConfig) -> bool:
     return all(revisits(registered.factory(name)) for name in names)
 
 
-def _build_world(scenario: Scenario) -> int:
+def _build_world(scenario: Scenario, policies: Sequence[Mapping[str, Any]]) -> int:
     """Build what a mission needs, to see that it can be; return the number of places."""
     topology = build_world(scenario).topology
-    build_loop(scenario, topology)
+    # The scenario's own policy drives no mission of the experiment, unless it is among them.
+    scenario = dataclasses.replace(scenario, policy=dict((policies or [scenario.policy])[0]))
+    loop = build_loop(scenario, topology)
+    for policy in policies if loop.quantities else ():
+        check_fit(build_policy(policy), loop.belief, topology, loop.quantities.values())
     return topology.n
 
 

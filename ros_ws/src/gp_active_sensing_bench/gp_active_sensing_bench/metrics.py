@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import UnknownNameError, suggest
+from gp_active_sensing.records.metrics import SCORES
 
 Record = Mapping[str, Any]
 Stages = Sequence[Mapping[str, Any]]
@@ -31,16 +32,20 @@ class Metric:
         label: for figures and tables.
         unit: "field" stands for the unit of the readings.
         value: from a record and its stages so far; None where there is none.
+        quantity: that it is of, where there are several; "" = the main one, or all of them.
     """
 
     name: str
     label: str
     unit: str
     value: Callable[[Record, Stages], float | None]
+    quantity: str = ""
 
     def of(self, record: Record, readings: int) -> float | None:
         """Return the value after `readings` observed places, None where there is none."""
         stages = stages_until(record, readings)
+        if stages and self.quantity:
+            stages = [stage.get("quantities", {}).get(self.quantity, {}) for stage in stages]
         value = None if stages is None else self.value(record, stages)
         return None if value is None or not math.isfinite(value) else value
 
@@ -48,7 +53,9 @@ class Metric:
         """Return the unit, that of the readings filled in."""
         if self.unit != "field":
             return self.unit
-        return str(record["config"].get("field", {}).get("unit", ""))
+        config: Mapping[str, Any] = record["config"]
+        own = config.get("quantities", {}).get(self.quantity, config)
+        return str(own.get("field", {}).get("unit", ""))
 
 
 def stages_until(record: Record, readings: int) -> Stages | None:
@@ -64,15 +71,41 @@ def stages_until(record: Record, readings: int) -> Stages | None:
 
 
 def metric_of(name: str) -> Metric:
-    """Return a metric by name.
+    """Return a metric by name; ``rmspe.depth`` is that of the quantity depth.
 
     Raises:
         UnknownNameError: no such metric; the message has the nearest match.
     """
-    if name not in METRICS:
-        msg = f"unknown metric {name!r}.{suggest(name, METRICS)} Known: {', '.join(METRICS)}"
+    word, _, quantity = name.partition(".")
+    if word not in METRICS:
+        msg = f"unknown metric {word!r}.{suggest(word, METRICS)} Known: {', '.join(METRICS)}"
         raise UnknownNameError(msg)
-    return METRICS[name]
+    found = METRICS[word]
+    if not quantity:
+        return found
+    return replace(found, name=name, label=f"{found.label}, {quantity}", quantity=quantity)
+
+
+def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
+    """Return metrics; where there are several quantities, those of maps for each of them.
+
+    Relative errors, of all quantities together and of each, are then among them.
+
+    Args:
+        names: as in an experiment's file.
+        records: of its trials.
+    """
+    further = dict.fromkeys(q for r in records for q in r["config"].get("quantities", {}))
+    if not further:
+        return tuple(names)
+    every = dict.fromkeys(q for r in records for s in r["stages"] for q in s.get("quantities", {}))
+    found = [
+        name
+        for metric in dict.fromkeys((RELATIVE, *names))
+        for name in (metric, *(f"{metric}.{q}" for q in further if metric in _OF_MAPS))
+    ]
+    found[1:1] = [f"{RELATIVE}.{q}" for q in every]
+    return tuple(found)
 
 
 def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
@@ -146,11 +179,15 @@ def _true_weight(record: Record, stages: Stages) -> float | None:
     return sum(float(weights[i]) for i in indices) if indices else None
 
 
+RELATIVE = "relative_error"
+_OF_MAPS = ("promised_error", *SCORES)
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("rmspe", "RMSPE", "field", _last("rmspe")),
         Metric("nlpd", "NLPD", "nat", _last("nlpd")),
+        Metric(RELATIVE, "Relative error", "", _last(RELATIVE)),
         Metric("promised_error", "Promised error", "field", _last("promised_error")),
         *(
             Metric(f"{key}_{level}", f"{what} in {level} % intervals", "", _last(f"{key}_{level}"))

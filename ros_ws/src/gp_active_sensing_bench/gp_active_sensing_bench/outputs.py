@@ -17,7 +17,7 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing_bench.figures import write_figures
-from gp_active_sensing_bench.metrics import METRICS
+from gp_active_sensing_bench.metrics import metric_of, metrics_of
 from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded
 from gp_active_sensing_bench.tables import (
     MetricTable,
@@ -60,7 +60,7 @@ def report_page(directory: Path) -> Path | None:
 def tables_of(loaded: Loaded) -> list[MetricTable]:
     """Return a table for each metric, followed by its paired differences to the baseline."""
     tables = []
-    for metric in loaded.config.metrics:
+    for metric in metrics_of(loaded.config.metrics, loaded.records):
         tables.append(summary(loaded.records, metric, loaded.experiment.at))
         if loaded.config.baseline is not None:
             tables.append(
@@ -146,7 +146,9 @@ def _page(loaded: Loaded) -> str:
     """Return ``report.html``, a function of ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
-    tables = {metric: summary(records, metric, at) for metric in config.metrics}
+    tables = {
+        metric: summary(records, metric, at) for metric in metrics_of(config.metrics, records)
+    }
     written = yaml.safe_dump(json_ready(to_mapping(config)), sort_keys=False, allow_unicode=True)
     return build_page(
         "comparison.html",
@@ -225,7 +227,7 @@ def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[
 def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
     baseline = loaded.config.baseline
     for metric, table in tables.items():
-        yield f"<h2>{html.escape(METRICS[metric].label)}</h2>"
+        yield f"<h2>{html.escape(metric_of(metric).label)}</h2>"
         yield _table(table, note_of(table, "mean over the seeds ± standard error"))
         if baseline is not None:
             against = differences(loaded.records, metric, table.columns, baseline)

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
@@ -21,6 +23,7 @@ from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import drop_damage
 from gp_active_sensing.util.process import on_cores, versions
+from gp_active_sensing_bench.metrics import RELATIVE
 from gp_active_sensing_bench.plan import Experiment, TrialSpec
 from gp_active_sensing_bench.records import (
     FAILURES,
@@ -67,14 +70,37 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
             runner.step()
     finally:
         runner.close()
-    return Trial(scenario, tuple(records), runner.mission.reason)
+    found = _with_relative_errors(records, runner) if scenario.quantities else records
+    return Trial(scenario, tuple(found), runner.mission.reason)
+
+
+def _with_relative_errors(
+    records: Sequence[Mapping[str, Any]], runner: SimulationRunner
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the records with the errors of the maps in standard deviations of the true fields.
+
+    That of a stage is the mean of the quantities, by their weights in the plans.
+    """
+    loop = runner.mission.loop
+    sensors = {loop.name: runner.world.sensor, **runner.world.further}
+    sizes = {name: float(s.truth.at(runner.seconds).std()) for name, s in sensors.items()}
+    weights = {loop.name: loop.weight, **{name: q.weight for name, q in loop.quantities.items()}}
+    for record in records:
+        found = {loop.name: {"rmspe": record["rmspe"]}, **record["quantities"]}
+        for name, own in found.items():
+            known = own["rmspe"] is not None and sizes[name] > 0.0
+            found[name] = {**own, RELATIVE: own["rmspe"] / sizes[name] if known else None}
+        errors = [own[RELATIVE] for own in found.values()]
+        whole = None if None in errors else np.average(errors, weights=[weights[q] for q in found])
+        yield {**record, "quantities": found, RELATIVE: whole}
 
 
 STAGE_KEYS = (
     *("stage", "observed", "location", "value", "weights", "lower", "upper", "expanded"),
     *("plan_seconds", "deadline_hit", "rmspe", "nlpd", *SCORES[2:], "promised_error"),
     *("promised_worst", "driven_metres", "driven_seconds"),
-    # only where there is an objective, several probes or an expert
+    # only where there are several quantities, an objective, several probes or an expert
+    *("quantities", RELATIVE),
     *("visits", "probe", "regret", "cumulative_regret", "recommended", "recommended_regret"),
     *("regret_bound", "expert_asked", "expert_used"),
 )

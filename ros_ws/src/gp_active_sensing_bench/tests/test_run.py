@@ -15,7 +15,12 @@ import yaml
 from bench_support.small import hide, lines, small, what_was_done, with_a_bad_trial
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.sim import (
+    build_world,
+    load_scenario,
+    run_scenario,
+    scenario_from_mapping,
+)
 from gp_active_sensing_bench import (
     Outcome,
     Progress,
@@ -28,6 +33,7 @@ from gp_active_sensing_bench import (
 from gp_active_sensing_bench.outputs import outcome_mapping
 from gp_active_sensing_bench.run import STAGE_KEYS, do_trial
 from gp_active_sensing_bench.source_tree import commit
+from tests.unit.sim.scenarios import mapping as scenario_mapping
 
 
 def test_a_record_says_everything(tmp_path: Path) -> None:
@@ -279,3 +285,34 @@ def test_a_trial_has_the_records_of_a_run(tmp_path: Path) -> None:
         assert (mine["stage"], mine["location"]) == (disk["stage"], disk["location"])
         assert mine["rmspe"] == pytest.approx(disk["rmspe"], abs=0)
         assert list(mine["weights"]) == list(disk["weights"])
+
+
+@pytest.mark.slow
+def test_errors_of_every_quantity_are_in_tables_and_pictures(tmp_path: Path) -> None:
+    field = {"length_scale": 20.0, "signal_std": 5.0, "unit": "m"}
+    further = {"depth": {"field": field, "weight": 3.0}}
+    changes = {
+        "scenario": {**scenario_mapping(), "quantities": further},  # its own policy cannot
+        "metrics": ["rmspe", "plan_seconds"],
+    }
+    with pytest.raises(ConfigError):
+        small(**changes)
+    experiment = small(**changes, policies={"random": {}, "tour": {}})
+    loaded = run_experiment(experiment, tmp_path, jobs=1)
+    outputs = write_outputs(tmp_path, loaded)
+    metrics = ["relative_error", "relative_error.value", "relative_error.depth"]
+    metrics += ["rmspe", "rmspe.depth", "plan_seconds"]
+    tables = outcome_mapping(loaded, outputs)["tables"]
+    assert [table["metric"] for table in tables] == [m for m in metrics for _ in range(2)]
+    assert [t["unit"] for t in tables[6:10:2]] == ["K", "m"]
+    for record in loaded.records:
+        last = record["stages"][-1]
+        errors = [last["quantities"][name]["relative_error"] for name in ("value", "depth")]
+        assert last["relative_error"] == pytest.approx(0.25 * errors[0] + 0.75 * errors[1])
+        world = build_world(scenario_from_mapping(record["config"]))
+        expected = last["rmspe"] / world.truth.at(0.0).std()
+        assert errors[0] == pytest.approx(expected)
+        assert errors[1] == pytest.approx(
+            last["quantities"]["depth"]["rmspe"] / world.further["depth"].truth.at(0.0).std()
+        )
+    assert {"relative_error.depth.png", "rmspe.depth.svg"} <= {p.name for p in outputs.figures}
