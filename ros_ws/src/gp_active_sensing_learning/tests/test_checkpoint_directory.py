@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing_learning.checkpoint_directory import NAME, claimed_name, folder_of, workplace
+from gp_active_sensing_learning.checkpoint_directory import NAME, workplace
 from tests.cases import for_each
 
 
@@ -24,13 +24,11 @@ def listed(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
-def ended_by(
-    error: BaseException, folder: Path, *, keep: bool = False, resume: bool = False
-) -> None:
+def ended_by(error: BaseException, folder: Path, *, resume: bool = False) -> None:
     """Begin a learning that ends so after its first group."""
 
     def learn() -> None:
-        with workplace(folder, keep=keep, resume=resume) as place:
+        with workplace(folder, resume=resume) as place:
             begun(place.checkpoint, done=True)
             raise error
 
@@ -38,33 +36,27 @@ def ended_by(
         learn()
 
 
-@for_each("keep", [False, True])
-def test_the_files_of_a_user_stay(tmp_path: Path, *, keep: bool) -> None:
+def test_the_files_of_a_user_stay(tmp_path: Path) -> None:
     mine = ["rows-inputs.npy", "rows-1/rows-outputs.npy", "signature.json", "group-000.npz"]
     for name in mine:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("mine", encoding="utf-8")
     before = listed(tmp_path)
-    with workplace(tmp_path, keep=keep, resume=False) as place:
+    with workplace(tmp_path, resume=False) as place:
         begun(place.checkpoint)
         (place.rows / "rows-inputs.npy").write_bytes(b"")
         assert place.checkpoint.parent == tmp_path
     for name in mine:
         assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
-    left = sorted(set(listed(tmp_path)) - set(before))
-    kept = [NAME, f"{NAME}/finished", f"{NAME}/signature.json"]
-    assert left == (kept if keep else [])
+    assert listed(tmp_path) == before
 
 
 def test_a_folder_that_was_made_goes(tmp_path: Path) -> None:
-    with workplace(tmp_path / "a" / "b", keep=False, resume=False):
+    with workplace(tmp_path / "a" / "b", resume=False):
         pass
-    ended_by(ConfigError("no"), tmp_path / "a" / "b", keep=True)
-    assert listed(tmp_path) == []
-    (tmp_path / "there").mkdir()
-    with workplace(tmp_path / "there", keep=False, resume=False):
-        pass
-    assert listed(tmp_path) == ["there"]
+    assert listed(tmp_path) == ["a"]
+    ended_by(ConfigError("no"), tmp_path / "a" / "b")
+    assert listed(tmp_path) == ["a"]
 
 
 def test_what_is_left_to_do_stays(tmp_path: Path) -> None:
@@ -72,23 +64,21 @@ def test_what_is_left_to_do_stays(tmp_path: Path) -> None:
     left = [NAME, f"{NAME}/group-000.npz", f"{NAME}/signature.json"]
     assert listed(tmp_path) == left
     with pytest.raises(RunError, match="holds a learning that was begun; go on with --resume"):
-        workplace(tmp_path, keep=False, resume=False).__enter__()
+        workplace(tmp_path, resume=False).__enter__()
     ended_by(ConfigError("other rows"), tmp_path, resume=True)
     assert listed(tmp_path) == left
-    with workplace(tmp_path, keep=False, resume=True):
+    with workplace(tmp_path, resume=True):
         pass
     assert not tmp_path.exists()
 
 
-def test_another_that_is_going_on_or_finished(tmp_path: Path) -> None:
-    with workplace(tmp_path, keep=True, resume=False) as place:
+def test_another_that_is_going_on(tmp_path: Path) -> None:
+    with workplace(tmp_path, resume=False) as place:
         begun(place.checkpoint, done=True)
         for resume in (False, True):
             with pytest.raises(RunError, match="another learning is going on in it"):
-                workplace(tmp_path, keep=True, resume=resume).__enter__()
+                workplace(tmp_path, resume=resume).__enter__()
         assert place.rows.is_dir()
-    with pytest.raises(RunError, match="holds a learning that is finished"):
-        workplace(tmp_path, keep=True, resume=False).__enter__()
 
 
 KILLED = """
@@ -96,7 +86,7 @@ import os, signal, sys
 from pathlib import Path
 from gp_active_sensing_learning.checkpoint_directory import workplace
 
-with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
+with workplace(Path(sys.argv[1]), resume=False) as place:
     (place.rows / "rows-inputs.npy").write_bytes(b"rows")
     if len(sys.argv) > 2:
         (place.checkpoint / "signature.json").write_text("{}")
@@ -110,7 +100,7 @@ def test_rows_of_a_killed_process_go(tmp_path: Path, more: list[str]) -> None:
     folder = tmp_path / "kept"
     subprocess.run([sys.executable, "-c", KILLED, str(folder), *more], check=False)
     assert len(list((folder / NAME).glob("rows-*/rows-inputs.npy"))) == 1
-    with workplace(folder, keep=True, resume=bool(more)) as place:
+    with workplace(folder, resume=bool(more)) as place:
         assert list((folder / NAME).glob("rows-*")) == [place.rows]
     assert not list((folder / NAME).glob("rows-*"))
 
@@ -118,34 +108,9 @@ def test_rows_of_a_killed_process_go(tmp_path: Path, more: list[str]) -> None:
 def test_nothing_to_resume(tmp_path: Path) -> None:
     (tmp_path / "signature.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match="nothing to resume"):
-        workplace(tmp_path, keep=False, resume=True).__enter__()
+        workplace(tmp_path, resume=True).__enter__()
     file = tmp_path / "file"
     file.write_text("mine", encoding="utf-8")
     with pytest.raises(RunError, match="cannot make the folder"):
-        workplace(file, keep=False, resume=False).__enter__()
+        workplace(file, resume=False).__enter__()
     assert file.read_text(encoding="utf-8") == "mine"
-
-
-def test_two_at_once_have_names_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("log-kernels.npz").write_bytes(b"")
-    with claimed_name("log", resume=False) as one, claimed_name("log", resume=False) as two:
-        assert (str(one), str(two)) == ("log-kernels-2.npz", "log-kernels-3.npz")
-    assert listed(tmp_path) == ["log-kernels.npz"]
-
-
-def test_the_name_of_what_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="nothing to resume"):
-        claimed_name("log", resume=True).__enter__()
-    for name in ("log-kernels.npz", "log-kernels-3.npz"):
-        Path(name).write_bytes(b"")
-    begun(folder_of(Path("log-kernels-2.npz")) / NAME)
-    with claimed_name("log", resume=True) as file:
-        assert str(file) == "log-kernels-2.npz"
-    assert folder_of(file).is_dir()
-    begun(folder_of(Path("log-kernels-4.npz")) / NAME)
-    with pytest.raises(RunError, match=r"say which with --out: log-kernels-2\.npz, log-kernels-4"):
-        claimed_name("log", resume=True).__enter__()

@@ -6,14 +6,12 @@ import json
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import read_model
 from gp_active_sensing_learning.data.dataset import ReadOptions
 from gp_active_sensing_learning.data.table import read_table
-from gp_active_sensing_learning.kernel_predictor import predict
-from learning_support.learn_kernels import QUICK, call, drawn, learned, log, log_of
+from learning_support.learn_kernels import QUICK, call, learned, log
 
 __all__ = ["log"]  # a fixture
 pytestmark = pytest.mark.heavy("learn")
@@ -68,40 +66,6 @@ def test_screened_and_fitted_again(log: Path, tmp_path: Path) -> None:
     assert gone == screening["kernels"][2]
     assert why == "screened out: not among the 2 most probable with 8 inducing points"
     assert model.history.rows.tolist() == [30.0, 60.0]
-
-
-def test_what_is_not_said_when_a_model_is_continued(log: Path, tmp_path: Path) -> None:
-    X, y = drawn()
-    half, old, new = tmp_path / "half", tmp_path / "old.npz", tmp_path / "new.npz"
-    half.mkdir()
-    given = ("--scale", "2", "--set", "belief.transform=log")
-    assert learned(log_of(half, X[:30], y[:30]), old, *given, kernels="SE").exit_code == 0
-    more = ("--continue", str(old), "--iterations", "10", "--out", str(new))
-    done = call(str(log), *more)
-    assert done.exit_code == 0, done.output
-    before, after = read_model(old), read_model(new)
-    assert after.names == before.names
-    assert after.history.rows.tolist() == [30.0, 60.0]
-    assert (after.settings["vbks"]["batch"], len(after.fits[0].inducing)) == (64, 8)
-    assert (after.scaling.input_shift == before.scaling.input_shift).all()
-    assert after.settings["recipe"] == before.settings["recipe"]
-    assert after.settings["transform"] == "log"
-    assert (after.input_names, after.output_name) == (("x", "hours"), "temp")
-    assert np.exp(predict(after, X)[0]).mean() == pytest.approx(2 * y.mean(), rel=0.05)
-    for wrong in (
-        ("--scale", "1"),
-        ("--set", "belief.transform=identity"),
-        ("--value", "hours"),
-        ("--inputs", "hours,x"),
-    ):
-        refused = call(str(log), *more, *wrong)
-        assert refused.exit_code == 1, refused.output
-        assert "the model to be continued has" in refused.stderr
-    assert call("town", *more).exit_code == 1
-    old.write_bytes(old.read_bytes()[:-200])
-    cut = call(str(log), *more)
-    assert cut.exit_code == 1
-    assert "unexpected" not in cut.stderr
 
 
 def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:

@@ -61,16 +61,3 @@ def test_interrupted_and_resumed(
     assert done.exit_code == 0, done.output
     assert not checkpoint.exists()
     same_model(read_model(out), read_model(tmp_path / "whole.npz"))
-
-
-def test_a_checkpoint_of_one_s_own(log: Path, tmp_path: Path, interrupted_at: Any) -> None:
-    own = ("--checkpoint", str(tmp_path / "kept"))
-    nothing = learned(log, tmp_path / "m.npz", *own, "--resume")
-    assert nothing.exit_code == 1
-    assert "there is nothing to resume" in nothing.stderr
-    assert not (tmp_path / "kept").exists()
-    interrupted_at(2)
-    cut = learned(log, tmp_path / "m.npz", *own)
-    assert f"--checkpoint {tmp_path / 'kept'} --resume goes on" in cut.stderr
-    assert learned(log, tmp_path / "m.npz", *own, "--resume").exit_code == 0
-    assert (tmp_path / "kept").is_dir()  # it is the user's, and stays

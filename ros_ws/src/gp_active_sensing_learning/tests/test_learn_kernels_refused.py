@@ -25,7 +25,6 @@ pytestmark = pytest.mark.heavy("learn")
         (("--kernels", "k12", "--stages", "0.5,0.2"), "--stages: expected ascending shares"),
         (("--kernels", "k12", "--out", "m.yaml"), "--out: expected a name that ends in .npz"),
         (("--kernels", "k12", "--report", "no/page.html"), "--report: there is no folder"),
-        (("--continue", "m.npz", "--refit", "9"), "--continue goes without --refit"),
     ],
 )
 def test_wrong_usage(log: Path, arguments: tuple[str, ...], message: str) -> None:

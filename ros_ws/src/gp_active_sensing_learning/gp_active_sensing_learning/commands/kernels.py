@@ -8,7 +8,6 @@ import json
 import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from gp_active_sensing_learning.checkpoint_directory import CheckpointDirectory
     from gp_active_sensing_learning.data.request import RowRequest
     from gp_active_sensing_learning.kernel_selection import VbksConfig
-    from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,7 @@ class KernelOptions:
     refit: int | None
     jobs: int | None
     device: str | None
-    checkpoint: Path | None
     resume: bool
-    earlier: Path | None
     report: Path | None
     reading_topic: str | None
     reading_type: str | None
@@ -103,8 +99,8 @@ _OPTIONS = (
     click.option(
         "--inputs",
         metavar="COLUMNS",
-        help="Columns, such as x,y,hours; of a bag some of these. No map is used then, "
-        "unless the file has a column for each place.",
+        help="Columns of a CSV file, such as x,y,hours. No map is used then, unless the file has "
+        "a column for each place.",
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
@@ -129,20 +125,7 @@ _OPTIONS = (
     ),
     click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
     click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
-    click.option(
-        "--checkpoint",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Where the optimisation is kept; default: beside --out, until it is done.",
-    ),
-    click.option("--resume", is_flag=True, help="Go on with what the checkpoint holds."),
-    click.option(
-        "--continue",
-        "earlier",
-        type=_file,
-        metavar="MODEL",
-        help="Go on from a model of some of these rows; by default with its kernels.",
-    ),
+    click.option("--resume", is_flag=True, help="Go on where Ctrl-C ended it; give its --out."),
     click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
 )
 
@@ -189,8 +172,6 @@ def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path
 
 
 _SECTION = "vbks."
-_KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "prior_std", "centre")
-"""Settings of a model that go on with it."""
 
 
 def learn_kernels(
@@ -200,7 +181,6 @@ def learn_kernels(
     seed: int,
     out: Path | None,
     as_json: bool,
-    scale_given: bool = False,
 ) -> None:
     """Learn a belief over kernels and write the model.
 
@@ -208,52 +188,38 @@ def learn_kernels(
         asked: what the data are, overrides of the section ``vbks`` among them.
         options: how.
         seed: of every random draw.
-        out: file of the model; None = a name that no other has, in this folder.
+        out: file of the model; None = DATA's name with ``-kernels.npz``, in this folder.
         as_json: print plain data and nothing else.
-        scale_given: the scale of `asked` is what the user said, not the default one.
     """
-    from gp_active_sensing_learning.checkpoint_directory import (
-        NAME,
-        claimed_name,
-        folder_of,
-        workplace,
-    )
-    from gp_active_sensing_learning.data.sources import asked_as_before
-    from gp_active_sensing_learning.learned_file import read_model
+    from gp_active_sensing_learning.checkpoint_directory import NAME, folder_of, workplace
+    from gp_active_sensing_learning.kernel_sets import kernel_set
 
-    _check_usage(options)
-    earlier = None if options.earlier is None else read_model(options.earlier)
-    config, overrides = _settings(options, asked.overrides, seed, earlier)
+    if options.report is not None:
+        check_new_file("--report", options.report, ".html")
+    config, overrides = _settings(options, asked.overrides, seed)
     asked = dataclasses.replace(asked, overrides=overrides)
-    if earlier is not None:
-        asked = asked_as_before(asked, earlier, scale_given=scale_given)
-    expressions = _expressions(options.kernels, earlier)
-    with ExitStack() as stack:
-        if out is not None:
-            file = check_new_file("--out", out, ".npz", "the model file")
-        else:
-            resumed = options.resume and options.checkpoint is None
-            stem = Path(asked.data).stem or "model"
-            file = stack.enter_context(claimed_name(stem, resume=resumed))
-        folder = options.checkpoint or folder_of(file)
-        keep = options.checkpoint is not None
-        try:
-            with workplace(folder, keep=keep, resume=options.resume) as place:
-                model = _learn(
-                    asked, options, (config, expressions, earlier), place, file, quiet=as_json
-                )
-        except KeyboardInterrupt:
-            if not (folder / NAME).is_dir():
-                raise
-            msg = f"interrupted; {_resume_hint(file, options)}"
-            raise click.ClickException(msg) from None
+    expressions = kernel_set(options.kernels or "")
+    file = out or Path(f"{Path(asked.data).stem or 'model'}-kernels.npz")
+    check_new_file("--out", file, ".npz", "the model file")
+    if out is None and file.exists():
+        msg = f"{file} exists: name the model file with --out"
+        raise click.UsageError(msg)
+    folder = folder_of(file)
+    try:
+        with workplace(folder, resume=options.resume) as place:
+            model = _learn(asked, options, (config, expressions), place, file, quiet=as_json)
+    except KeyboardInterrupt:
+        if not (folder / NAME).is_dir():
+            raise
+        msg = f"interrupted; the same command with --out {file} --resume goes on"
+        raise click.ClickException(msg) from None
     _print_model(model, file, asked, options, as_json=as_json)
 
 
 def _learn(
     asked: RowRequest,
     options: KernelOptions,
-    what: tuple[VbksConfig, tuple[Any, ...], KernelModel | None],
+    what: tuple[VbksConfig, tuple[Any, ...]],
     place: CheckpointDirectory,
     file: Path,
     *,
@@ -265,15 +231,13 @@ def _learn(
     from rich.console import Console
 
     from gp_active_sensing.errors import MissingDependencyError
-    from gp_active_sensing_learning.data.sources import as_before, load_rows
+    from gp_active_sensing_learning.data.sources import load_rows
     from gp_active_sensing_learning.kernel_lines import show_learning
-    from gp_active_sensing_learning.kernel_selection.select import learn_model
+    from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings, learn_model
     from gp_active_sensing_learning.learned_file import write_model
 
-    config, expressions, earlier = what
-    rows = load_rows(asked, place.rows, earlier.time_origins if earlier else None)
-    if earlier is not None:
-        rows = as_before(rows, earlier)
+    config, expressions = what
+    rows = load_rows(asked, place.rows)
     try:  # before the first word
         for module in ("torch", "gpytorch"):
             importlib.import_module(module)
@@ -293,9 +257,11 @@ def _learn(
         echo(f"note: {note}", err=True)
     began = monotonic()
     console = Console(quiet=quiet, soft_wrap=True)
-    way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
+    way = TwoStageSettings(
+        options.top, options.refit, options.jobs or 1, place.checkpoint, options.resume
+    )
     with show_learning(console) as show:
-        model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
+        model = learn_model(rows, expressions, config, way, progress=show)
     told = {
         "recipe": dict(rows.recipe),
         "notes": list(rows.notes),
@@ -334,30 +300,18 @@ def _print_model(
         echo(f"  {what:<8} {line}")
 
 
-def _check_usage(options: KernelOptions) -> None:
-    """Refuse options that contradict each other."""
-    if options.earlier is not None and options.refit is not None:
-        msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
-        raise click.UsageError(msg)
-    if options.report is not None:
-        check_new_file("--report", options.report, ".html")
-
-
 def _settings(
-    options: KernelOptions, overrides: Sequence[str], seed: int, earlier: KernelModel | None
+    options: KernelOptions, overrides: Sequence[str], seed: int
 ) -> tuple[VbksConfig, tuple[str, ...]]:
-    """Return the settings of VBKS, and the other overrides.
-
-    Those of an earlier model are the defaults.
-    """
+    """Return the settings of VBKS, and the other overrides."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.util.yaml_files import apply_overrides
     from gp_active_sensing_learning.kernel_selection import VbksConfig
 
     names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
-    before = {} if earlier is None else earlier.settings.get("vbks") or {}
-    said: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
-    said |= {name: value for name in names if (value := getattr(options, name)) is not None}
+    said: dict[str, Any] = {
+        name: value for name in names if (value := getattr(options, name)) is not None
+    }
     if options.stages is not None:
         said["stages"] = _shares(options.stages)
     own = [text for text in overrides if text.startswith(_SECTION)]
@@ -375,34 +329,6 @@ def _shares(text: str) -> list[float]:
         msg = f"--stages: expected ascending shares that end with 1, such as 0.1,0.3,1; got {text}"
         raise click.UsageError(msg)
     return found
-
-
-def _way(options: KernelOptions) -> TwoStageSettings:
-    from gp_active_sensing_learning.kernel_selection.select import TwoStageSettings
-
-    return TwoStageSettings(
-        top=options.top,
-        refit=options.refit,
-        jobs=options.jobs or 1,
-        resume=options.resume,
-    )
-
-
-def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any, ...]:
-    from gp_active_sensing_learning.kernel_sets import kernel_set
-
-    if kernels is not None:
-        return kernel_set(kernels)
-    assert earlier is not None
-    return tuple(fit.composite.expression for fit in earlier.fits)
-
-
-def _resume_hint(file: Path, options: KernelOptions) -> str:
-    """Return how to go on after Ctrl-C."""
-    where = f"--out {file}"
-    if options.checkpoint is not None:
-        where += f" --checkpoint {options.checkpoint}"
-    return f"the same command with {where} --resume goes on"
 
 
 def _next(

@@ -67,7 +67,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=float,
     callback=distance,
     metavar="M",
-    help="Farthest of x, y from a place; default: 50, or what the model of --continue has.",
+    help="Farthest of x, y from a place; default: 50.",
 )
 @click.option(
     "--lambda",
@@ -128,30 +128,22 @@ def learn(
     The command prints a section `belief:` with length-scales, signal and noise. It also learns the
     place part, if places were read several times or --noise is given.
 
-    With --kernels or --continue it learns a belief over kernels, and writes it as a model for the
-    key belief.model. The commands `model …` show it and predict with it.
+    With --kernels it learns a belief over kernels, and writes it as a model for the key
+    belief.model. The commands `model …` show it and predict with it.
 
     DATA is a run directory, a scenario (its field is read), or a CSV file with places (or x, y) and
-    values for the map of --scenario or --map. With --kernels it may also be a bag, a CSV file
-    without a map (--inputs), or a CSV file with a column for each place of the map.
+    values for the map of --scenario or --map. With --kernels it may also be a bag on such a map, a
+    CSV file without a map (--inputs), or a CSV file with a column for each place of the map.
     """
     options = KernelOptions(**kernel_words)
     said: dict[str, Any] = {
         **{"value": value, "place": place, "scale": scale, "snap": snap},
         **{"scenario": scenario, "map_file": map_file, "overrides": overrides},
     }
-    if options.kernels is not None or options.earlier is not None:
+    if options.kernels is not None:
         _refuse(_LENGTHS_ONLY, "is for length-scales; with --kernels the kernel has its own")
         asked = options.asked(data, **said)
-        given = click.get_current_context().get_parameter_source("scale")
-        learn_kernels(
-            asked,
-            options,
-            seed=seed,
-            out=out,
-            as_json=as_json,
-            scale_given=given is ParameterSource.COMMANDLINE,
-        )
+        learn_kernels(asked, options, seed=seed, out=out, as_json=as_json)
         return
     _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
     from gp_active_sensing.config import to_mapping
@@ -159,7 +151,7 @@ def learn(
     from gp_active_sensing.util.files import write_whole
     from gp_active_sensing_learning import RowRequest, belief_section, load_readings, section_text
     from gp_active_sensing_learning import learn as search
-    from gp_active_sensing_learning.data.bag import is_bag
+    from gp_active_sensing_learning.data.request import is_bag
 
     if is_bag(data):
         msg = (

@@ -12,6 +12,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.report.source import further_sections, main_quantity
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
@@ -35,7 +36,7 @@ class RowRequest:
 
     Args:
         data: a CSV file, a run directory, a scenario or a bag.
-        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
+        inputs: columns of a table; () = the features of a map.
         value: column with the values; of a run, name of the quantity.
         place: column with the names of places.
         scale: factor on the values.
@@ -149,6 +150,15 @@ def load_readings(asked: RowRequest) -> DataRequest:
         held_out=asked.held_out,
     )
     return _job(config, topology, readings)
+
+
+def is_bag(data: str) -> bool:
+    """Return whether a path, or the name of a shipped bag, is one."""
+    path = Bag(data).path
+    if path.is_dir():
+        files = (file.suffix for file in path.iterdir())
+        return (path / "metadata.yaml").is_file() or any(s in (".mcap", ".db3") for s in files)
+    return path.suffix.lower() in (".mcap", ".db3")
 
 
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:

@@ -1,4 +1,4 @@
-"""Rows to learn kernels from: a table, a scenario, a run or a bag; or as for an earlier model."""
+"""Rows to learn kernels from, or to hold a model against: a table, a scenario, a run or a bag."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.util.yaml_files import apply_overrides
-from gp_active_sensing_learning.data.bag import is_bag, read_bag
 from gp_active_sensing_learning.data.dataset import Dataset, ReadOptions, transformed
 from gp_active_sensing_learning.data.readings import SNAP
 from gp_active_sensing_learning.data.request import (
     DataRequest,
     RowRequest,
     found_map,
+    is_bag,
     load_readings,
     refuse,
 )
-from gp_active_sensing_learning.data.table import check_stamps, is_wide, read_table, read_wide
+from gp_active_sensing_learning.data.table import is_wide, read_table, read_wide
 
 _TABLES = (".csv", ".tsv", ".txt")
 _SCENARIOS = (".yaml", ".yml")
@@ -50,10 +50,10 @@ def load_rows(
     path = Path(asked.data)
     how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
     table = is_table(asked.data)
-    if asked.inputs and asked.of_map and (is_bag(asked.data) or not table):
+    if asked.inputs and not table:
         msg = (
-            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
-            "are: give one or the other"
+            f"--inputs are columns of a CSV file, and {asked.data} is none: its inputs are the "
+            "features of its map; of a bag name the map with --scenario or --map"
         )
         raise ConfigError(msg)
     if is_bag(asked.data):
@@ -63,9 +63,6 @@ def load_rows(
         msg = f"--{option} is for a bag, and {asked.data} is none"
         raise ConfigError(msg)
     if asked.inputs and not asked.of_map:
-        if not table:
-            msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
-            raise ConfigError(msg)
         refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
         said = asked.transform or transform_override(asked.overrides, alone=True)
         how = replace(how, transform=said or how.transform)
@@ -179,12 +176,6 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
         pose_topic=asked.pose_topic,
         pose_type=asked.pose_type,
     )
-    if asked.inputs:
-        transform = [text for text in asked.overrides if text.startswith("belief.")]
-        said = asked.transform or transform_override(transform, alone=True)
-        given = replace(given, overrides=tuple(t for t in asked.overrides if t not in transform))
-        how = replace(how, transform=said or how.transform)
-        return read_bag(asked.data, asked.inputs, given, how)
     if asked.scale != 1.0:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
     with tempfile.TemporaryDirectory(dir=how.folder, prefix="bag-") as inside:
@@ -197,81 +188,6 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
     return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})
 
 
-_KINDS = {
-    "table": "columns of a table",
-    "map": "places of a map",
-    "wide": "places of a map, and hours",
-    "bag": "positions of a bag",
-}
-_OF_MAPS = ("map", "wide")
-_UNNAMED = "value"
-"""Output of a map's readings where no column was named."""
-
-
-def asked_as_before(asked: RowRequest, earlier: KernelModel, *, scale_given: bool) -> RowRequest:
-    """Return what is asked for, with what is not said taken from an earlier model.
-
-    Args:
-        asked: what the user said.
-        earlier: the model to be continued.
-        scale_given: the scale is the user's, not the default one.
-
-    Raises:
-        ConfigError: another transform, scale or output than the model's.
-    """
-    recipe = earlier.recipe
-    transform = _transform(earlier)
-    said = transform_override(asked.overrides)
-    if said is not None and said != transform:
-        raise _differs("belief.transform", transform, said)
-    scale = float(recipe.get("scale", 1.0))
-    if scale_given and asked.scale != scale:
-        raise _differs("--scale", f"{scale:g}", f"{asked.scale:g}")
-    kind, name = recipe.get("kind"), earlier.output_name
-    named = name != _UNNAMED or kind not in _OF_MAPS
-    if asked.value and named and asked.value != name:
-        raise _differs("--value", name, asked.value)
-    table = is_table(asked.data)
-    inputs = asked.inputs
-    of_map = asked.scenario is not None or asked.map_file is not None
-    if table and of_map == (kind == "wide") and kind in ("table", "wide"):
-        inputs = inputs or earlier.input_names
-    return replace(
-        asked,
-        inputs=inputs,
-        value=asked.value or (name if table and named else ""),
-        scale=scale if table or is_bag(asked.data) else asked.scale,
-        usual_snap=_snap(earlier),
-        transform=transform,
-    )
-
-
-def as_before(rows: Dataset, earlier: KernelModel) -> Dataset:
-    """Return the rows that were read, named as those of an earlier model.
-
-    Raises:
-        ConfigError: they are of another kind, or another quantity.
-        ReadingError: time stamps where there were numbers.
-    """
-    recipe = earlier.recipe
-    kind = recipe.get("kind")
-    if kind not in (None, rows.recipe.get("kind")):
-        is_now = _KINDS.get(str(rows.recipe.get("kind")), "something else")
-        msg = (
-            f"the model to be continued was learned from {_KINDS.get(str(kind), kind)}, "
-            f"{rows.source} gives {is_now}: give rows of the same kind, all of them, old and new"
-        )
-        raise ConfigError(msg)
-    told = check_stamps(earlier, rows.recipe.get("times") or {}, rows.source)
-    if kind is None:
-        return replace(rows, notes=(*rows.notes, *told))
-    if kind not in _OF_MAPS and rows.output_name != earlier.output_name:
-        raise _differs("the values", earlier.output_name, rows.output_name)
-    kept = {key: recipe[key] for key in ("scale", "scenario") if recipe.get(key)}
-    snap = {"snap": recipe["snap"]} if "snap" in recipe else {}
-    return replace(rows, output_name=earlier.output_name, recipe=snap | {**rows.recipe, **kept})
-
-
 def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowRequest:
     """Return how rows are read that a model is held against, and nothing is learned from.
 
@@ -282,33 +198,15 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowReque
     """
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
-    kind = recipe.get("kind")
     of_map = "scenario" in said or "map_file" in said
-    inputs = (table and (not of_map or kind == "wide")) or (bag and not of_map and kind != "map")
+    inputs = table and (not of_map or recipe.get("kind") == "wide")
     asked = RowRequest(
         data,
         inputs=model.input_names if inputs else (),
         value=model.output_name if table and not of_map else "",
         scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
-        usual_snap=_snap(model),
-        transform=_transform(model),
+        usual_snap=float(recipe.get("snap", SNAP)),  # older models do not say
+        transform=str(model.settings.get("transform") or recipe.get("transform") or "identity"),
         held_out=True,
     )
     return replace(asked, **said)
-
-
-def _snap(model: KernelModel) -> float:
-    """Return how far from their places positions were; older models do not say."""
-    return float(model.recipe.get("snap", SNAP))
-
-
-def _transform(model: KernelModel) -> str:
-    return str(model.settings.get("transform") or model.recipe.get("transform") or "identity")
-
-
-def _differs(what: str, before: str, now: str) -> ConfigError:
-    msg = (
-        f"{what}: the model to be continued has {before}, this says {now}; its old rows and the "
-        "new ones must be the same quantity: leave it out, or learn again without --continue"
-    )
-    return ConfigError(msg)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -11,6 +14,14 @@ from gp_active_sensing.errors import ConfigError
 @dataclass(frozen=True)
 class VbksConfig:
     """How a belief over kernels is learned. [Teng2020, Sec. 4]."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "race": "was removed; the worse half of the starts is dropped three times",
+            "shuffle": "was removed; stages take rows in random order",
+            "dtype": "was removed; everything is computed in float64",
+        }
+    )
 
     inducing: int = param(64, help="inducing variables of each kernel, M", low=1, high=5000)
     batch: int = param(
@@ -31,13 +42,6 @@ class VbksConfig:
         help="starting points of each kernel, the most promising of 64 draws; the best goes on",
         low=1,
         high=64,
-    )
-    race: tuple[float, ...] = param(
-        (0.125, 0.25, 0.5),
-        help="shares of the steps of the starts; at the first estimate after each, the worse half "
-        "of a kernel's starts is dropped; [] = all are optimised to the end",
-        above=0.0,
-        high=1.0,
     )
     noise_floor: float = param(
         1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
@@ -68,7 +72,6 @@ class VbksConfig:
     stages: tuple[float, ...] = param(
         (1.0,), help="shares of the rows after which the belief is recorded", min_items=1, above=0.0
     )
-    shuffle: bool = param(True, help="stages take rows in random order, else in that of the log")
     centre: bool = param(
         True, help="False: inputs and outputs are scaled and not shifted; 0 means something"
     )
@@ -76,7 +79,6 @@ class VbksConfig:
         1.0, help="approximate limit of all arrays together", unit="GB", above=0.0
     )
     device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
-    dtype: str = param("float64", help="precision", choices=("float64", "float32"))
     seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
 
     def natural_step(self, inducing: int) -> float:
@@ -87,20 +89,9 @@ class VbksConfig:
         return min(0.5, self.batch / (4.0 * inducing))
 
     def __post_init__(self) -> None:
-        problems = []
         if list(self.stages) != sorted(set(self.stages)) or self.stages[-1] != 1.0:
-            problems.append(
-                f"stages: expected ascending shares that end with 1, got {list(self.stages)}"
-            )
-        if list(self.race) != sorted(set(self.race)):
-            problems.append(f"race: expected ascending shares, got {list(self.race)}")
-        if self.dtype == "float32" and self.hyperparameters == "full":
-            problems.append(
-                "dtype: float32 has too few digits for the curvature of q(θ); it is for "
-                "hyperparameters: point"
-            )
-        if problems:
-            raise ConfigError(problems)
+            msg = f"stages: expected ascending shares that end with 1, got {list(self.stages)}"
+            raise ConfigError(msg)
 
 
 @dataclass(frozen=True)

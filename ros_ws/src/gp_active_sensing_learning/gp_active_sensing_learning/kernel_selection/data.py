@@ -81,11 +81,9 @@ class Data:
 
     @staticmethod
     def of(rows: Dataset, scaling: Scaling, config: VbksConfig) -> Data:
-        """Return the rows in random order, or that of the log."""
-        n = len(rows.outputs)
+        """Return the rows in random order."""
         rng = np.random.default_rng([config.seed, 0x0DE8])
-        order = rng.permutation(n) if config.shuffle else np.arange(n)
-        return Data(rows, scaling, order, config)
+        return Data(rows, scaling, rng.permutation(len(rows.outputs)), config)
 
     def rows_of(self, stage: int) -> int:
         """Return how many rows a stage uses, counted from 0."""

@@ -29,14 +29,12 @@ class KernelGroup:
     Args:
         names: of the kernels.
         data: what from.
-        earlier: fits to begin with, by name.
         checkpoint: file, None = none is written.
         resume: go on from it, where it is there.
     """
 
     names: tuple[str, ...]
     data: Data
-    earlier: Mapping[str, KernelFit]
     checkpoint: Path | None = None
     resume: bool = False
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.util.process import on_cores
 from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
@@ -51,7 +50,6 @@ def _in_process(task: tuple[int, KernelGroup]) -> tuple[int, FinishedGroup]:
 def partition(
     composites: Sequence[Composite],
     data: Data,
-    earlier: Mapping[str, KernelFit],
     jobs: int,
 ) -> list[KernelGroup]:
     """Return groups of kernels of like shape that fit into the memory.
@@ -59,7 +57,6 @@ def partition(
     Args:
         composites: the kernels.
         data: what from.
-        earlier: fits to begin with.
         jobs: processes: there are at least so many groups.
     """
     config = data.config
@@ -75,13 +72,7 @@ def partition(
             break
         size = max(1, size // 2)
     cuts = range(0, len(ordered), size)
-    return [group_of([c.name for c in ordered[k : k + size]], data, earlier) for k in cuts]
-
-
-def group_of(names: Sequence[str], data: Data, earlier: Mapping[str, KernelFit]) -> KernelGroup:
-    """Return a group of kernels, with what is known of them."""
-    known = {name: earlier[name] for name in names if name in earlier}
-    return KernelGroup(tuple(names), data, known)
+    return [KernelGroup(tuple(c.name for c in ordered[k : k + size]), data) for k in cuts]
 
 
 def train_all(
@@ -108,7 +99,7 @@ def train_all(
             _join(whole, train_group(group, tell))
             done += len(group.names)
         return whole
-    advice = "Give fewer --jobs, or a smaller vbks.memory; with --checkpoint what was done is kept"
+    advice = "Give fewer --jobs, or a smaller vbks.memory; --resume goes on with what was done"
     for k, finished in on_cores(_in_process, list(enumerate(groups)), jobs, advice):
         _join(whole, finished)
         done += len(groups[k].names)

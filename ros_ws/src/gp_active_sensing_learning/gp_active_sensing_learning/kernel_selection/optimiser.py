@@ -48,7 +48,7 @@ class Optimiser:
     Args:
         composites: of the rows of the state, in the order of `Covariances.order`.
         config: how.
-        device, dtype: of torch.
+        device: of torch.
         width: P.
     """
 
@@ -57,12 +57,11 @@ class Optimiser:
         composites: Sequence[Composite],
         config: VbksConfig,
         device: Any,
-        dtype: Any,
         *,
         width: int,
     ) -> None:
         self.config = config
-        self.device, self.dtype = device, dtype
+        self.device = device
         self.composites = tuple(composites)
         self.covariances = Covariances(composites, device)
         self.full = False
@@ -76,7 +75,7 @@ class Optimiser:
 
     def tensor(self, values: Any) -> Any:
         """Return a tensor of floats where the others are."""
-        return torch.as_tensor(np.asarray(values), dtype=self.dtype, device=self.device)
+        return torch.as_tensor(np.asarray(values), dtype=torch.float64, device=self.device)
 
     @property
     def whitened(self) -> bool:
@@ -136,7 +135,7 @@ class Optimiser:
         with torch.no_grad():
             bound = collapsed(total) - self.price(state.mean, self.root(state))
             bad = ~torch.isfinite(bound)
-            return torch.where(bad, torch.full_like(bound, -torch.inf), bound).double()
+            return torch.where(bad, torch.full_like(bound, -torch.inf), bound)
 
     # -- one step ------------------------------------------------------------------------------
 
@@ -208,7 +207,7 @@ class Optimiser:
         """Move one variable up its gradient, each kernel with its own step. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
-        steps = state.steps.to(self.dtype).reshape(shape)
+        steps = state.steps.double().reshape(shape)
         first.lerp_(gradient, 1.0 - _DECAY[0])
         second.lerp_(gradient * gradient, 1.0 - _DECAY[1])
         size = torch.sqrt(second / (1.0 - _DECAY[1] ** steps)) + _TINY
@@ -234,8 +233,7 @@ class Optimiser:
         X, y = self.tensor(X), self.tensor(y)
         q = Inducing(total.precision, total.linear)
         prior = self._prior
-        # Of rounding and of the third derivative there is as much.
-        difference = 1e-4 if self.dtype == torch.float64 else 1e-2
+        difference = 1e-4  # of rounding and of the third derivative there is as much
         slopes = []
         for j in range(-1, state.mean.shape[1]):
             theta = state.mean.detach().clone()

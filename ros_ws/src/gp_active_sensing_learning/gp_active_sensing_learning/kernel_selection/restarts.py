@@ -25,6 +25,9 @@ CUTS_OF_FULL = 1
 FAULTS = 3
 """Bounds that are not finite after which a start is given up."""
 _DIVISOR = 4.0
+RACE = (0.125, 0.25, 0.5)
+"""Shares of the steps of the starts; at the first estimate after each, the worse half of a kernel's
+starts is dropped."""
 
 
 def begin_phase(state: State, rate: float) -> None:
@@ -127,7 +130,6 @@ class Restarts:
 
     def __init__(self, composites: Sequence[Composite], config: VbksConfig, device: Any) -> None:
         self.composites, self.config, self.device = list(composites), config, device
-        self.dtype = torch.float64 if config.dtype == "float64" else torch.float32
         self.names = [c.name for c in self.composites]
         self.members: list[Restart] = []
         self.full = False
@@ -139,31 +141,21 @@ class Restarts:
         self._waiting: list[State] = []
         """Those that have converged or were given up in this part of a stage."""
 
-    def begin(
-        self,
-        Z: FloatArray,
-        sample: tuple[FloatArray, FloatArray],
-        known: Mapping[str, KernelFit],
-    ) -> None:
-        """Start every kernel, at the best of some draws or where an earlier model ended.
+    def begin(self, Z: FloatArray, sample: tuple[FloatArray, FloatArray]) -> None:
+        """Start every kernel, at the best of some draws.
 
         Args:
             Z: (M, d) inducing inputs.
             sample: rows that the draws are judged by.
-            known: of the earlier model, by name.
         """
         config = self.config
         self.members = [
             Restart(k, number)
             for k, composite in enumerate(self.composites)
-            for number in (
-                [0]
-                if composite.name in known
-                else best_starts(composite, sample, Z, config, self.device, self.dtype)
-            )
+            for number in best_starts(composite, sample, Z, config, self.device)
         ]
         starts = [(member.kernel, member.start) for member in self.members]
-        self.state = begin(self.composites, starts, Z, config, self.device, self.dtype, known)
+        self.state = begin(self.composites, starts, Z, config, self.device)
         self.prepare()
 
     def prepare(self) -> None:
@@ -172,7 +164,7 @@ class Restarts:
         if not members:
             return
         chosen = [self.composites[member.kernel] for member in members]
-        self.optimiser = Optimiser(chosen, self.config, self.device, self.dtype, width=self._size)
+        self.optimiser = Optimiser(chosen, self.config, self.device, width=self._size)
         self.optimiser.full = self.full
         starts = [member.start for member in members]
         self.draws = Draws(chosen, starts, self.config.seed, self._size)
@@ -255,12 +247,12 @@ class Restarts:
         """Drop starts that are behind others of their kernel; return whether there were any.
 
         Successive halving [Jamieson2016]: of S starts of a kernel ``ceil(S / 2^h)`` stay once h of
-        the shares in `VbksConfig.race` have passed. One that has converged keeps its place.
+        the shares in `RACE` have passed. One that has converged keeps its place.
 
         Args:
             share: of the steps of the starts that have been taken.
         """
-        halvings = sum(share >= at for at in self.config.race)
+        halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}
         for part in (*self._waiting, self.state):
             for number, best in zip(part.number.tolist(), part.best.tolist(), strict=True):

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +42,6 @@ def select_kernels(
     progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-    earlier: KernelModel | None = None,
 ) -> KernelModel:
     """Learn a belief over kernels, and a sparse Gaussian process under each. [Teng2020, Sec. 4].
 
@@ -55,53 +53,34 @@ def select_kernels(
         progress: told now and then; after every group where there are several processes.
         checkpoint: directory for where the optimisation is.
         resume: go on from there.
-        earlier: a model of some of these rows: its scaling is kept, and the optimisation of its
-            kernels begins where it ended.
 
     Raises:
-        ConfigError: no kernels, a model of other inputs, a checkpoint of something else, or no
-            kernel whose optimisation succeeded.
+        ConfigError: no kernels, a checkpoint of something else, or no kernel whose optimisation
+            succeeded.
         ReadingError: outputs that do not vary.
         MissingDependencyError: joblib is wanted and not installed.
     """
-    from gp_active_sensing_learning.kernel_selection.kernel_groups import (
-        group_of,
-        partition,
-        train_all,
-    )
+    from gp_active_sensing_learning.kernel_selection.group import KernelGroup
+    from gp_active_sensing_learning.kernel_selection.kernel_groups import partition, train_all
 
     names = list(dict.fromkeys(str(e) for e in expressions))
     if not names:
         msg = "kernels: expected at least one, got none"
         raise ConfigError(msg)
-    scaling = scaling_of(rows, config)
-    if earlier is not None:
-        _check_inputs(rows, earlier)
-        scaling = earlier.scaling
-    data = Data.of(rows, scaling, config)
-    inducing = len(data.inducing)
+    data = Data.of(rows, scaling_of(rows, config), config)
     dimensions = rows.inputs.shape[1]
     composites = [Composite(e, dimensions) for e in dict.fromkeys(expressions)]
-    known = {} if earlier is None else {fit.composite.name: fit for fit in earlier.fits}
-    others = {len(known[name].inducing) for name in names if name in known} - {inducing}
-    if others:
-        logger.warning(
-            "the earlier model has %s inducing inputs, now there are %d: they begin again, the "
-            "hyper-parameters go on",
-            " or ".join(map(str, sorted(others))),
-            inducing,
-        )
-    groups = partition(composites, data, known, jobs)
+    groups = partition(composites, data, jobs)
     if checkpoint is not None:
-        signature = _signature(rows, names, config, earlier)
+        signature = _signature(rows, names, config)
         begun = _prepare(checkpoint, signature, [g.names for g in groups], resume=resume)
         files = [checkpoint / f"group-{k:03d}.npz" for k in range(len(begun))]
         groups = [
-            dataclasses.replace(group_of(some, data, known), checkpoint=file, resume=resume)
+            KernelGroup(tuple(some), data, checkpoint=file, resume=resume)
             for some, file in zip(begun, files, strict=True)
         ]
     finished = train_all(groups, jobs=jobs, progress=progress)
-    return _model(names, finished, data, earlier)
+    return _model(names, finished, data)
 
 
 def _prepare(
@@ -143,9 +122,7 @@ def _prepare(
     return groups
 
 
-def _signature(
-    rows: Dataset, names: Sequence[str], config: VbksConfig, earlier: KernelModel | None
-) -> str:
+def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
     """Return what tells whether a checkpoint is of the same optimisation.
 
     The belief over the kernels comes after it: what only concerns that may be another.
@@ -153,18 +130,11 @@ def _signature(
     settings = to_mapping(config)
     for key in ("prior_std", "samples"):
         del settings[key]
-    said = {
-        "rows": rows.digest(),
-        "names": list(names),
-        "config": settings,
-        "earlier": None if earlier is None else [float(fit.bound) for fit in earlier.fits],
-    }
+    said = {"rows": rows.digest(), "names": list(names), "config": settings}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _model(
-    names: Sequence[str], finished: FinishedGroup, data: Data, earlier: KernelModel | None
-) -> KernelModel:
+def _model(names: Sequence[str], finished: FinishedGroup, data: Data) -> KernelModel:
     config = data.config
     if not finished.fits:
         why = "; ".join(f"{name}: {text}" for name, text in list(finished.dropped.items())[:3])
@@ -172,7 +142,7 @@ def _model(
         raise ConfigError(msg)
     for name, why in finished.dropped.items():
         logger.warning("kernel %s %s; the others are not affected", name, why)
-    history = _history(names, finished, data, earlier)
+    history = _history(names, finished, data)
     left = [name for name in names if name in finished.fits]
     bounds = np.array([finished.fits[name].bound for name in left])
     order = np.argsort(-bounds, kind="stable")
@@ -194,26 +164,13 @@ def _model(
     return model.ordered()
 
 
-def _history(
-    names: Sequence[str], finished: FinishedGroup, data: Data, earlier: KernelModel | None
-) -> History:
-    """Return the belief after every stage; that of the earlier model comes first."""
+def _history(names: Sequence[str], finished: FinishedGroup, data: Data) -> History:
+    """Return the belief after every stage."""
     config = data.config
     rows: list[float] = []
     bounds: list[list[float]] = []
     chances: list[list[float]] = []
     soft: list[list[float]] = []
-    if earlier is not None:
-        where = {name: k for k, name in enumerate(earlier.history.names)}
-        for t, used in enumerate(earlier.history.rows):
-            rows.append(float(used))
-            for kept, of in (
-                (bounds, earlier.history.bounds),
-                (chances, earlier.history.probabilities),
-                (soft, earlier.history.softmax),
-            ):
-                missing = math.nan if kept is bounds else 0.0
-                kept.append([of[t, where[n]] if n in where else missing for n in names])
     for stage in range(len(config.stages)):
         found = np.array([finished.bounds[name][stage] for name in names])
         there = np.isfinite(found)
@@ -264,7 +221,6 @@ def learn_model(
     way: TwoStageSettings,
     *,
     progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
-    earlier: KernelModel | None = None,
 ) -> KernelModel:
     """Return the belief over kernels, screened and fitted again where that is asked for.
 
@@ -277,18 +233,11 @@ def learn_model(
         config: of VBKS; its inducing points are those of the screening.
         way: the other options.
         progress: told which part it is (learning, screening, refit) and where it is.
-        earlier: a model that the optimisation goes on from.
 
     Raises:
-        ConfigError: `earlier` has other inputs, or cannot be had together with a refit; or there
-            is no GPU.
+        ConfigError: there is no GPU.
         ActiveSensingError: as `select_kernels`.
     """
-    if earlier is not None:
-        if way.refit is not None:
-            msg = "a model that is continued keeps its inducing points: leave --refit out"
-            raise ConfigError(msg)
-        _check_inputs(rows, earlier)
     if config.device == "cuda":
         _check_gpu()
 
@@ -305,7 +254,6 @@ def learn_model(
             progress=lambda now: progress(part, now),
             checkpoint=folder,
             resume=way.resume,
-            earlier=earlier,
         )
 
     if way.refit is None:
@@ -346,14 +294,5 @@ def _check_gpu() -> None:
         msg = (
             f"device: cuda is asked for, and PyTorch {torch.__version__} sees no GPU; give cpu, or "
             "auto, which takes a GPU where there is one"
-        )
-        raise ConfigError(msg)
-
-
-def _check_inputs(rows: Dataset, earlier: KernelModel) -> None:
-    if rows.input_names != earlier.input_names:
-        msg = (
-            f"the model to be continued has the inputs {', '.join(earlier.input_names)}, the rows "
-            f"of {rows.source} have {', '.join(rows.input_names)}; give the same, in that order"
         )
         raise ConfigError(msg)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing_learning.kernel_selection.config import VbksConfig
@@ -118,19 +117,15 @@ def begin(
     inducing: FloatArray,
     config: VbksConfig,
     device: Any,
-    dtype: Any,
-    earlier: Mapping[str, KernelFit],
 ) -> State:
     """Return the state at the start.
 
     Args:
         composites: of the group.
         starts: (kernel, number of the start) of each row.
-        inducing: (M, d) where nothing else is known.
+        inducing: (M, d) of all kernels.
         config: seed and rate.
         device: of torch.
-        dtype: of torch.
-        earlier: fits of kernels by name, which go on from there.
     """
     size = max(c.size for c in composites)
     K, M = len(starts), len(inducing)
@@ -140,20 +135,13 @@ def begin(
     Z = np.repeat(inducing[None], K, axis=0)
     for row, (k, number) in enumerate(starts):
         c = composites[k]
-        known = earlier.get(c.name)
-        if known is not None:
-            mean[row, : c.size] = known.theta_mean
-            raw[row, : c.size, : c.size] = _raw(known.theta_root)
-            # With another number of inducing inputs the new ones stand: the old are no subset.
-            Z[row] = known.inducing if known.inducing.shape == inducing.shape else inducing
-        else:
-            mean[row, : c.size] = start_of(c, number, config.seed)
+        mean[row, : c.size] = start_of(c, number, config.seed)
 
-    def tensor(values: Any, kind: Any = dtype) -> Any:
-        return torch.as_tensor(np.asarray(values), dtype=kind, device=device)
+    def tensor(values: Any) -> Any:
+        return torch.as_tensor(np.asarray(values), dtype=torch.float64, device=device)
 
     variables = (tensor(mean), tensor(raw), tensor(Z))
-    eye = torch.eye(M, dtype=dtype, device=device).expand(K, M, M)
+    eye = torch.eye(M, dtype=torch.float64, device=device).expand(K, M, M)
     counts = [torch.zeros(K, dtype=torch.int64, device=device) for _ in range(4)]
     return State(
         number=torch.arange(K, device=device),
@@ -161,11 +149,11 @@ def begin(
         raw=variables[1],
         inducing=variables[2],
         precision=eye.clone(),
-        linear=torch.zeros((K, M), dtype=dtype, device=device),
+        linear=torch.zeros((K, M), dtype=torch.float64, device=device),
         moments=tuple(torch.zeros_like(v) for v in (*variables, *variables)),
         steps=counts[0],
         rate=tensor(np.full(K, config.rate)),
-        best=tensor(np.full(K, -math.inf), torch.float64),
+        best=tensor(np.full(K, -math.inf)),
         stale=counts[1],
         cuts=counts[2],
         faults=counts[3],
@@ -181,13 +169,6 @@ def start_of(composite: Composite, number: int, seed: int) -> FloatArray:
     theta = mean + (0.2 if number == 0 else 0.8) * std * rng.standard_normal(composite.size)
     theta[composite.where("noise")] = _NOISE
     return np.asarray(theta)
-
-
-def _raw(root: FloatArray) -> FloatArray:
-    raw = np.tril(root, -1)
-    diagonal = np.maximum(np.abs(root.diagonal()), 1e-6)
-    np.fill_diagonal(raw, np.log(np.where(root.any(), diagonal, _BEGIN)))
-    return raw
 
 
 _BLOCK = 64
@@ -260,7 +241,6 @@ def best_starts(
     inducing: FloatArray,
     config: VbksConfig,
     device: Any,
-    dtype: Any,
 ) -> list[int]:
     """Return the numbers (see `start_of`) of the starts with the largest bounds, best first.
 
@@ -272,7 +252,6 @@ def best_starts(
         inducing: (M, d) inducing inputs.
         config: restarts, seed and noise_floor.
         device: of torch.
-        dtype: of torch.
     """
     rng = np.random.default_rng([config.seed, 0x57A7])
     few = np.sort(rng.permutation(len(rows[1]))[:_ROWS])
@@ -280,7 +259,7 @@ def best_starts(
     thetas = np.array([start_of(composite, number, config.seed) for number in range(_DRAWS)])
 
     def tensor(values: FloatArray) -> Any:
-        return torch.as_tensor(values, dtype=dtype, device=device)
+        return torch.as_tensor(values, dtype=torch.float64, device=device)
 
     X, y, Z = tensor(rows[0][few]), tensor(rows[1][few]), tensor(inducing[some])
     covariances = Covariances([composite] * _DRAWS, device)
@@ -301,7 +280,7 @@ def best_starts(
                 floor=config.noise_floor,
                 whitened=True,
             )
-            bound = collapsed(found).double().cpu().numpy()
+            bound = collapsed(found).cpu().numpy()
         best = np.maximum(best, np.where(np.isfinite(bound), bound, -np.inf))
     order = np.argsort(-best, kind="stable").astype(np.int64)
     return _apart(thetas / composite.prior[1], order, config.restarts)

@@ -80,7 +80,7 @@ class Training:
         population = self.population
         if not self._resumed():
             sample = self.data.sample(0, _SAMPLE)
-            population.begin(self.data.inducing, sample, self.group.earlier)
+            population.begin(self.data.inducing, sample)
         while self._stage < len(self.config.stages) and population.alive:
             phases = self._phases()
             while self._phase < len(phases):

@@ -30,7 +30,7 @@ def population(names: tuple[str, ...], config: VbksConfig) -> Any:
 
     made = Restarts([Composite(parse(n), 1) for n in names], config, torch.device("cpu"))
     given = rows(80)
-    made.begin(np.linspace(-2.0, 2.0, 6)[:, None], (given.inputs, given.outputs), {})
+    made.begin(np.linspace(-2.0, 2.0, 6)[:, None], (given.inputs, given.outputs))
     return made
 
 
@@ -55,11 +55,14 @@ def test_the_best_ones_stay(share: float, wanted: int) -> None:
 
 
 @pytest.mark.long
-def test_the_race_loses_next_to_nothing() -> None:
+def test_the_race_loses_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gp_active_sensing_learning.kernel_selection import restarts
+
     kernels = [parse(name) for name in ("PER+SE", "LIN+RQ", "PER×SE")]
     config = dataclasses.replace(CONFIG, tolerance=1e-3)
     raced = select_kernels(rows(80), kernels, config)
-    whole = select_kernels(rows(80), kernels, dataclasses.replace(config, race=()))
+    monkeypatch.setattr(restarts, "RACE", ())
+    whole = select_kernels(rows(80), kernels, config)
     for fit in raced.fits:
         (other,) = (f for f in whole.fits if f.name == fit.name)
         assert fit.bound > other.bound - 1.0, fit.name
