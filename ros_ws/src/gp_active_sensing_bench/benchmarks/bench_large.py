@@ -239,7 +239,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
     """
     from make_city import make_city
 
-    from gp_active_sensing.topology.loaders import map_text
+    from gp_active_sensing.topology.loaders.geojson import text_of
 
     before = os.environ.get("GPAS_BEFORE")
     section = Section(
@@ -253,7 +253,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
     with tempfile.TemporaryDirectory() as folder:
         city = Path(folder) / "city.geojson"
         if not quick:
-            city.write_text(map_text(make_city(CITY), "roads")[0], encoding="utf-8")
+            city.write_text(text_of(make_city(CITY)), encoding="utf-8")
         for line in lines(city, quick=quick):
             kind = line.map["kind"]
             size = math.prod(line.map[k] for k in ("columns", "rows")) if kind == "grid" else kind

@@ -59,19 +59,11 @@ def maps() -> None:
     help="Keep only the largest part with a way from each segment to each.",
 )
 @_crs
-@click.option(
-    "--to",
-    "format",
-    type=click.Choice(["roads", "nav2"]),
-    default="roads",
-    show_default=True,
-    help="Format to write: our GeoJSON, or a graph for Nav2's route server.",
-)
-def import_map(source: str, out: Path, largest_component: bool, crs: str, format: str) -> None:
+def import_map(source: str, out: Path, largest_component: bool, crs: str) -> None:
     """Turn the map SRC into the GeoJSON file OUT, in metres."""
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.topology.inspection import survey
-    from gp_active_sensing.topology.loaders import map_text
+    from gp_active_sensing.topology.loaders.geojson import text_of
     from gp_active_sensing.topology.segments import keep_largest
     from gp_active_sensing.util.files import write_whole
 
@@ -85,10 +77,9 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
     if largest_component:
         road_map = keep_largest(road_map)
     figures = survey(road_map)
-    text, lost = map_text(road_map, format)
-    write_whole(out, text)
+    write_whole(out, text_of(road_map))
     echo(f"wrote {out}: {_in_short(figures)}")
-    _print(figures, lost)
+    _print(figures)
 
 
 @maps.command()
@@ -300,8 +291,8 @@ def _in_short(figures: Survey) -> str:
     return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
 
 
-def _print(figures: Survey | PlaceSurvey, more: tuple[str, ...] = ()) -> None:
-    for note in (*figures.notes, *more):
+def _print(figures: Survey | PlaceSurvey) -> None:
+    for note in figures.notes:
         echo(f"note: {note}")
     for warning in figures.warnings:
         click.secho(f"warning: {warning}", fg="yellow")

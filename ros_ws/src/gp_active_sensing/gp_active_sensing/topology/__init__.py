@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
     from gp_active_sensing.topology.map_config import MapConfig
-    from gp_active_sensing.topology.networkx_graphs import from_networkx
     from gp_active_sensing.topology.occupancy import OccupancyGrid
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.search import Move
@@ -38,7 +37,6 @@ __all__ = [
     "Topology",
     "build_topology",
     "check_start",
-    "from_networkx",
     "load_roads",
     "load_stations",
     "make_grid",
@@ -54,7 +52,6 @@ __getattr__, __dir__ = lazy_names(
         "base": ("Topology",),
         "config": ("MapConfig", "build_topology"),
         "lookup": ("check_start", "place_index", "route_geometry"),
-        "networkx_graphs": ("from_networkx",),
         "generated": (
             "FreeTopology",
             "make_grid",

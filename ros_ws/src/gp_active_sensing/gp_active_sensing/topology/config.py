@@ -142,7 +142,6 @@ def _roads(config: RoadsConfig, path: Path) -> Roads:
     return Roads(
         road_map,
         features=config.features or _PLANE,
-        relational=config.relational,
         anchor=config.anchor,
         u_turns=config.u_turns,
         speed=config.speed,

@@ -15,7 +15,6 @@ from gp_active_sensing.topology.links import (
     Embedding,
     Links,
     embed,
-    floored,
     join_parts,
     manhattan_weights,
 )
@@ -154,8 +153,6 @@ FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direct
 """Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
 RELATIONAL = "relational"
 """Instead of columns: the coordinates of an embedding of the road graph."""
-ROAD_DISTANCE = "road_distance"
-"""Weight of a link of the embedded graph: metres between its segments; see `segment_links`."""
 DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
 """Features that weigh the links of the embedded graph, if the map has them."""
 
@@ -173,10 +170,9 @@ def available(road_map: RoadMap) -> tuple[str, ...]:
 class RoadFeatures:
     """The features of a map's segments: columns by name, or an embedding of the road graph.
 
-    `points` are x, y [m] and heading [rad] of where each segment's value belongs; `links` say how
-    segments meet, `moves` how they follow one another; `names` are of columns, or `RELATIONAL`
-    alone. What the links of the embedded graph weigh by is `relational`, None = what the map has of
-    length, lanes, speed_limit and direction.
+    `points` are x, y [m] and heading [rad] of where each segment's value belongs; `moves` say how
+    segments follow one another; `names` are of columns, or `RELATIONAL` alone. The links of the
+    embedded graph weigh by length, lanes, speed_limit and direction, as far as the map has them.
 
     Raises:
         ConfigError: a name that is no feature of the map.
@@ -187,11 +183,8 @@ class RoadFeatures:
         self,
         road_map: RoadMap,
         points: Sequence[tuple[float, float, float]],
-        links: Links,
         moves: Callable[[], Links],
         names: Sequence[str],
-        *,
-        relational: Sequence[str] | None = None,
     ) -> None:
         self._map, self._points = road_map, points
         self.embedding: Embedding | None = None
@@ -203,17 +196,15 @@ class RoadFeatures:
         if len(names) > 1:
             msg = f"features: {RELATIONAL} stands alone, got {', '.join(names)}"
             raise ConfigError(msg)
-        made_of = self._relational_names(relational)
-        self._plain = tuple(n for n in made_of if n != ROAD_DISTANCE) or ("x", "y")
-        graph = links if ROAD_DISTANCE in made_of else moves()
-        self.embedding = self._embed(graph, made_of)
+        self._plain = self._relational_names()
+        self.embedding = self._embed(moves(), self._plain)
         self.values = self.embedding.points
         self.names = tuple(f"{AXIS}{k + 1}" for k in range(self.values.shape[1]))
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return the (n, p) columns named, and their titles; see `Topology.columns`."""
         names = self._plain if names is None else names
-        self._check(names, "features")
+        self._check(names)
         found: list[list[float]] = []
         titles: list[str] = []
         for name in names:
@@ -229,11 +220,8 @@ class RoadFeatures:
             titles.append(name)
         return np.array(found, dtype=np.float64).T, tuple(titles)
 
-    def _relational_names(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """Return what the links weigh by: the names given, or what the map has of `DEFAULT`."""
-        if names is not None:
-            self._check([name for name in names if name != ROAD_DISTANCE] or ["x"], "relational")
-            return tuple(names)
+    def _relational_names(self) -> tuple[str, ...]:
+        """Return what the links weigh by: what the map has of `DEFAULT`."""
         have = available(self._map)
         missing = [name for name in DEFAULT if name not in have]
         if missing:
@@ -249,8 +237,7 @@ class RoadFeatures:
         """Return the embedding of the graph of segments. [Chen2012; Hoang2014, Sec. 4.2].
 
         A link weighs the range-normalised Manhattan distance of its segments' features; direction
-        is an angle. `ROAD_DISTANCE` alone weighs metres, so that distances in the embedding are
-        metres by road; together with features it is one of them, as a share of the longest link.
+        is an angle.
         """
         weights = self._weights(links, names)
         positions = np.array([point[:2] for point in self._points])
@@ -269,9 +256,7 @@ class RoadFeatures:
         return made
 
     def _weights(self, links: Links, names: Sequence[str]) -> FloatArray:
-        if tuple(names) == (ROAD_DISTANCE,):
-            return floored(links.metres)
-        plain = [name for name in names if name not in ("direction", ROAD_DISTANCE)]
+        plain = [name for name in names if name != "direction"]
         columns = self.columns(plain)[0] if plain else np.zeros((links.n, 0))
         same = [name for name, span in zip(plain, np.ptp(columns, axis=0), strict=True) if not span]
         if same:
@@ -282,18 +267,15 @@ class RoadFeatures:
             )
         headings = np.array([heading for _, _, heading in self._points])
         circular = headings[:, None] if "direction" in names else np.zeros((links.n, 0))
-        further = links.metres if ROAD_DISTANCE in names else None
-        return manhattan_weights(links, columns, circular, further)
+        return manhattan_weights(links, columns, circular)
 
-    def _check(self, names: Sequence[str], key: str) -> None:
+    def _check(self, names: Sequence[str]) -> None:
         known = (*FEATURES, *_extra_names(self._map))
-        if key == "relational":
-            known = (*known, ROAD_DISTANCE)
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             shown = repr(unknown[0]) if unknown else "none"
             hint = suggest(unknown[0], known) if unknown else ""
-            msg = f"{key}: expected some of {', '.join(known)}, got {shown}.{hint}"
+            msg = f"features: expected some of {', '.join(known)}, got {shown}.{hint}"
             raise ConfigError(msg)
 
     def _property(self, name: str) -> list[float]:

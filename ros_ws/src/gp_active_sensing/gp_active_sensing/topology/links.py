@@ -203,19 +203,13 @@ class Embedding:
         )
 
 
-def manhattan_weights(
-    links: Links,
-    columns: FloatArray,
-    circular: FloatArray,
-    further: FloatArray | None = None,
-) -> FloatArray:
+def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
     """Return the (m,) range-normalised Manhattan distances of linked places. [Chen2012].
 
     ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π`` of (n, p) columns and (n, c)
-    circular angles [rad]. A column that is the same everywhere adds nothing; of a further (m,)
-    distance the longest counts as one. Weights of zero, or nearly, become a hundredth of the
-    median: places that look the same are near each other, not one place. If all
-    places look the same, each link weighs one.
+    circular angles [rad]. A column that is the same everywhere adds nothing. Weights of zero, or
+    nearly, become a hundredth of the median: places that look the same are near each other, not one
+    place. If all places look the same, each link weighs one.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -224,13 +218,6 @@ def manhattan_weights(
     weights = np.abs(scaled[i] - scaled[j]).sum(axis=1)
     turn = np.abs(circular[i] - circular[j]) % (2.0 * np.pi)
     weights += (np.minimum(turn, 2.0 * np.pi - turn) / np.pi).sum(axis=1)
-    if further is not None:
-        weights += further / further.max(initial=np.finfo(float).tiny)
-    return floored(weights)
-
-
-def floored(weights: FloatArray) -> FloatArray:
-    """Return weights above zero; see `manhattan_weights`."""
     positive = weights[weights > 1e-12 * weights.max(initial=0.0)]
     if not positive.size:
         return np.ones_like(weights)

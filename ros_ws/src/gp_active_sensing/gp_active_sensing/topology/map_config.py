@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
-from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
+from gp_active_sensing.topology.features import FEATURES, RELATIONAL
 from gp_active_sensing.topology.geometry import HEIGHTS
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import (
@@ -335,17 +335,12 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
     """Segments of roads."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
+        "relational": "was removed; links weigh by length, lanes, speed_limit and direction, and "
+        "a kernel graph_matern32 takes metres by road",
         "relational_share": "was removed; an embedding explains 95 % of the squared distances",
     }
     KIND: ClassVar = "roads"
 
-    relational: tuple[str, ...] | None = param(
-        None,
-        help=f"roads, features: [{RELATIONAL}]: what the links of the road graph weigh by, such as "
-        f"[length, speed_limit], or [{ROAD_DISTANCE}]; null = those of length, lanes, speed_limit, "
-        "direction that the map has",
-        min_items=1,
-    )
     anchor: float = param(
         MIDDLE,
         help="roads: where along a segment its value belongs, for features and kernels: 0 its "
@@ -359,8 +354,6 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
         found = super()._problems()
         if not self.file:
             found.append("file: is required for kind 'roads' and missing")
-        if self.relational is not None and self.features != (RELATIONAL,):
-            found.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
         return found
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from gp_active_sensing.topology.base import SAME_DISTANCE, frozen_array
 from gp_active_sensing.topology.features import (
-    RELATIONAL,
-    ROAD_DISTANCE,
     Attributes,
     RoadFeatures,
     attributes_of,
@@ -51,7 +49,6 @@ class Roads(GraphTopology):
         road_map: the segments.
         features: names out of `FEATURES`, or of the map's own numbers; ("relational",) = an
             embedding of the road graph.
-        relational: what the links of that graph weigh by; None = as the map has it, see `features`.
         anchor: where along a segment its value belongs, for its features and for `links`: 0 its
             start, 0.5 its middle, 1 its end.
         u_turns: one of `U_TURNS`.
@@ -71,7 +68,6 @@ class Roads(GraphTopology):
         road_map: RoadMap,
         *,
         features: Sequence[str] = ("x", "y"),
-        relational: Sequence[str] | None = None,
         anchor: float = MIDDLE,
         u_turns: str = "dead_ends",
         speed: float = 1.0,
@@ -87,10 +83,8 @@ class Roads(GraphTopology):
         self._columns = RoadFeatures(
             road_map,
             [_at(line, s, anchor) for line, s in zip(lines, along, strict=True)],
-            self._links,
             partial(move_links, segments, successors, anchor),
             features,
-            relational=relational,
         )
         costs = [_cost(segment, speed) for segment in segments]
         goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]
@@ -134,35 +128,21 @@ class Roads(GraphTopology):
     ) -> Roads:
         """Return the road network of a graph of networkx, see `loaders.graph.road_map_of`.
 
-        Without positions the features are those of an embedding of the road distances, unless
-        `settings`, which are those of `Roads`, say otherwise. With `largest_component` only the
-        largest part with a way from each segment to each is kept.
+        `settings` are those of `Roads`. With `largest_component` only the largest part with a way
+        from each segment to each is kept.
 
         Raises:
             ConfigError: unknown feature.
-            MapError: no edges; neither positions nor lengths; several nodes at one place; and other
-                problems, each with its node or edge.
+            MapError: no edges or no positions; several nodes at one place; and other problems,
+                each with its node or edge.
             MissingDependencyError: coordinates are not metres, and pyproj is missing.
         """
-        from gp_active_sensing.topology.loaders.graph import has_positions, road_map_of
+        from gp_active_sensing.topology.loaders.graph import road_map_of
 
         road_map = road_map_of(graph, name=name, crs=crs)
         if largest_component:
             road_map = keep_largest(road_map, settings.get("u_turns", "dead_ends"))
-        if not has_positions(graph):
-            relational = {"features": (RELATIONAL,), "relational": (ROAD_DISTANCE,)}
-            settings = {**({} if "features" in settings else relational), **settings}
         return cls(road_map, **settings)
-
-    def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """Return the network as osmnx keeps one (`graph_of`); x and y are metres.
-
-        Which turns are legal is no property of such a graph, except for `successors` that the map
-        lists.
-        """
-        from gp_active_sensing.topology.loaders.graph import graph_of
-
-        return graph_of(self._road_map)
 
     @property
     def road_map(self) -> RoadMap:

@@ -21,7 +21,6 @@ __all__ = [
     "kinds_of_file",
     "load_roads",
     "loaders",
-    "map_text",
     "name_problems",
     "reader_of",
 ]
@@ -190,10 +189,3 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
         msg = f"{path}: the reader of {end} must return a RoadMap, it gave {road_map!r:.60}"
         raise MapError(msg)
     return road_map
-
-
-def map_text(road_map: RoadMap, format: str = "roads") -> tuple[str, tuple[str, ...]]:
-    """Return a road map as our GeoJSON or as a graph for "nav2", and what that cannot say."""
-    from gp_active_sensing.topology.loaders import geojson  # only `maps` writes maps
-
-    return geojson.nav2_text(road_map) if format == "nav2" else (geojson.text_of(road_map), ())

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.errors import MapError, suggest
-from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
+from gp_active_sensing.topology.features import FEATURES, RELATIONAL
 from gp_active_sensing.topology.loaders.files import (
     SHOWN_PROBLEMS,
     fail,
@@ -40,7 +40,7 @@ MPH = 1609.344 / 3600.0
 _SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
 _ENDS, _NUMBERS = ("id", "from", "to"), ("length", "lanes", "speed_limit")
-RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
+RESERVED = frozenset({*FEATURES, RELATIONAL})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
 
 

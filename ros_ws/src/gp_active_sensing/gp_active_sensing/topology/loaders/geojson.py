@@ -1,9 +1,8 @@
-"""Road maps from GeoJSON and to GeoJSON: our own format, and graphs of the Nav2 route server.
+"""Road maps from GeoJSON: our own format, which is also written, and graphs of Nav2's route server.
 
 Ours is described in ``maps/README.md``. Nodes of a Nav2 graph are Point features with a whole
 number as `id`; edges are directed MultiLineString (or LineString) features with `id`, `startid` and
-`endid`. The server drives straight from node to node and ignores the geometry of edges. A road
-with bends is therefore written as one edge for each leg.
+`endid`. The server drives straight from node to node and ignores the geometry of edges.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -227,64 +225,6 @@ class _GeoJsonReader:
             extra={k: v for k, v in properties.items() if k not in _KEYS},
             two_way=not oneway,
         )
-
-
-# -- graphs of Nav2 --------------------------------------------------------------------------------
-
-
-def nav2_text(road_map: RoadMap) -> tuple[str, tuple[str, ...]]:
-    """Return a road map as a graph for Nav2, and which rules of it such a graph cannot express.
-
-    Names, lanes and classes of segments have no place in it.
-    """
-    nodes: dict[str, int] = {}
-    features: list[dict[str, Any]] = []
-    edges: list[dict[str, Any]] = []
-    ends = _junctions(road_map)
-
-    def node(name: str, point: Point) -> int:
-        if name not in nodes:
-            nodes[name] = len(nodes)
-            properties = {"id": nodes[name], "frame": road_map.frame}
-            features.append(_feature(properties, "Point", _rounded(point)))
-        return nodes[name]
-
-    for segment in road_map.segments:
-        line = (ends[segment.start], *segment.line[1:-1], ends[segment.end])
-        inner = [f"{segment.id}/{k}" for k in range(1, len(line) - 1)]
-        names = [f"junction {segment.start}", *inner, f"junction {segment.end}"]
-        path = [node(name, point) for name, point in zip(names, line, strict=True)]
-        limit = segment.speed_limit
-        metadata = {**segment.extra, **({} if limit is None else {_LIMIT: round(limit, 4)})}
-        for (start, end), (a, b) in zip(pairwise(path), pairwise(line), strict=True):
-            properties = {"startid": start, "endid": end, "metadata": metadata}
-            edges.append(_feature(properties, "MultiLineString", [[_rounded(a), _rounded(b)]]))
-    for identity, edge in enumerate(edges, start=len(nodes)):
-        edge["properties"] = {"id": identity, **edge["properties"]}
-    listed = sum(segment.successors is not None for segment in road_map.segments)
-    notes = []
-    if listed:
-        notes.append(
-            f"{listed} segment(s) list which may follow them; a Nav2 graph knows no such rules, so "
-            "every edge that leaves a node may follow every edge that leads to it"
-        )
-    graph = {"type": "FeatureCollection", "name": road_map.name, "features": [*features, *edges]}
-    return json.dumps(graph, ensure_ascii=False, indent=1) + "\n", tuple(notes)
-
-
-def _junctions(road_map: RoadMap) -> dict[str, Point]:
-    """Return where each junction lies: the middle of where its segments end."""
-    ends: dict[str, list[Point]] = defaultdict(list)
-    for segment in road_map.segments:
-        ends[segment.start].append(segment.line[0])
-        ends[segment.end].append(segment.line[-1])
-    return {
-        junction: (
-            math.fsum(x for x, _ in points) / len(points),
-            math.fsum(y for _, y in points) / len(points),
-        )
-        for junction, points in ends.items()
-    }
 
 
 class _GraphReader:

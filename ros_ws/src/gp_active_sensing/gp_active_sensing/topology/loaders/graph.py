@@ -18,7 +18,7 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
 from gp_active_sensing.topology.loaders.files import elements, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
-from gp_active_sensing.topology.projection import LOCAL, local_system
+from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
 if TYPE_CHECKING:
@@ -111,65 +111,45 @@ class GraphReader:
         return self.drafts.wkt(value, "geometry", where)
 
 
-def need_networkx() -> None:
-    """Raise MissingDependencyError where networkx cannot be imported."""
-    try:
-        import networkx  # noqa: F401
-    except ImportError as error:
-        msg = f"graphs need networkx ({error}): pip install 'gp_active_sensing[maps]'"
-        raise MissingDependencyError(msg) from error
-
-
-def check_graph(graph: object) -> None:
-    """Refuse what is no graph of networkx."""
-    need_networkx()
-    import networkx as nx
-
-    if not isinstance(graph, nx.Graph):
-        msg = f"expected a graph of networkx, got {shown(graph)}"
-        raise MapError(msg)
-
-
-def crs_of(graph: nx.Graph[Any]) -> str:
-    """Return the system of coordinates that a graph says, "" if none."""
+def _crs_of(graph: nx.Graph[Any]) -> str:
     own = graph.graph.get("crs") or ""
     return own.to_string() if hasattr(own, "to_string") else str(own)
 
 
-def has_positions(graph: nx.Graph[Any]) -> bool:
-    """Return whether nodes of a graph have positions."""
-    keys = {"x", "lon", "pos"}
-    return any(keys & data.keys() for _, data in graph.nodes(data=True))
-
-
-def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadMap:
+def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx, such as osmnx makes.
 
-    Nodes have x and y (or lon and lat, or pos), edges length [m], or both. An edge of a directed
+    Nodes have x and y (or lon and lat, or pos), edges perhaps a length [m]. An edge of a directed
     graph is a segment in its direction; one of an undirected graph is a segment each way, unless
     its `oneway` is true: then it leads from its `from` to its `to`. An edge without `length` is as
-    long as it is drawn. Nodes without positions are drawn on a circle; then every edge needs a
-    `length`. Name and crs of "" are the graph's own; without a crs coordinates are what they look
-    like.
+    long as it is drawn. Name and crs of "" are the graph's own; without a crs coordinates are what
+    they look like.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its node or edge.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    check_graph(graph)
+    try:
+        import networkx as nx
+    except ImportError as error:
+        msg = f"graphs need networkx ({error}): pip install 'gp_active_sensing[maps]'"
+        raise MissingDependencyError(msg) from error
+    if not isinstance(graph, nx.Graph):
+        msg = f"expected a graph of networkx, got {shown(graph)}"
+        raise MapError(msg)
     name = name or str(graph.graph.get("name") or "graph")
     edges = _edges_of(graph)
     if not edges:
         msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
         raise MapError(msg)
     reader = GraphReader(Path(name))
-    crs = crs or crs_of(graph)
-    if not has_positions(graph):
-        graph, crs = _on_a_circle(graph, name, [values for *_, values in edges]), LOCAL
-        reader.drafts.notes.append(
-            "nodes have no positions; they are drawn on a circle, and x, y and directions mean "
-            "nothing"
+    crs = crs or _crs_of(graph)
+    if not any({"x", "lon", "pos"} & data.keys() for _, data in graph.nodes(data=True)):
+        msg = (
+            f"{name}: nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
+            "by the lengths of edges"
         )
+        raise MapError(msg)
     for node, data in graph.nodes(data=True):
         reader.node(str(node), data)
     if not reader.drafts.problems:
@@ -204,41 +184,6 @@ def _take_undirected(
     reader.edge(name, start, end, _from_start(values, reader.nodes.get(start)), two_way=two_way)
 
 
-def graph_of(road_map: RoadMap) -> nx.MultiDiGraph[str]:
-    """Return a road map as osmnx keeps one: nodes with x and y, an edge a segment.
-
-    The key of an edge is the segment's id. `length` is in metres, `speed_kph` in km/h, `geometry` a
-    LineString; `crs` is the map's local projection where its origin is known, else "local".
-    """
-    need_networkx()
-    import networkx as nx
-    import shapely
-
-    crs = LOCAL if road_map.datum is None else local_system(road_map.datum)
-    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=road_map.name, crs=crs)
-    ends = {(segment.end, segment.start) for segment in road_map.segments}
-    for segment in road_map.segments:
-        for junction, (x, y) in ((segment.start, segment.line[0]), (segment.end, segment.line[-1])):
-            if junction not in graph:
-                graph.add_node(junction, x=x, y=y)
-        one_way = (segment.start, segment.end) not in ends
-        lanes = segment.lanes
-        values = {
-            "length": segment.length,
-            "oneway": one_way,
-            "geometry": shapely.LineString(segment.line),
-            "lanes": lanes if lanes is None or one_way else 2.0 * lanes,  # as osmnx counts them
-            "speed_kph": None if segment.speed_limit is None else segment.speed_limit / KMH,
-            "highway": segment.road_class or None,
-            "name": segment.name or None,
-            "successors": None if segment.successors is None else list(segment.successors),
-            **segment.extra,
-        }
-        known = {key: value for key, value in values.items() if value is not None}
-        graph.add_edge(segment.start, segment.end, key=segment.id, **known)
-    return graph
-
-
 _Edge = tuple[str, str, Any, Mapping[str, Any]]
 
 
@@ -250,28 +195,6 @@ def _edges_of(graph: nx.Graph[Any]) -> list[_Edge]:
     else:
         found = ((a, b, 0, data) for a, b, data in edges(data=True))
     return [(str(a), str(b), key, data) for a, b, key, data in found]
-
-
-def _on_a_circle(graph: nx.Graph[Any], name: str, edges: list[Mapping[str, Any]]) -> nx.Graph[Any]:
-    """Return a graph whose nodes lie on a circle, in their order, as long as its edges.
-
-    Raises:
-        MapError: edges without a length.
-    """
-    lengths = [number_of(values.get("length")) for values in edges]
-    without = sum(length is None for length in lengths)
-    if without:
-        msg = (
-            f"{name}: nodes have no positions (x and y), and {without} of {len(edges)} edges no "
-            "length; give every node x and y, or every edge its length in metres"
-        )
-        raise MapError(msg)
-    radius = max(math.fsum(filter(None, lengths)) / math.tau, 1.0)
-    placed = graph.copy()
-    for k, node in enumerate(placed):
-        angle = math.tau * k / len(placed)
-        placed.add_node(node, x=radius * math.cos(angle), y=radius * math.sin(angle))
-    return placed
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:

@@ -60,8 +60,6 @@ def test_a_feature_that_a_segment_lacks(road_map: RoadMap) -> None:
         Roads(without(road_map, lanes=None), features=("x", "lanes"))
     with pytest.raises(MapError, match=rf"'slope' was asked for, but segment '{third}' has nan"):
         Roads(without(road_map, extra={"slope": float("nan")}), features=("slope",))
-    with pytest.raises(MapError, match="'lanes' was asked for"):
-        Roads(without(road_map, lanes=None), features=("relational",), relational=("lanes",))
 
 
 def test_names_that_are_no_features(road_map: RoadMap) -> None:
@@ -69,10 +67,6 @@ def test_names_that_are_no_features(road_map: RoadMap) -> None:
         ConfigError, match=r"features: expected some of x, .*, slope, grip, got 'sl"
     ):
         Roads(road_map, features=("slop",))
-    with pytest.raises(
-        ConfigError, match=r"relational: expected some of .*, road_distance, got 'z'"
-    ):
-        Roads(road_map, features=("relational",), relational=("z",))
     with pytest.raises(ConfigError, match="relational stands alone, got x, relational"):
         Roads(road_map, features=("x", "relational"))
 
@@ -99,15 +93,3 @@ def test_relational_features(road_map: RoadMap, caplog: pytest.LogCaptureFixture
     assert roads.columns()[1] == (
         "length", "lanes", "speed_limit", "direction_cos", "direction_sin"
     )  # fmt: skip
-
-
-def test_road_distance(road_map: RoadMap) -> None:
-    """On the street a -> b -> c the places are where their middles are."""
-    roads = Roads(road_map, features=("relational",), relational=("road_distance",))
-    index = {s.id: i for i, s in enumerate(road_map.segments)}
-    ab, bc = roads.features[[index["ab"], index["bc"]]]
-    assert np.linalg.norm(ab - bc) == pytest.approx(100.0, rel=0.15)
-    assert roads.columns()[1] == ("x", "y")
-    mixed = Roads(road_map, features=("relational",), relational=("road_distance", "lanes"))
-    assert mixed.columns()[1] == ("lanes",)
-    assert not np.allclose(np.ptp(mixed.features), np.ptp(roads.features))

@@ -138,11 +138,6 @@ def test_direction_is_an_angle() -> None:
     np.testing.assert_allclose(found, [20 / 180, 90 / 180, 0.01 * 55 / 180], rtol=1e-12)
 
 
-def test_a_further_distance_counts_as_a_share_of_its_longest() -> None:
-    found = manhattan_weights(chain(4), NONE, NONE, np.array([1.0, 2.0, 4.0]))
-    np.testing.assert_allclose(found, [0.25, 0.5, 1.0])
-
-
 def test_constant_columns_add_nothing_and_no_weight_is_zero() -> None:
     columns = np.array([[7.0, 0.0], [7.0, 1.0], [7.0, 1.0], [7.0, 3.0]])
     found = manhattan_weights(chain(4), columns, NONE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders import map_text
+from gp_active_sensing.topology.loaders.geojson import text_of
 from gp_active_sensing.topology.segments import length_of
 
 
@@ -41,7 +41,7 @@ def test_a_network_and_its_table_are_the_same_map(shared_data: Path, tmp_path: P
         apart = [math.dist(s.line[0], by_id[s.id].line[0]) for s in first.segments]
         assert sorted(apart)[int(0.98 * len(apart))] < 0.1
         written = tmp_path / "map.geojson"
-        written.write_text(map_text(first)[0], encoding="utf-8")
+        written.write_text(text_of(first), encoding="utf-8")
         again = load_roads(written)
         assert [replace(s, line=(), length=0) for s in again.segments] == [
             replace(s, line=(), length=0, speed_limit=round(s.speed_limit or 0, 4))

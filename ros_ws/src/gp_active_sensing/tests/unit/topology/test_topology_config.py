@@ -67,7 +67,7 @@ def test_bad_configurations() -> None:
         ({"file": "house.yaml", "u_turns": "never"}, "u_turns: has no meaning for kind 'grid'"),
         ({"kind": "line", "count": 3, "rows": 2}, "rows: has no meaning for kind 'line'"),
         ({"kind": "roads", "file": "town", "moves": "free"}, "moves: has no meaning for kind"),
-        ({"kind": "roads", "file": "town", "relational": ["length"]}, r"relational: is for"),
+        ({"kind": "roads", "file": "town", "relational": ["length"]}, r"relational: was removed"),
         ({"kind": "grid", "columns": 2, "rows": 2, "neighbours": 6}, "expected 4 or 8, got 6"),
         ({"kind": "line", "count": 2, "speed": 0}, r"speed: must be more than 0 \[m/s\]"),
     ):

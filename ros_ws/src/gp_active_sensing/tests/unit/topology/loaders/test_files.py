@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import tracemalloc
@@ -15,11 +16,12 @@ import pytest
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
 from gp_active_sensing.topology.inspection import survey
-from gp_active_sensing.topology.loaders import files, map_text
+from gp_active_sensing.topology.loaders import files
 from gp_active_sensing.topology.loaders.files import elements, tag_of
 from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.loaders.test_graphml import STREET, text_of
+from tests.unit.topology.loaders.test_nav2 import room
 from tests.unit.topology.loaders.test_table import HEAD, ROWS
 from tests.unit.topology.road_maps import segment, street, write
 
@@ -207,9 +209,9 @@ def extract(folder: Path) -> Path:
 
 
 def nav2(folder: Path) -> Path:
-    road_map = load_roads(write(folder / "street.geojson", street()))
     path = folder / "graph.geojson"
-    path.write_text(map_text(road_map, "nav2")[0], encoding="utf-8")
+    data = {"type": "FeatureCollection", "features": room()}
+    path.write_text(json.dumps(data), encoding="utf-8")
     return path
 
 

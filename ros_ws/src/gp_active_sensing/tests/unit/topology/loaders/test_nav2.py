@@ -1,9 +1,8 @@
-"""Graphs of the Nav2 route server, read and written."""
+"""Graphs of the Nav2 route server."""
 
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import RoadMap, load_roads
-from gp_active_sensing.topology.loaders import map_text
-from tests.unit.topology.road_maps import segment, street, write
 
 
 def node(identity: Any, x: float, y: float, **properties: Any) -> dict[str, Any]:
@@ -87,39 +84,3 @@ def test_edges_of_one_id_and_those_without_length(tmp_path: Path) -> None:
     assert [s.id for s in again.segments if s.id.partition("/")[0] == "3"] == ["3", "3/2", "3/3"]
     assert "8" not in {s.id for s in again.segments}
     assert any("without length" in note for note in again.notes)
-
-
-def test_what_is_written_is_a_graph_for_nav2(tmp_path: Path) -> None:
-    roads = load_roads(write(tmp_path / "street.geojson", street()))
-    text, lost = map_text(roads, "nav2")
-    features = json.loads(text)["features"]
-    nodes = [f for f in features if f["geometry"]["type"] == "Point"]
-    edges = [f for f in features if f["geometry"]["type"] == "MultiLineString"]
-    assert len(nodes) + len(edges) == len(features)
-    identities = [f["properties"]["id"] for f in features]
-    assert identities == list(range(len(features)))  # whole, not negative, nowhere twice
-    known = {f["properties"]["id"]: f["geometry"]["coordinates"] for f in nodes}
-    for feature in edges:
-        properties = feature["properties"]
-        (line,) = feature["geometry"]["coordinates"]
-        assert line == [known[properties["startid"]], known[properties["endid"]]]
-    assert len(edges) == 7  # the bend of dc is a node
-    assert edges[0]["properties"]["metadata"]["abs_speed_limit"] == 10.0
-    assert lost == ()
-
-
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], slope=0.5, name="Loop")]
-    roads = load_roads(write(tmp_path / "street.geojson", features))
-    (tmp_path / "graph.geojson").write_text(map_text(roads, "nav2")[0], encoding="utf-8")
-    again = load_roads(tmp_path / "graph.geojson").segments
-    legs = [leg for s in roads.segments for leg in pairwise(s.line)]
-    assert [segment.line for segment in again] == legs
-    assert again[-1].extra == {"slope": 0.5}
-    assert {s.speed_limit for s in again} == {s.speed_limit for s in roads.segments}
-
-
-def test_turn_rules_that_nav2_does_not_know_are_said(tmp_path: Path) -> None:
-    features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], successors=["ab"])]
-    _, lost = map_text(load_roads(write(tmp_path / "street.geojson", features)), "nav2")
-    assert lost[0].startswith("1 segment(s) list which may follow them; a Nav2 graph knows no")
