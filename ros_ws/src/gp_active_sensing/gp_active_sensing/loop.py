@@ -13,23 +13,19 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
 from gp_active_sensing.engine.limits import ValueLimits, check_limits
-from gp_active_sensing.engine.quantities import (
-    FurtherReceiver,
-    LeadReceiver,
-    QuantityLinks,
-    Receiver,
-    by_name,
-)
+from gp_active_sensing.engine.quantities import QuantityLinks, by_name
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
-from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
     LooksAhead,
     PlansBatch,
@@ -164,6 +160,8 @@ class SensingLoop:
         self.set_aside: set[int] = set()
         """Places that gave no reading."""
         self.reservations = BudgetReservations()
+        self.leads: frozenset[str] = frozenset({""})
+        """Names of the quantities whose readings complete the visits of some probe."""
         self.clock_ns: int | None = None
         """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
@@ -344,7 +342,9 @@ class SensingLoop:
         """
         if self.belief_of(quantity) is self.belief:
             return self
-        return (LeadReceiver if leads else FurtherReceiver)(self, lambda: self.belief_of(quantity))
+        if leads:
+            self.leads |= {quantity}
+        return FurtherReceiver(self, quantity, leads=leads)
 
     def belief_of(self, quantity: str = "") -> Belief:
         """Return the belief about a quantity; "" = the main one.
@@ -360,20 +360,28 @@ class SensingLoop:
             raise ReadingError("unknown_quantity", msg)
         return self.quantities[quantity].belief
 
+    def observed_of(self, quantity: str = "") -> BoolArray:
+        """Return the (n,) places with a reading of a quantity; see `Belief.observed`."""
+        return self.belief_of(quantity).observed
+
     @property
     def used(self) -> int:
         """Return the number of readings used, those of every quantity together."""
         return self.counts["accepted"] + sum(self.counts[f"accepted_{q}"] for q in self.quantities)
 
-    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
+    def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
         """Use readings in any order; each is either used or rejected and counted.
 
-        A `PlacedReading` has been checked, and only the budget can reject it. A reading of a
-        further quantity changes the belief about that quantity and costs nothing.
+        A `PlacedReading` has been checked, and only the budget can reject it. A reading of another
+        quantity than `lead` changes the belief about that quantity and costs nothing.
 
         A newly observed place costs one reading of the budget, once; so does the
         visit of an observed place that a policy chose again. Late readings are used like any other
         (the belief does not depend on order) and counted.
+
+        Args:
+            readings: with or without their places.
+            lead: name of the quantity that costs the budget; "" = the main one.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -382,31 +390,33 @@ class SensingLoop:
             try:
                 placed = reading if isinstance(reading, PlacedReading) else self.place(reading)
                 belief = self.belief_of(placed.reading.quantity)
-                self.check_budget(placed)
+                if leads := belief is self.belief_of(lead):
+                    self.check_room(placed.place, lead)
             except ReadingError as error:
                 one = reading.reading if isinstance(reading, PlacedReading) else reading
                 rejected.append(self.reject(one, error))
                 continue
             location = placed.place
-            main = belief is self.belief
-            is_new = self.costs(location) if main else not belief.observed[location]
+            is_new = not belief.observed[location]
+            is_new |= leads and self.reservations.is_due(location, lead)
             belief.observe_placed(placed)
             accepted += 1
             late += self._count(placed.reading)
-            if is_new and main:
-                self.charge(location)
+            if is_new and leads:
+                self._charge(location, lead)
                 new_places.append(location)
             # After each new place, not each batch: what a journal gives back is the same.
             if is_new and (why := belief.adapt()):
                 of = placed.reading.quantity
                 logger.info("the belief%s follows the readings: %s", of and f" about {of}", why)
             if is_new:
-                self.links.follow(self.belief_of, "" if main else placed.reading.quantity)
+                of = "" if belief is self.belief else placed.reading.quantity
+                self.links.follow(self.belief_of, of)
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
-    def charge(self, location: int) -> None:
+    def _charge(self, location: int, lead: str) -> None:
         """Take the reading of a new place off the budget."""
-        self.reservations.pay(location)
+        self.reservations.pay(location, lead)
         self.remaining = self.remaining.minus(readings=1)
         self.spent += 1
         self.set_aside.discard(location)
@@ -485,15 +495,15 @@ class SensingLoop:
             ReadingError: it has none, or keeps it for another place.
         """
         if placed.reading.quantity not in self.quantities:
-            self.check_room(placed.place, self.belief.observed)
+            self.check_room(placed.place)
 
-    def check_room(self, place: int, observed: BoolArray) -> None:
-        """Check that the budget has a reading for a place, given the (n,) observed ones.
+    def check_room(self, place: int, quantity: str = "") -> None:
+        """Check that the budget has a reading of a quantity for a place.
 
         Raises:
             ReadingError: it has none, or keeps it for another place.
         """
-        if not self.wants(place, observed):
+        if not self.wants(place, quantity):
             name = self.topology.names[place]
             msg = (
                 f"a reading of {name}: the budget of readings is spent, or kept for where the "
@@ -519,7 +529,7 @@ class SensingLoop:
             )
             raise ReadingError("stamp_ahead", msg)
 
-    def wants(self, location: int, observed: BoolArray | None = None) -> bool:
+    def wants(self, location: int, quantity: str = "") -> bool:
         """Return whether a reading of a place would be used now.
 
         Once decisions are taken, the budget of readings is never exceeded: the last readings are
@@ -528,19 +538,18 @@ class SensingLoop:
 
         Args:
             location: the place.
-            observed: (n,) observed places; None = those of the main quantity.
+            quantity: name of the one that completes a visit of the probe.
         """
-        left = self.remaining.readings
-        observed = self.belief.observed if observed is None else observed
-        if left is None or observed[location] or not (self.decisions or self.returning_home):
+        left, visit = self.remaining.readings, (quantity, location)
+        if left is None or self.restoring or not (self.decisions or self.returning_home):
             return True
-        if self.restoring:
+        if self.observed_of(quantity)[location]:
             return True
-        promised = self.reservations.kept(observed, self.set_aside)
-        if location not in promised:
+        promised = self.reservations.kept(self.observed_of, self.set_aside)
+        if visit not in promised:
             return left > len(promised)
         # A way may cross a place that was blocked, from which no reading was expected.
-        return left > len(self.reservations.goals(observed, self.set_aside) - {location})
+        return left > len(self.reservations.goals(self.observed_of, self.set_aside) - {visit})
 
     def miss(self, location: int) -> bool:
         """Count a visit that gave no reading.
@@ -658,7 +667,7 @@ class SensingLoop:
         plan = self._choose(seen, at, pending, passed, limit, probe, waiting, lead, others)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(lead.belief.observed[way[-1]])
-        self.reservations.make(probe, way, again=again)
+        self.reservations.make(probe, way, self._key_of(lead), again=again)
         if plan.waypoints:
             self.decisions += 1
         else:
@@ -703,7 +712,8 @@ class SensingLoop:
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
         joint = BatchPlan(self.policy_state, self.spent)
         plan = joint.take(probe, at, {*unavailable, *pending})
-        if plan is not None and self.fits(plan, remaining=replace(self.remaining, readings=left)):
+        whole, observed = replace(self.remaining, readings=left), lead.belief.observed
+        if plan is not None and self.fits(plan, remaining=whole, observed=observed):
             self.policy_state = joint.state()
             return plan
         others = {name: place for name, place in waiting.items() if name != probe}
@@ -785,6 +795,10 @@ class SensingLoop:
         lead, *others = (self.quantities.get(name, main) for name in carried)
         return lead, tuple(others)
 
+    def _key_of(self, quantity: QuantityBelief) -> str:
+        """Return the name of a quantity, "" of the main one."""
+        return "" if quantity.belief is self.belief else quantity.name
+
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`.
 
@@ -816,11 +830,14 @@ class SensingLoop:
         left = self.remaining.readings
         if left is None:
             return None
-        observed = self.belief.observed
-        return left - self.reservations.kept_from(probe, pending, observed, self.set_aside)
+        return left - self.reservations.kept_from(probe, pending, self.observed_of, self.set_aside)
 
     def fits(
-        self, plan: Plan, after: Cost = Cost(0.0, 0.0), remaining: Budget | None = None
+        self,
+        plan: Plan,
+        after: Cost = Cost(0.0, 0.0),
+        remaining: Budget | None = None,
+        observed: BoolArray | None = None,
     ) -> bool:
         """Return whether a plan made for what was to be left fits into what is left now.
 
@@ -828,11 +845,14 @@ class SensingLoop:
             plan: with a waypoint.
             after: driven before it, and not taken off the budget yet.
             remaining: what is left for its probe; None = the loop's own.
+            observed: (n,) places that its probe has no need to read; None = those of the main
+                quantity.
         """
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
             return False
-        observed, goal = self.belief.observed, plan.waypoints[0]
+        observed = self.belief.observed if observed is None else observed
+        goal = plan.waypoints[0]
         there = self.seen(goal, plan.heading)
         constraint = BudgetConstraint(there, in_metres(left, self.speed))
         # A goal that is observed is to be read once more.
@@ -846,6 +866,7 @@ class SensingLoop:
         probe: str = "",
         *,
         again: bool = False,
+        carried: Sequence[str] | None = None,
     ) -> None:
         """Count a decision taken before a restart, with the policy state it left and its way.
 
@@ -854,9 +875,11 @@ class SensingLoop:
             path: of the plan.
             probe: its name.
             again: the plan led to a place that was observed already, to read it once more.
+            carried: names of the quantities that the probe measures; None = all.
         """
         self.decisions += 1
-        self.reservations.make(probe, path, again=again)
+        quantity = self._key_of(self._measured(carried)[0])
+        self.reservations.make(probe, path, quantity, again=again)
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
@@ -908,3 +931,60 @@ class SensingLoop:
         logger.info(
             "horizon %d is beyond the %d readings left: looking ahead %d", horizon, left, left
         )
+
+
+class FurtherReceiver:
+    """Receiver of the readings of a further quantity.
+
+    Args:
+        loop: the engine.
+        quantity: its name.
+        leads: the first reading of a place costs the budget, as one of the main quantity does.
+    """
+
+    def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:
+        self._loop, self._quantity, self._leads = loop, quantity, leads
+        self.place = loop.place
+        self.amend = loop.amend
+        self.reject = loop.reject
+
+    @property
+    def belief(self) -> Belief:
+        """The belief about the quantity."""
+        return self._loop.belief_of(self._quantity)
+
+    @property
+    def topology(self) -> Topology:
+        """The map."""
+        return self._loop.topology
+
+    @property
+    def clock_ns(self) -> int | None:
+        """Time of the driver's clock [ns]; None = it has none."""
+        return self._loop.clock_ns
+
+    def check_budget(self, placed: PlacedReading) -> None:
+        """Check that the budget has a reading for a place. Raises ReadingError."""
+        if self._leads:
+            self._loop.check_room(placed.place, self._quantity)
+
+    def costs(self, location: int) -> bool:
+        """Return whether the next reading of a place begins a visit."""
+        due = self._leads and self._loop.reservations.is_due(location, self._quantity)
+        return due or not self.belief.observed[location]
+
+    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
+        """Use readings; the new places of the report are those of this quantity."""
+        before = self.belief.observed.copy()
+        with suppress(ActiveSensingError):
+            # A gate looks at it before a reading, a restart does not: both are to round alike.
+            self.belief.weights  # noqa: B018  computed on being asked
+        if self._leads:
+            return self._loop.tell(readings, lead=self._quantity)
+        report = self._loop.tell(readings)
+        new = (self.belief.observed & ~before).nonzero()[0].tolist()
+        return replace(report, new_places=tuple(new))
+
+
+Receiver: TypeAlias = SensingLoop | FurtherReceiver
+"""Receiver of the readings of one quantity."""

@@ -1,136 +1,18 @@
-"""Further quantities of a mission: how their readings reach the loop.
+"""Further quantities of a mission, and their links to the maps of others.
 
 A mission has one main quantity. Its readings cost the budget, and a place counts as observed when
 it was read there. Further quantities have beliefs of their own and are planned for together with
-it. Their readings cost nothing.
+it. Their readings cost nothing, unless the probe does not measure the main one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.link import follow, linked
-from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.request import QuantityBelief
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, PlacedReading, Reading, Rejection, TellReport
-
-
-class Receiver(Protocol):
-    """Receiver of the readings of one quantity: `SensingLoop`, or `FurtherReceiver`."""
-
-    @property
-    def belief(self) -> Belief:
-        """The belief about the quantity."""
-
-    @property
-    def topology(self) -> Topology:
-        """The map."""
-
-    @property
-    def clock_ns(self) -> int | None:
-        """Time of the driver's clock [ns]; None = it has none."""
-
-    def place(self, reading: Reading) -> PlacedReading:
-        """Check a reading and find its place. Raises ReadingError."""
-
-    def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for a place. Raises ReadingError."""
-
-    def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place begins a visit."""
-
-    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings; each is either used or rejected and counted."""
-
-    def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
-        """Replace a reading by another one of the same stay."""
-
-    def reject(self, reading: Reading, error: ReadingError) -> Rejection:
-        """Count a reading that cannot be used."""
-
-
-class FurtherReceiver:
-    """Takes the readings of a further quantity in; none of them costs the budget.
-
-    Args:
-        loop: the engine.
-        belief: returns the belief about the quantity.
-    """
-
-    def __init__(self, loop: Receiver, belief: Callable[[], Belief]) -> None:
-        self._loop, self._belief = loop, belief
-        self.place = loop.place
-        self.amend = loop.amend
-        self.reject = loop.reject
-
-    @property
-    def belief(self) -> Belief:
-        """The belief about the quantity."""
-        return self._belief()
-
-    @property
-    def topology(self) -> Topology:
-        """The map."""
-        return self._loop.topology
-
-    @property
-    def clock_ns(self) -> int | None:
-        """Time of the driver's clock [ns]; None = it has none."""
-        return self._loop.clock_ns
-
-    def check_budget(self, placed: PlacedReading) -> None:
-        """Accept every reading."""
-
-    def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place is the first one of this quantity."""
-        return not self.belief.observed[location]
-
-    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings; the new places of the report are those of this quantity."""
-        before = self.belief.observed.copy()
-        with suppress(ActiveSensingError):
-            # A gate looks at it before a reading, a restart does not: both are to round alike.
-            self.belief.weights  # noqa: B018  computed on being asked
-        report = self._loop.tell(readings)
-        new = (self.belief.observed & ~before).nonzero()[0].tolist()
-        return replace(report, new_places=tuple(new))
-
-
-class Ledger(Receiver, Protocol):
-    """Keeper of the budget of readings: `SensingLoop`."""
-
-    def charge(self, location: int) -> None:
-        """Take the reading of a new place off the budget."""
-
-    def check_room(self, place: int, observed: BoolArray) -> None:
-        """Check that the budget has a reading for a place. Raises ReadingError."""
-
-
-class LeadReceiver(FurtherReceiver):
-    """Receiver of a further quantity of a probe that does not measure the main one.
-
-    The first reading of a place costs the budget, as one of the main quantity does.
-    """
-
-    def __init__(self, loop: Ledger, belief: Callable[[], Belief]) -> None:
-        super().__init__(loop, belief)
-        self._ledger = loop
-
-    def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for a place. Raises ReadingError."""
-        self._ledger.check_room(placed.place, self.belief.observed)
-
-    def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings; those of new places cost the budget."""
-        report = super().tell(readings)
-        for place in report.new_places:
-            self._ledger.charge(place)
-        return report
 
 
 def by_name(

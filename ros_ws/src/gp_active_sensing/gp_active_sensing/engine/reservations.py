@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias
 
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.types import BoolArray, Cost, Plan
 
 _KEY = "joint"
+Visit: TypeAlias = tuple[str, int]
+"""A reading of the budget: the quantity that it is of ("" = the main one), and its place."""
+Observed: TypeAlias = Callable[[str], BoolArray]
+"""Returns the (n,) places with a reading of a quantity."""
 
 
 class BudgetReservations:
     """The ways of the last plans, and which of their goals are to be read once more.
 
-    A place that is not observed costs a reading of the budget when it is read. So does a goal that
-    was observed already when it was chosen (policies that visit again), with its next reading.
+    A way belongs to the quantity that completes the visits of its probe; "" = the main one. A place
+    without a reading of that quantity costs a reading of the budget when it is read. So does a goal
+    that was observed already when it was chosen (policies that visit again), with its next reading.
     """
 
     def __init__(self) -> None:
-        self._ways: dict[str, tuple[int, ...]] = {}
-        """Places on the way of the last plan with a waypoint, by probe."""
-        self._due: dict[str, int] = {}
+        self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
+        """Quantity, and places on the way of the last plan with a waypoint, by probe."""
+        self._due: dict[str, Visit] = {}
         """Goals that were observed when they were chosen, until they are read again; by probe."""
 
     def copy(self) -> BudgetReservations:
@@ -30,22 +35,25 @@ class BudgetReservations:
         other._ways, other._due = dict(self._ways), dict(self._due)
         return other
 
-    def make(self, probe: str, way: tuple[int, ...], *, again: bool = False) -> None:
+    def make(
+        self, probe: str, way: tuple[int, ...], quantity: str = "", *, again: bool = False
+    ) -> None:
         """Keep what the way of a probe's new plan needs; its last plan is over.
 
         Args:
             probe: its name.
             way: places on it, in the order in which they are reached; () = it goes nowhere.
+            quantity: name of the one that completes a visit of the probe.
             again: the last of them is observed already, and is to be read once more.
         """
-        self._ways[probe] = way
+        self._ways[probe] = quantity, way
         self._due.pop(probe, None)
         if again:
-            self._due[probe] = way[-1]
+            self._due[probe] = quantity, way[-1]
 
     def take_over(self, other: BudgetReservations, probe: str) -> None:
         """Take what another one keeps for a probe."""
-        self._ways[probe] = other._ways.get(probe, ())
+        self._ways[probe] = other._ways.get(probe, ("", ()))
         self._due.pop(probe, None)
         if probe in other._due:
             self._due[probe] = other._due[probe]
@@ -57,31 +65,35 @@ class BudgetReservations:
 
     def hand_on(self, probe: str, key: str) -> None:
         """Keep what a probe was promised under a name of its own: the probe is sent on."""
-        self._ways[key] = self._ways.pop(probe, ())
+        self._ways[key] = self._ways.pop(probe, ("", ()))
 
-    def is_due(self, place: int) -> bool:
+    def is_due(self, place: int, quantity: str = "") -> bool:
         """Return whether the next reading of a place is a visit that costs one of the budget."""
-        return place in self._due.values()
+        return (quantity, place) in self._due.values()
 
-    def pay(self, place: int) -> None:
+    def pay(self, place: int, quantity: str = "") -> None:
         """Record a reading of a place: anyone who was to visit it has its reading."""
-        for probe in [probe for probe, goal in self._due.items() if goal == place]:
+        for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
             del self._due[probe]
 
-    def kept(self, observed: BoolArray, set_aside: Collection[int]) -> set[int]:
-        """Return the places that readings are kept for."""
-        ways = {place for way in self._ways.values() for place in way}
-        unread = {place for place in ways if not observed[place]}
-        return (unread | set(self._due.values())) - set(set_aside)
+    def kept(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
+        """Return the readings that are kept, each as its quantity and its place."""
+        ways = {(quantity, place) for quantity, way in self._ways.values() for place in way}
+        return self._open(ways, observed, set_aside)
 
-    def goals(self, observed: BoolArray, set_aside: Collection[int]) -> set[int]:
+    def goals(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
         """Return those of them that the ways lead to."""
-        ends = {way[-1] for way in self._ways.values() if way}
-        unread = {place for place in ends if not observed[place]}
-        return (unread | set(self._due.values())) - set(set_aside)
+        ends = {(quantity, way[-1]) for quantity, way in self._ways.values() if way}
+        return self._open(ends, observed, set_aside)
+
+    def _open(
+        self, visits: set[Visit], observed: Observed, set_aside: Collection[int]
+    ) -> set[Visit]:
+        unread = {(quantity, place) for quantity, place in visits if not observed(quantity)[place]}
+        return {visit for visit in unread.union(self._due.values()) if visit[1] not in set_aside}
 
     def kept_from(
-        self, probe: str, pending: Collection[int], observed: BoolArray, set_aside: Collection[int]
+        self, probe: str, pending: Collection[int], observed: Observed, set_aside: Collection[int]
     ) -> int:
         """Return how many readings are kept for others than a probe.
 
@@ -91,15 +103,21 @@ class BudgetReservations:
         Args:
             probe: its name.
             pending: waypoints that the others are sent to.
-            observed: (n,) places with a reading.
+            observed: returns the (n,) places with a reading of a quantity.
             set_aside: places that gave no reading.
         """
-        places = set(pending)
-        for other, way in self._ways.items():
-            if other != probe and way and way[-1] in pending:
-                places.update(place for place in way if place not in set_aside)
-        again = {goal for other, goal in self._due.items() if other != probe and goal in pending}
-        return sum(not observed[place] or place in again for place in places)
+        ways = [each for other, each in self._ways.items() if other != probe]
+        visits = {
+            (quantity, place)
+            for quantity, way in ways
+            if way and way[-1] in pending
+            for place in way
+            if place in pending or place not in set_aside
+        }
+        known = {place for _, place in visits}
+        visits.update(("", place) for place in pending if place not in known)
+        again = {goal for other, goal in self._due.items() if other != probe}
+        return sum(not observed(visit[0])[visit[1]] or visit in again for visit in visits)
 
 
 class BatchPlan:

@@ -44,7 +44,7 @@ def is_worth_it(probe: ProbeState, at: int | None, pending: tuple[int, ...], owe
     if home is None or (readings is not None and readings <= 0):
         return False
     left = least_of(in_metres(sortie.fresh(), loop.speed), left.minus(cost=home.cost))
-    constraint, known = BudgetConstraint(loop.topology, left), loop.belief.observed.copy()
+    constraint, known = BudgetConstraint(loop.topology, left), probe.observed.copy()
     if not (crosses(loop.policy) or loop.revisits):
         known[list(pending)] = True
         return bool(constraint.drives(end, known, loop.unavailable))

@@ -90,7 +90,7 @@ class BlockedPlaces:
         """
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        if probe.observed[place] and not self._loop.reservations.is_due(place):
+        if probe.observed[place] and not self._loop.reservations.is_due(place, probe.lead):
             name = self._loop.topology.names[place]
             logger.warning("%s was read, and is left without being reached (%s)", name, why)
             probe.complete(now_ns)
@@ -138,7 +138,8 @@ class BlockedPlaces:
 
         Where the policy chooses places again, having been read does not make one reachable.
         """
-        done = self._loop.belief.observed & (not self._loop.revisits)
+        read = [self._loop.observed_of(lead) for lead in self._loop.leads]
+        done = np.all(read, axis=0) & (not self._loop.revisits)
         over = [p for p, until in self.until_ns.items() if until <= now_ns or done[p]]
         for place in over:
             del self.until_ns[place]
@@ -196,10 +197,10 @@ class ShutMoves:
         """
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.purse.end
-        return bool(there[self._unread()].any()) and (end is None or bool(there[end]))
+        return bool(there[self._unread(probe)].any()) and (end is None or bool(there[end]))
 
-    def _unread(self) -> BoolArray:
-        unread = ~self._loop.belief.observed
+    def _unread(self, probe: ProbeState) -> BoolArray:
+        unread = ~probe.observed
         unread[list(self._loop.unavailable)] = False
         return unread
 
@@ -271,7 +272,7 @@ class ShutMoves:
         loop, at = self._loop, probe.standing()
         if not self.until_ns or at is None:
             return False
-        unread = self._unread()
+        unread = self._unread(probe)
         ways = loop.whole.ways_from(at)
         unread &= np.isfinite(ways.seconds) & ~np.isfinite(loop.topology.ways_from(at).seconds)
         fits = allowed(BudgetConstraint(loop.whole, probe.left), ways, unread.astype(np.int64))

@@ -213,8 +213,8 @@ class Decisions:
         if self.consulting is not None:
             return None  # what an expert will say is not known
         (probe,) = self.fleet.probes.values()
-        if probe.flows:
-            return None  # it is sent on before its reading is known
+        if probe.flows or probe.lead:
+            return None  # it is sent on before its reading is known, or waits for another one
         noise = probe.stages.noise_variance
         job = probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
         if job is not None:
@@ -263,7 +263,7 @@ class Decisions:
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
         """Return whether a place chosen on a copy of the loop may still be chosen for a probe."""
         pending = self.fleet.pending(probe)
-        read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint)
+        read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
             return False
         left = self.loop.readings_for(probe.name, pending)
@@ -304,7 +304,7 @@ class Decisions:
                 where=probe.whereabouts(),
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
-                again=self.loop.reservations.is_due(plan.path[-1]),
+                again=self.loop.reservations.is_due(plan.path[-1], probe.lead),
                 left=probe.left_in_all,
                 stamp_ns=now_ns,
             )

@@ -425,7 +425,7 @@ class ProbeState:
         return None
 
     def _is_done(self, target: int) -> bool:
-        if not self.observed[target] or self.loop.reservations.is_due(target):
+        if not self.observed[target] or self.loop.reservations.is_due(target, self.lead):
             return False
         if self.config.arrival == "reading" or self.arrival.inside(target):
             return True

@@ -256,7 +256,7 @@ class MissionRestorer:
         self._asked = None
         self._settle()
         self._mission.loop.replay_decision(
-            event.policy_state, plan.path, probe.name, again=event.again
+            event.policy_state, plan.path, probe.name, again=event.again, carried=probe.carried
         )
         decisions.stage = event.stage
         self._whereabouts(probe, event.where)

@@ -430,7 +430,10 @@ class ReproducibilityCheck:
             trial.policy_state = event.policy_state
             return trial
         loop = job.loop.snapshot()
-        loop.replay_decision(event.policy_state, event.plan.path, job.probe, again=event.again)
+        carried = self.parts.mission.probes[job.probe].carried
+        loop.replay_decision(
+            event.policy_state, event.plan.path, job.probe, again=event.again, carried=carried
+        )
         return loop
 
     def _foresee(self, event: DecisionTaken) -> None:

@@ -443,7 +443,9 @@ class SimulationRunner:
         event = self._recorded(job.loop)
         if isinstance(event, DecisionTaken):
             path, again = event.plan.path, event.again
-            job.loop.replay_decision(event.policy_state, path, job.probe, again=again)
+            job.loop.replay_decision(
+                event.policy_state, path, job.probe, again=again, carried=job.carried
+            )
             return event.plan
         if event is not None:
             job.loop.replay_way_home(job.probe)

@@ -290,12 +290,12 @@ def test_a_snapshot_has_promises_of_its_own() -> None:
     other = copy.ask(0, probe="a", pending=way).path
     copy.ask(19, probe="b", pending=(*way, *other))
     nothing = loop.belief.observed
-    assert loop.reservations.goals(nothing, ()) == {way[-1]}
+    assert loop.reservations.goals(lambda _: nothing, ()) == {("", way[-1])}
     assert loop.readings_for("b", way) == 3 - len(way)
     loop.adopt(copy, "a")
-    assert loop.reservations.goals(nothing, ()) == {other[-1]}
+    assert loop.reservations.goals(lambda _: nothing, ()) == {("", other[-1])}
     copy.release("a")
-    assert loop.reservations.goals(nothing, ()) == {other[-1]}
+    assert loop.reservations.goals(lambda _: nothing, ()) == {("", other[-1])}
 
 
 def test_what_befalls_a_snapshot_does_not_reach_the_loop(caplog) -> None:
@@ -420,7 +420,7 @@ def test_random_missions_of_two_probes_are_those_on_record(options: Any, topolog
         found.append([plan.waypoints, plan.path, plan.cost, bool(plan.reason), wanted, missed])
         found.append([told.accepted, told.new_places, reasons, loop.remaining, loop.spent])
         found.append([dict(loop.counts), loop.set_aside, loop.decisions, loop.returning_home])
-        kept = loop.reservations.kept(belief.observed, ()), loop.queries()
+        kept = {p for _, p in loop.reservations.kept(loop.observed_of, ())}, loop.queries()
         found.append([*kept, loop.visits, loop.readings_for(probe, [places[0]])])
         found.append([loop.fits(plan, Cost(3.0, 2.0)) if plan.waypoints else None])
     name = f"{options['policy']} {topology.n}"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from gp_active_sensing.engine.quantities import Receiver
+from gp_active_sensing.loop import Receiver
 from gp_active_sensing.mission.clocks import elapsed
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
 from gp_active_sensing.mission.ingestion.backlog import Backlog

@@ -24,7 +24,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import IDENTITY, Transform
-from gp_active_sensing.engine.quantities import Receiver
+from gp_active_sensing.loop import Receiver
 from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from gp_active_sensing.belief.drift import FRACTION
-from gp_active_sensing.engine.quantities import Receiver
 from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
+from gp_active_sensing.loop import Receiver
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
 from gp_active_sensing.mission.ingestion.stays import Stays, Stored

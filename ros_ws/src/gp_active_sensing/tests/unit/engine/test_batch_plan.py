@@ -11,7 +11,7 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.engine.reservations import BudgetReservations
+from gp_active_sensing.engine.reservations import BudgetReservations, Observed, Visit
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.request import BatchRequest, PlanRequest
@@ -141,20 +141,29 @@ def test_the_last_reading_is_kept_for_a_visit(loop: SensingLoop) -> None:
     assert loop.ask(0).reason
 
 
-def observed(*places: int) -> np.ndarray:
-    flags = np.zeros(10, dtype=bool)
-    flags[list(places)] = True
-    return flags
+def observed(*places: int, ph: tuple[int, ...] = ()) -> Observed:
+    """Return what says which of ten places have a reading of the main quantity, and of ph."""
+
+    def of(quantity: str) -> np.ndarray:
+        flags = np.zeros(10, dtype=bool)
+        flags[list(ph if quantity else places)] = True
+        return flags
+
+    return of
+
+
+def places_of(visits: set[Visit]) -> set[int]:
+    return {place for _, place in visits}
 
 
 def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> None:
     promises = BudgetReservations()
     promises.make("a", (1, 2, 3))
     promises.make("b", (4, 5), again=True)
-    assert promises.kept(observed(2, 5), ()) == {1, 3, 4, 5}
-    assert promises.kept(observed(2, 5), {1}) == {3, 4, 5}
-    assert promises.goals(observed(2, 5), ()) == {3, 5}
-    assert promises.goals(observed(3), {5}) == set()
+    assert places_of(promises.kept(observed(2, 5), ())) == {1, 3, 4, 5}
+    assert places_of(promises.kept(observed(2, 5), {1})) == {3, 4, 5}
+    assert places_of(promises.goals(observed(2, 5), ())) == {3, 5}
+    assert places_of(promises.goals(observed(3), {5})) == set()
     assert promises.is_due(5)
     assert not promises.is_due(3)
 
@@ -171,3 +180,20 @@ def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
     assert promises.kept_from("c", (2, 5), seen, ()) == 2  # 2, and 5 again
     assert promises.kept_from("c", (9,), seen, ()) == 1  # of a probe that nothing is known of
     assert promises.kept_from("a", (2, 8), observed(5), ()) == 3  # 2, 7 and 8: not its own 1
+
+
+def test_each_way_is_compared_with_what_its_own_probe_measures() -> None:
+    promises = BudgetReservations()
+    promises.make("a", (1, 2))
+    promises.make("b", (2, 3), "ph")
+    seen = observed(3, ph=(1, 2))
+    assert promises.kept(seen, ()) == {("", 1), ("", 2), ("ph", 3)}
+    assert promises.goals(seen, {3}) == {("", 2)}
+    assert promises.kept_from("a", (3,), seen, ()) == 1
+    assert promises.kept_from("b", (2,), seen, ()) == 2
+    promises.make("b", (2,), "ph", again=True)
+    assert (promises.is_due(2, "ph"), promises.is_due(2)) == (True, False)
+    promises.pay(2)
+    assert promises.kept_from("a", (2,), seen, ()) == 1
+    promises.pay(2, "ph")
+    assert promises.kept_from("a", (2,), seen, ()) == 0

@@ -80,6 +80,31 @@ def test_a_further_quantity_costs_nothing_and_is_used_when_the_budget_is_spent()
     assert loop.of() is loop.of("heat") is loop
 
 
+def test_readings_are_kept_for_a_probe_without_the_main_sensor() -> None:
+    """What the main sensor has read is not read for a probe that lacks it, nor the other way."""
+    loop = make("ph", budget=Budget(readings=22))
+    loop.tell([Reading(0, place, 1.0) for place in range(20)])
+    goal = loop.ask(0, probe="x", carried=("ph",)).path[-1]
+    assert loop.readings_for("a", (goal,)) <= 1
+    loop = make("ph", budget=Budget(readings=1))
+    loop.tell([Reading(0, place, 7.0, quantity="ph") for place in range(19)])
+    loop.ask(0, probe="a", carried=("heat", "ph"))
+    with pytest.raises(ReadingError):
+        loop.of("ph", leads=True).check_budget(loop.place(Reading(1, 19, 7.0, quantity="ph")))
+
+
+def test_a_probe_without_the_main_sensor_pays_for_its_visits() -> None:
+    loop = make("ph", budget=Budget(readings=3))
+    ph = loop.of("ph", leads=True)
+    assert ph.tell([Reading(0, 3, 7.0, quantity="ph")]).new_places == (3,)
+    assert (ph.costs(3), loop.costs(3), loop.remaining.readings) == (False, True, 2)
+    loop.replay_decision(None, (3,), "x", again=True, carried=("ph",))
+    assert ph.costs(3)
+    again = [Reading(t, 3, 7.0 + t, quantity="ph") for t in (1, 2)]
+    assert ph.tell(again).new_places == (3,)
+    assert (ph.costs(3), loop.costs(3), loop.remaining.readings) == (False, True, 1)
+
+
 def test_a_snapshot_takes_nothing_from_the_loop_and_learns_nothing_of_it() -> None:
     loop = make("ph")
     loop.tell([Reading(0, 5, 1.0), Reading(0, 5, 7.0, quantity="ph")])

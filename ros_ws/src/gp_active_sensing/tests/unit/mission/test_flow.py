@@ -87,7 +87,7 @@ def test_without_a_reading_in_time_the_mission_comes_back() -> None:
     mission = drive.built.mission
     loop, stages = mission.loop, mission.probe.stages.unrecorded  # nobody records them here
     assert loop.belief.observed.sum() == 12
-    assert not loop.reservations.kept(loop.belief.observed, ())
+    assert not loop.reservations.kept(loop.observed_of, ())
     assert sorted(s.number for s in stages) == list(range(1, mission.decisions.stage + 1))
     without = [s for s in stages if s.value is None]
     assert len(without) == loop.counts["missed"] > 0

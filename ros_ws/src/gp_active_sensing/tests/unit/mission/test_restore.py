@@ -86,7 +86,7 @@ def state_of(drive: Drive) -> dict[str, Any]:
         "budget": [loop.remaining, loop.spent, probe.left, probe.purse, loop.decisions],
         "counts": [dict(loop.counts), loop.visits, loop.policy_state],
         "places": [loop.blocked, loop.set_aside, probe.at, probe.target, probe.plan],
-        "kept": loop.reservations.kept(belief.observed, ()),
+        "kept": loop.reservations.kept(loop.observed_of, ()),
         "probe": [probe.home, probe.resting, probe.sent_ns, list(probe.sensor.silent)],
         "asked": open_now and [open_now.stamp_ns, open_now.pending],
         "belief": [belief.readings.tolist(), belief.weights.tolist()],
@@ -315,7 +315,7 @@ def test_what_a_probe_waits_for_is_as_it_was_after_a_restart(tmp_path: Path) -> 
 def test_after_an_answer_without_a_place_no_readings_are_kept_for_its_way(tmp_path: Path) -> None:
     def kept(drive: Drive) -> set[int]:
         loop = drive.built.mission.loop
-        return loop.reservations.kept(loop.belief.observed, ())
+        return loop.reservations.kept(loop.observed_of, ())
 
     drive = Drive(tmp_path / "run").start()
     while not kept(drive):
