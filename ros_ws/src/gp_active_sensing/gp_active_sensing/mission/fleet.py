@@ -19,7 +19,7 @@ LEFT = "left: "
 OFF_LIST = "taken off the list"
 """Why a probe leaves that nobody listens to any more."""
 ALARM_SECONDS = 10.0
-"""A probe of several that sends no pose for so long is an alarm [s]."""
+"""A probe that sends no pose for so long is an alarm, unless its poses come less often [s]."""
 SILENT = "silent for"
 """How the reason of a probe begins that comes back when it is heard."""
 
@@ -55,6 +55,8 @@ class Fleet:
         self.config = config
         self._journal = journal
         self._heard_ns: dict[str, int] = {}
+        self._gap_ns: dict[str, int] = {}
+        """Time between the last two poses."""
         self._gone_ns: dict[str, int] = {}
 
     @property
@@ -98,14 +100,17 @@ class Fleet:
         return found
 
     def silent(self, now_ns: int) -> dict[str, float]:
-        """Return of whom nothing was heard for long, and for how long, of several probes [s]."""
-        if len(self.probes) == 1:
-            return {}
+        """Return of whom nothing was heard for long, and for how long [s].
+
+        One that stands and whose poses come on motion only is not silent.
+        """
         found = {}
         for name, probe in self.probes.items():
-            seconds = 1e-9 * (now_ns - self._heard_ns.get(name, now_ns))
-            if seconds > ALARM_SECONDS and (not probe.gone or probe.gone.startswith(SILENT)):
-                found[name] = seconds
+            silence_ns = now_ns - self._heard_ns.get(name, now_ns)
+            long = silence_ns > max(1e9 * ALARM_SECONDS, 3 * self._gap_ns.get(name, 0))
+            expected = not probe.gone or probe.gone.startswith(SILENT)
+            if long and expected and not probe.stands and not probe.ingestion.catch_up.waiting:
+                found[name] = 1e-9 * silence_ns
         return found
 
     @property
@@ -133,6 +138,7 @@ class Fleet:
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used
+        self._gap_ns[probe.name] = now_ns - self._heard_ns.get(probe.name, now_ns)
         self._heard_ns[probe.name] = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
             self._join(probe, now_ns)

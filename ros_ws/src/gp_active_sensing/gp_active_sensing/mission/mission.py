@@ -31,7 +31,7 @@ from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.drives import too_far
 from gp_active_sensing.mission.expert_queries import ExpertQueries
-from gp_active_sensing.mission.fleet import ALARM_SECONDS, LEFT, OFF_LIST, Fleet, resting_reason
+from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, resting_reason
 from gp_active_sensing.mission.inbox import (
     BATCH,
     Envelope,
@@ -469,7 +469,7 @@ class Mission:
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
         for name in sorted(silent_now - self._silent):
-            logger.error("%s is silent: no pose of it for %g s", name, ALARM_SECONDS)
+            logger.error("%s is silent: no pose of it comes", name or "the probe")
         self._silent = silent_now
         if silent := self.fleet.miss_silent(self.now_ns):
             for probe in silent:
@@ -686,7 +686,7 @@ class Mission:
             found += [f"{probe.name}: {what}" if probe.name else what for what in without]
         if self.state == "running":
             silent = self.fleet.silent(self.now_ns).items()
-            found += [f"{name} is silent for {seconds:.0f} s" for name, seconds in silent]
+            found += [f"{n or 'the probe'} is silent for {seconds:.0f} s" for n, seconds in silent]
         return tuple(found)
 
     def _change_battery(self, probe: ProbeState) -> None:

@@ -170,6 +170,13 @@ class ProbeState:
         return self.stages.target
 
     @property
+    def stands(self) -> bool:
+        """It has no reason to move, and its poses come on motion only."""
+        return self.ingestion.holds_pose and (
+            self.target is None or self.arrival.inside(self.target)
+        )
+
+    @property
     def waypoint(self) -> int | None:
         """The place that it is sent to now: the target, or a corner on the way there."""
         return self.waypoints[0] if self.waypoints else self.target

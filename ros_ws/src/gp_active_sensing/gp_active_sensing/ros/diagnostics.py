@@ -99,7 +99,7 @@ def probe_status(
     summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
     summary += f" ({why})" if why else ""
     problems = [f"nothing heard of {missing}"] if missing and state != "left" else []
-    if pose.quiet and state != "left" and not stands(probe):
+    if pose.quiet and state != "left" and not probe.stands:
         problems.append(f"no pose for {pose.silence:.0f} s")
     problems += rejection_problems(rejected)
     level = WARN if problems or state in ("absent", "silent") else OK
@@ -119,12 +119,6 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
     if left.seconds is not None:
         values["sortie_seconds_left"] = left.seconds
     return values | ({"charge": sortie.level} if math.isfinite(sortie.level) else {})
-
-
-def stands(probe: ProbeState) -> bool:
-    """Return whether a probe whose poses come on motion only has no reason to move."""
-    target = probe.target
-    return probe.ingestion.holds_pose and (target is None or probe.arrival.inside(target))
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
@@ -286,7 +280,7 @@ class Diagnostics:
         """Warn of a topic that says nothing; of one that has a wrong type at once."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Poses come all the time; how often a sensor measures is its own affair.
-        wanted = {pose: self.streams[pose].quiet and not stands(probe), reading: False}
+        wanted = {pose: self.streams[pose].quiet and not probe.stands, reading: False}
         if probe.resting or (probe.name and not self.streams[pose].count):
             del wanted[reading]  # nothing is left for it, or it has not been switched on yet
         for topic, quiet in wanted.items():
@@ -441,7 +435,7 @@ class Diagnostics:
         if not mission.inbox.received["poses"]:
             problems.append("no pose yet")
         elif (silence := self._silence("poses")) > qos.SILENCE_SECONDS and not all(
-            map(stands, mission.probes.values())
+            probe.stands for probe in mission.probes.values()
         ):
             problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:

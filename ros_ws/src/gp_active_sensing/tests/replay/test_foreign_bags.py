@@ -280,8 +280,9 @@ def test_a_bag_of_which_nothing_can_be_read_fails_with_the_reason(tmp_path: Path
 
 def test_a_velocity_beside_the_poses_of_a_bag_is_used(tmp_path: Path) -> None:
     """A boat at anchor: its poses wander, its velocity says that it stands."""
-    rng, messages = np.random.default_rng(3), []
-    wander = np.cumsum(rng.normal(scale=1.0, size=(200, 2)), axis=0)
+    turn, messages = np.arange(200) / 5.0, []
+    wander = 5.0 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    wander += np.random.default_rng(3).normal(scale=0.1, size=wander.shape)
     zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
     still = message("geometry_msgs/msg/Twist", linear=zero, angular=zero)
     for step, (x, y) in enumerate(wander.tolist()):

@@ -4,11 +4,12 @@ The sum of the distances from pose to pose is right for exact poses only: white 
 deviation σ adds about 1.8 σ with each pose of a probe that stands. So the way is counted in chords
 from an anchor, which moves on once the probe is farther from it than noise explains:
 
-- Exact poses (no noise seen, no covariance): every pose is an anchor.
+- Exact poses (no noise seen, no covariance): every pose is an anchor, unless a measured velocity
+  says that the probe stands.
 - Moving: chords of at least :math:`6\sigma`; one of measured length D counts
   :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
 - At rest (no new anchor for a while): the anchor follows the poses slowly, so that a drift of the
-  localisation adds up to nothing; a drive begins :math:`12\sigma` from it and counts from there.
+  localisation adds up to nothing; a drive begins :math:`16\sigma` from it and counts from there.
 
 σ is the white noise per axis, estimated from the second differences
 :math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses that come regularly: for white noise
@@ -24,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from gp_active_sensing.mission.poses import Pose
 
-_CHORD, _START = 6.0, 12.0
+_CHORD, _START = 6.0, 16.0
 """Distance from the anchor that counts, while moving and from rest, in standard deviations."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
 """The same in standard deviations that the publisher claims, where the noise is known."""
@@ -32,6 +33,8 @@ _GUESS = 0.25
 """White noise as a part of what is claimed, while it is not known."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor of a probe at rest follows its poses [s]."""
+_MOST_FOLLOWED = 0.2
+"""Greatest part of the way to one pose by which it follows: it averages several poses."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
 """A probe without a new anchor for so long rests [s], or for so long for each metre of noise."""
 _REGULAR = 1.25
@@ -108,17 +111,17 @@ class Odometer:
     def _count(self, anchor: Pose, pose: Pose) -> None:
         sigma, claimed, most = self.sigma, self._claimed, self._most
         metres = self._length(pose.x - anchor.x, pose.y - anchor.y, pose.z - anchor.z)
-        if not claimed and sigma <= _NONE:
+        stands = self._twists and pose.speed < _STANDS
+        if not claimed and sigma <= _NONE and not (stands and self._measured):
             self.metres += metres
             self._drop_anchor(pose)
             self._moving = True
             return
         if 1e-9 * (pose.stamp_ns - self._anchored_ns) > max(_RESTS, _RESTS_PER_METRE * sigma):
             self._moving = False
-        far = max(_START * sigma, min(_CLAIMED_START * claimed, 2.0 * most))
+        far = max(min(_START * sigma, 4.0 * most), min(_CLAIMED_START * claimed, 2.0 * most))
         if self._moving:
             far = max(_CHORD * sigma, min(_CLAIMED_CHORD * claimed, 0.25 * most))
-        stands = self._twists and pose.speed < _STANDS
         if metres > far and not stands:
             self.metres += metres - self.noise * self.noise / metres
             self._drop_anchor(pose)
@@ -127,6 +130,7 @@ class Odometer:
         part = 0.0
         if stands or not self._moving:
             part = -math.expm1(-1e-9 * (pose.stamp_ns - anchor.stamp_ns) / _FOLLOWS)
+            part = min(part, _MOST_FOLLOWED)
         x, y = anchor.x + part * (pose.x - anchor.x), anchor.y + part * (pose.y - anchor.y)
         z = anchor.z + part * (pose.z - anchor.z)
         z = z if math.isfinite(z) else pose.z

@@ -133,10 +133,15 @@ def test_driving_to_and_fro_before_an_obstacle_is_not_getting_on() -> None:
 def test_a_localisation_that_falls_silent_blocks_nothing() -> None:
     rig = Rig(grid(3), drive_timeout=10.0)
     under_way(rig)
+    said = {}
     for t in range(2, 200):
         rig.step(float(t))
+        said[t] = rig.mission.alarms
+    assert said[8] == ()
+    assert said[14] == ("the probe is silent for 13 s",)
     assert rig.loop.blocked == set()
     stand(rig, 200.0, 205.0, 2.0)
+    assert rig.mission.alarms == ()
     assert rig.loop.blocked == set()
 
 

@@ -45,7 +45,7 @@ def driven(robot: Robot, goals: list[tuple[float, float]], dt: float) -> Iterato
 
 @for_each("memory, variance, rate", [(20.0, 0.0, 5.0), (60.0, 0.0, 5.0), (300.0, 0.77, 1.0)])
 def test_a_boat_at_anchor_drives_nothing(memory: float, variance: float, rate: float) -> None:
-    for seed in range(4):
+    for seed in range(8):
         gps, meter = Localisation(**GPS, memory=memory, variance=variance, seed=seed), odometer()
         for k in range(round(600 * rate)):
             meter.add(gps.pose(SECOND + round(k * SECOND / rate), 0.0, 0.0))
