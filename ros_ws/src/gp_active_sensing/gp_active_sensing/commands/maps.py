@@ -36,7 +36,8 @@ _set = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     help="Key of section map, for a grid or a table of places, such as spacing=0.5, "
-    "inflation=0.2, distances=ways.csv or columns_of.x=E; may be repeated.",
+    "inflation=0.2, distances=ways.csv or 'columns_of=[x=E, y=N]'; may be "
+    "repeated.",
 )
 
 
@@ -164,8 +165,6 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
     """Return the path and the picture of a map of any kind."""
     from gp_active_sensing.report.map_picture import place_picture, road_picture
     from gp_active_sensing.topology.inspection import survey, survey_places
-    from gp_active_sensing.topology.map_config import OccupancyConfig
-    from gp_active_sensing.topology.occupancy import OCCUPIED
 
     kind = _kind(file, overrides)
     if kind == "roads":
@@ -175,8 +174,7 @@ def _picture(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Fig
     places = _build(config, path)
     apart = f", {_apart(survey_places(places))} m apart" if kind == "grid" else ""
     title = f"{places.name}: {places.n} places{apart}"
-    occupied = config.occupied if isinstance(config, OccupancyConfig) else OCCUPIED
-    return path, place_picture(places, title, occupied)
+    return path, place_picture(places, title)
 
 
 def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:

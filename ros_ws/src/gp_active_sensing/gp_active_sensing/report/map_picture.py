@@ -147,10 +147,10 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
     return (*segment.line[-1], 1.0, 0.0)
 
 
-def place_picture(places: Topology, title: str, occupied: int = OCCUPIED) -> Figure:
+def place_picture(places: Topology, title: str) -> Figure:
     """Return the picture of a map of places: moves, and what lies outside the largest part in red.
 
-    Below them are the shores and the cells that they lie on; cells of `occupied` [%] are walls.
+    Below them are the shores and the cells that they lie on; occupied cells are walls.
 
     Raises:
         MissingDependencyError: matplotlib is missing.
@@ -167,7 +167,7 @@ def place_picture(places: Topology, title: str, occupied: int = OCCUPIED) -> Fig
 
     entries = [("place", _PLACE, "o")]
     if isinstance(cells, OccupancyGrid):
-        entries += _draw_cells(axes, cells, occupied)
+        entries += _draw_cells(axes, cells)
     axes.add_collection(LineCollection(rings, colors=_INK, linewidths=1.0, gid="shore"))
     outside: list[int] = []
     if isinstance(places, GraphTopology):
@@ -215,12 +215,12 @@ def _known_corners(grid: OccupancyGrid) -> FloatArray:
     return grid.position_of(np.array(box, dtype=np.float64))
 
 
-def _draw_cells(axes: Axes, grid: OccupancyGrid, occupied: int) -> list[tuple[str, str, str]]:
+def _draw_cells(axes: Axes, grid: OccupancyGrid) -> list[tuple[str, str, str]]:
     """Draw the occupied and the unknown cells; return the entries of the legend."""
     from matplotlib.colors import ListedColormap
     from matplotlib.transforms import Affine2D
 
-    kinds = np.where(grid.values >= occupied, 2, np.where(grid.values < 0, 1, 0))
+    kinds = np.where(grid.values >= OCCUPIED, 2, np.where(grid.values < 0, 1, 0))
     rows, columns = grid.shape
     side = grid.resolution
     axes.imshow(

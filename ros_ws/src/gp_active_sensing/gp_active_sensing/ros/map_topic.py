@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.05
 """How often the node looks whether the first map is there [s, real time]."""
 JOIN_SECONDS = 1.0
+PERIOD = 2.0
+"""Least time between two maps that are looked at; of those in between the newest counts [s]."""
 
 
 class MapTopic:
@@ -61,7 +63,7 @@ class MapTopic:
         """Why the newest map cannot be used, before there is a mission; "" = none has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
-        self._feed: MapFeed[bytes] = MapFeed(config.period, time.monotonic)
+        self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)
         events = SubscriptionEventCallbacks(incompatible_qos=node.guarded(self._incompatible))
         self._subscription = node.own(
             node.create_subscription(

@@ -35,7 +35,7 @@ from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 _FILES = {
     "belief": ("history", "model"),
-    "map": ("file", "outline", "geofence", "obstacles", "weights"),
+    "map": ("file", "outline", "obstacles", "weights"),
     "field": ("file",),
     "policy": ("command",),
     "traffic": ("net", "routes", "additional", "config"),

@@ -26,6 +26,7 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grids import build_grid
 from gp_active_sensing.topology.loaders import find_map, load_roads
 from gp_active_sensing.topology.loaders.areas import weights_of
+from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.map_config import (
     FileConfig,
     GridConfig,
@@ -95,7 +96,7 @@ def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig
     }
     if isinstance(config, PointsConfig):
         box = config.count, config.low, config.high
-        return make_points(*box, seed=config.seed, **shared), config
+        return make_points(*box, **shared), config
     assert isinstance(config, LineConfig)
     origin = config.origin or (0.0, 0.0)
     spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0
@@ -122,11 +123,11 @@ def _stations(
 ) -> FreeTopology | GraphTopology:
     return load_stations(
         path,
-        columns_of=config.columns_of,
+        columns_of=named_columns(config.columns_of),
         crs=config.crs,
         distances=find_map(config.distances, base_dir) if config.distances else None,
         features=config.features,
-        speed=Speeds(config.speed, config.climb_speed, config.descent_speed),
+        speed=Speeds(config.speed, config.climb_speed),
         reach=config.reach,
         name=config.name,
         frame=config.frame or "map",

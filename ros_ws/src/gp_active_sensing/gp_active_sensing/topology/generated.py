@@ -24,10 +24,9 @@ from gp_active_sensing.topology.geometry import (
     Outline,
     Speeds,
     bounds_of,
-    common,
 )
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
+from gp_active_sensing.topology.occupancy import OccupancyGrid
 from gp_active_sensing.topology.search import Move, Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
@@ -119,19 +118,18 @@ def make_points(
     low: Sequence[float],
     high: Sequence[float],
     *,
-    seed: int = 0,
     speed: float = 1.0,
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
     """Make a map of points of a scrambled Sobol sequence; any point may be next.
 
-    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `seed` is the
-    key of the draw, `speed` that of the probe [m/s].
+    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `speed` is
+    that of the probe [m/s].
     """
     from scipy.stats import qmc  # heavy, and seldom wanted
 
-    rng = np.random.default_rng([seed, _STREAM])
+    rng = np.random.default_rng([0, _STREAM])
     corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
     # Whole powers of two are balanced; the first points of the next one are drawn.
     unit = qmc.Sobol(len(corner), seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
@@ -191,7 +189,6 @@ def make_grid(
     *,
     neighbours: int = 4,
     outline: Outline | None = None,
-    geofence: Outline | None = None,
     obstacles: Sequence[Outline] = (),
     inflation: float = 0.0,
     moves: str = "adjacent",
@@ -218,10 +215,8 @@ def make_grid(
         neighbours: 4 or 8.
         outline: of the area with places, in metres; its edge is part of it. Corners, or a Polygon
             or MultiPolygon of shapely. None = the rectangle.
-        geofence: no place and no move is outside of this, either; likewise. Beside an outline what
-            both have in common counts.
         obstacles: their outlines, likewise.
-        inflation: places and moves keep so far from outline, geofence and obstacles [m].
+        inflation: places and moves keep so far from outline and obstacles [m].
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
         heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
@@ -232,12 +227,8 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: outlines that are no polygons, an outline and a geofence with nothing in
-            common, no cell left, or more than `MOST_CELLS`.
+        ConfigError: outlines that are no polygons, no cell left, or more than `MOST_CELLS`.
     """
-    bound = "outline" if geofence is None or outline is not None else "geofence"
-    if geofence is not None:
-        outline = common(outline, geofence, "geofence")
     ground = FreeGround(outline, obstacles, inflation)
     step = spacings(spacing)
     columns, rows, origin = _fitted(columns, rows, step, outline, origin)
@@ -255,7 +246,7 @@ def make_grid(
     if not inside.any():
         (x0, y0), (x1, y1) = centres.min(axis=0), centres.max(axis=0)
         msg = (
-            f"{bound}: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
+            f"outline: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
             f"y {y0:g} … {y1:g} m), {in_metres(step)} apart{within}; give a smaller spacing, or "
             "move the grid with origin"
         )
@@ -437,7 +428,6 @@ def make_occupancy_map(
     *,
     inflation: float = 0.0,
     unknown: str = "blocked",
-    occupied: int = OCCUPIED,
     neighbours: int = 4,
     moves: str = "adjacent",
     outline: Outline | None = None,
@@ -466,9 +456,9 @@ def make_occupancy_map(
         MapError: no free cell, or no place on one.
     """
     step = spacings(spacing)
-    blocked = grid.blocked(inflation=inflation, unknown=unknown, occupied=occupied)
+    blocked = grid.blocked(inflation=inflation, unknown=unknown)
     if blocked.all() and not keep:
-        raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
+        raise MapError(_nothing_free(grid, name, inflation, unknown))
     ground = FreeGround(outline, obstacles, inflation, cells=grid, blocked=blocked)
     earlier = _parsed(keep)
     lattice = lattice_over(grid, step, anchor, name)
@@ -500,10 +490,8 @@ def make_occupancy_map(
     return made.over(ground)
 
 
-def _nothing_free(
-    grid: OccupancyGrid, name: str, inflation: float, unknown: str, occupied: int
-) -> str:
-    counts = grid.counts(occupied)
+def _nothing_free(grid: OccupancyGrid, name: str, inflation: float, unknown: str) -> str:
+    counts = grid.counts()
     rows, columns = grid.shape
     said = ", ".join(f"{count} {what}" for what, count in counts.items())
     advice = "is it the right map, and in the right mode (negate, thresholds)?"

@@ -362,16 +362,15 @@ def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
 
 @dataclass(frozen=True)
 class Speeds:
-    """How fast a probe is on a leg, and at most up and down [m/s]; None = no less there."""
+    """How fast a probe is on a leg, and at most up or down [m/s]; None = no less there."""
 
     along: float = 1.0
     climb: float | None = None
-    descent: float | None = None
 
     @property
     def least(self) -> float:
         """No leg is slower than this [m/s]."""
-        return min(self.along, self.climb or self.along, self.descent or self.along)
+        return min(self.along, self.climb or self.along)
 
     def metres(self, offsets: FloatArray) -> FloatArray:
         """Return (…) lengths of legs given by their offsets (…, 2 or 3): x, y, z upwards [m]."""
@@ -381,12 +380,8 @@ class Speeds:
     def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
         """Return (…) durations of legs of offsets (…, 2 or 3) and lengths [m], climbs included."""
         seconds = metres / self.along
-        if offsets.shape[-1] == 3:
-            up = offsets[..., 2]
-            if self.climb is not None:
-                seconds = np.maximum(seconds, up / self.climb)
-            if self.descent is not None:
-                seconds = np.maximum(seconds, -up / self.descent)
+        if offsets.shape[-1] == 3 and self.climb is not None:
+            seconds = np.maximum(seconds, np.abs(offsets[..., 2]) / self.climb)
         return np.asarray(seconds)
 
     def leg(self, start: FloatArray, end: FloatArray) -> tuple[float, float]:

@@ -124,7 +124,7 @@ def build_grid(config: GridConfig, path: Path | None, base_dir: Path | None = No
         "inflation": config.inflation,
     }
     if isinstance(config, AreasConfig | RasterConfig):
-        shared["speed"] = Speeds(config.speed, config.climb_speed, config.descent_speed)
+        shared["speed"] = Speeds(config.speed, config.climb_speed)
     ground.notes += _narrowed(ground, config.inflation)
     if raster is not None and isinstance(config, RasterConfig):
         built = _on_raster(config, raster, shared, ground.notes)
@@ -171,12 +171,11 @@ class _AreaLayout:
             self._take("file", path)
         elif path is not None and (raster is None or raster.datum is None):
             self._metres = f"file {path.name}"
-        for key, given in (("outline", config.outline), ("geofence", config.geofence)):
-            if isinstance(given, str):
-                self._take(key, find_map(given, base_dir))
-            elif given is not None:
-                self._metres = self._metres or key
-                self._cut(key, given)
+        if isinstance(config.outline, str):
+            self._take("outline", find_map(config.outline, base_dir))
+        elif config.outline is not None:
+            self._metres = self._metres or "outline"
+            self._cut("outline", config.outline)
         for number, obstacle in enumerate(config.shut):
             key = f"obstacles[{number}]"
             if isinstance(obstacle, str):
@@ -326,7 +325,7 @@ def _on_occupancy(
 ) -> BuiltGrid:
     grid, found = map_server.load(path)
     notes += found
-    counts = ", ".join(f"{count} {what}" for what, count in grid.counts(config.occupied).items())
+    counts = ", ".join(f"{count} {what}" for what, count in grid.counts().items())
     rows, columns = grid.shape
     notes.append(f"{columns} × {rows} cells of {grid.resolution:g} m: {counts}")
     spacing, origin = config.spacing, config.origin or (0.0, 0.0)

@@ -22,7 +22,7 @@ from gp_active_sensing.topology.loaders import (
     kinds_of_file,
     name_problems,
 )
-from gp_active_sensing.topology.loaders.tables import ColumnsConfig
+from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
 
@@ -84,6 +84,16 @@ class MapConfig:
     """Where a probe may go: made with the keys of any kind, it is of the class of that kind."""
 
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "descent_speed": "was removed; climb_speed is for both directions",
+        "geofence": "was removed; outline cuts the map of a file as well",
+        "occupied": f"was removed; cells of {OCCUPIED} and more are occupied",
+        "period": "was removed; a map is looked at every 2 s",
+        "relational": "was removed; links weigh by length, lanes, speed_limit and direction, and "
+        "a kernel graph_matern32 takes metres by road",
+        "relational_share": "was removed; an embedding explains 95 % of the squared distances",
+        "seed": "was removed; the draw is always the same",
+    }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
     """Kind of the places of such a map, for messages."""
@@ -207,13 +217,10 @@ class _WithLargest(MapConfig):
 class _WithClimb(MapConfig):
     climb_speed: float | None = param(
         None,
-        help="grid with heights, points of a file: most metres upwards in a second; null = as "
-        "speed, which is along the way",
+        help="grid with heights, points of a file: most metres upwards or downwards in a second; "
+        "null = as speed, which is along the way",
         unit="m/s",
         above=0.0,
-    )
-    descent_speed: float | None = param(
-        None, help="the same downwards; null = as speed", unit="m/s", above=0.0
     )
 
 
@@ -296,7 +303,6 @@ class PointsConfig(_WithCount):
         (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
-    seed: int = param(0, help="points: key of the draw", low=0)
 
     def _problems(self) -> list[str]:
         found = super()._problems() + _no_reach(self)
@@ -319,7 +325,11 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
     KIND: ClassVar = "points"
     WHAT: ClassVar = " with a file"
 
-    columns_of: ColumnsConfig = dataclasses.field(default=ColumnsConfig())
+    columns_of: tuple[str, ...] = param(
+        (),
+        help="points of a file: columns with names of their own, such as [name=ID, x=E, y=N]; of "
+        "name, x, y, longitude, latitude, height, depth",
+    )
     distances: str = param(
         "",
         help="points of a file: CSV table of the ways from place to place, with columns from, to, "
@@ -327,18 +337,18 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
     )
 
     def _problems(self) -> list[str]:
-        return super()._problems() + ([] if self.distances else _no_reach(self))
+        found = super()._problems() + ([] if self.distances else _no_reach(self))
+        try:
+            named_columns(self.columns_of)
+        except ConfigError as error:
+            found += error.problems
+        return found
 
 
 @dataclass(frozen=True)
 class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
     """Segments of roads."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "relational": "was removed; links weigh by length, lanes, speed_limit and direction, and "
-        "a kernel graph_matern32 takes metres by road",
-        "relational_share": "was removed; an embedding explains 95 % of the squared distances",
-    }
     KIND: ClassVar = "roads"
 
     anchor: float = param(
@@ -366,13 +376,8 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
     outline: str | tuple[tuple[float, float], ...] | None = param(
         None,
-        help="grid: cells outside are no places; two opposite corners of a rectangle, the corners "
-        "of a polygon, or a file of areas; null = all are",
-        unit="m",
-    )
-    geofence: str | tuple[tuple[float, float], ...] | None = param(
-        None,
-        help="grid: no place and no way is outside of this, either; as outline",
+        help="grid: cells outside are no places, also those of a file; two opposite corners of a "
+        "rectangle, the corners of a polygon, or a file of areas; null = all are",
         unit="m",
     )
     obstacles: str | tuple[str | tuple[tuple[float, float], ...], ...] = param(
@@ -411,7 +416,7 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
         found = super()._problems()
         if self.neighbours not in (4, 8):
             found.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
-        for key in ("outline", "geofence", "obstacles"):
+        for key in ("outline", "obstacles"):
             found += name_problems(key, getattr(self, key))
         for number, obstacle in enumerate(self.shut if self.shut != (self.obstacles,) else ()):
             found += name_problems(f"obstacles[{number}]", obstacle)
@@ -443,7 +448,7 @@ class AreasConfig(GridConfig, _WithClimb):
 
     def _problems(self) -> list[str]:
         found = super()._problems()
-        if not (self.outline or self.geofence or self.file):
+        if not (self.outline or self.file):
             for key, given in (("columns", self.columns), ("rows", self.rows)):
                 if not given:
                     found.append(f"{key}: is required for kind 'grid' and missing")
@@ -458,11 +463,8 @@ class AreasConfig(GridConfig, _WithClimb):
 
 
 def _no_climb(config: _WithClimb) -> list[str]:
-    return [
-        f"{key}: is for a grid with heights; give heights, or remove it"
-        for key in ("climb_speed", "descent_speed")
-        if getattr(config, key) is not None
-    ]
+    what = "climb_speed: is for a grid with heights; give heights, or remove it"
+    return [] if config.climb_speed is None else [what]
 
 
 @dataclass(frozen=True)
@@ -483,31 +485,17 @@ class OccupancyConfig(GridConfig):
         unit="s",
         low=0.0,
     )
-    period: float = param(
-        2.0,
-        help="grid by topic: least time between two maps that are looked at; of those in between "
-        "only the newest counts",
-        unit="s",
-        low=0.0,
-    )
     unknown: str = param(
         "blocked",
         help="grid from an occupancy map: what unknown cells count as; those beyond its edge are "
         "blocked",
         choices=UNKNOWN,
     )
-    occupied: int = param(
-        OCCUPIED,
-        help="grid from an occupancy map: cells of this value and more are occupied",
-        unit="%",
-        low=1,
-        high=100,
-    )
 
     @property
     def counting(self) -> dict[str, Any]:
         """Return the arguments of `OccupancyGrid.blocked`, which define free ground."""
-        return {key: getattr(self, key) for key in ("inflation", "unknown", "occupied")}
+        return {key: getattr(self, key) for key in ("inflation", "unknown")}
 
     def _problems(self) -> list[str]:
         found = super()._problems()
@@ -517,12 +505,8 @@ class OccupancyConfig(GridConfig):
             return found
         if self.file:
             found.append("file: has no meaning with a topic; remove one of them")
-        found += [
-            f"{key}: has no meaning with a topic, whose map is in metres; remove it, or give "
-            "corners as outline"
-            for key in ("geofence", "datum")
-            if getattr(self, key) is not None
-        ]
+        if self.datum is not None:
+            found.append("datum: has no meaning with a topic, whose map is in metres; remove it")
         if any(isinstance(area, str) for area in (self.outline, *self.shut)):
             found.append("outline, obstacles: with a topic give corners, not a file")
         return found

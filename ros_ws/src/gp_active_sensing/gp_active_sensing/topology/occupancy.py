@@ -16,7 +16,7 @@ UNKNOWN: tuple[str, ...] = ("blocked", "free")
 MOST_GROUND = 25_000_000
 """Cells of an occupancy grid: distances from walls take 16 bytes a cell (250 m at 0.05 m)."""
 OCCUPIED = 65
-"""Cells of this value and more are occupied, unless told otherwise: the 0.65 of map_server [%]."""
+"""Cells of this value and more are occupied: the 0.65 of map_server [%]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class OccupancyGrid:
     resolution: float
     origin: tuple[float, float] = (0.0, 0.0)
     yaw: float = 0.0
-    _blocked: dict[tuple[float, str, int], BoolArray] = field(
+    _blocked: dict[tuple[float, str], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
     """Last result of `blocked`, by its arguments: the distances of a large grid take
@@ -100,9 +100,9 @@ class OccupancyGrid:
         turned = (points - np.asarray(self.origin)) @ np.array([(cos, -sin), (sin, cos)])
         return np.asarray(turned / self.resolution)
 
-    def counts(self, occupied: int = OCCUPIED) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Return how many cells are free, occupied, unknown."""
-        taken = int(np.count_nonzero(self.values >= occupied))
+        taken = int(np.count_nonzero(self.values >= OCCUPIED))
         unknown = int(np.count_nonzero(self.values < 0))
         return {
             "free": self.values.size - taken - unknown,
@@ -110,19 +110,17 @@ class OccupancyGrid:
             "unknown": unknown,
         }
 
-    def blocked(
-        self, *, inflation: float = 0.0, unknown: str = "blocked", occupied: int = OCCUPIED
-    ) -> BoolArray:
+    def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
         """(rows, columns) cells that a probe cannot be in, read-only; what is asked again is kept.
 
         Nearer than `inflation` [m], the radius of the probe, to an occupied cell a cell is blocked,
         too, measured from its middle to the edge of the occupied one. Unknown cells ("blocked" or
-        "free") are not inflated, as in Nav2. Cells of `occupied` [%] and more are occupied.
+        "free") are not inflated, as in Nav2.
         """
-        asked = inflation, unknown, occupied
+        asked = inflation, unknown
         if (known := self._blocked.get(asked)) is not None:
             return known
-        taken = self.values >= occupied
+        taken = self.values >= OCCUPIED
         kept = inflated(taken, (self.resolution, self.resolution), inflation)
         if unknown == "blocked":
             kept = kept | (self.values < 0)

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
-from gp_active_sensing.topology.loaders.tables import ColumnsConfig, Sites, read_stations
+from gp_active_sensing.topology.loaders.tables import Sites, read_stations
 from gp_active_sensing.topology.search import Move, components_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 def load_stations(
     path: Path,
     *,
-    columns_of: ColumnsConfig | Mapping[str, str] | None = None,
+    columns_of: Mapping[str, str] = MappingProxyType({}),
     crs: str = "",
     distances: Path | None = None,
     speed: float | Speeds = 1.0,

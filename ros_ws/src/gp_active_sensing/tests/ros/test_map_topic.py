@@ -26,7 +26,6 @@ PARAMETERS = (
     "map.kind:=grid",
     "map.topic:=map",
     "map.spacing:=2.0",
-    "map.period:=0.0",
     "map.patience:=60.0",
     "belief.length_scales:=[4.0, 12.0]",
     "belief.signal_std:=[1.0]",

@@ -230,7 +230,7 @@ def test_no_program_is_named_over_parameters_while_the_node_runs(ros: Ros) -> No
     assert node.parameters.mapping()["policy"]["command"] == mine
 
 
-NAMES = ("probe.end", "belief.kernel", "map.outline", "map.geofence", "map.obstacles")
+NAMES = ("probe.end", "belief.kernel", "map.outline", "map.obstacles")
 """Parameters of several types that any text may be a value of, as far as that goes."""
 
 

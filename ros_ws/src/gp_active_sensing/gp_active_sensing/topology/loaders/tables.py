@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.config import from_mapping, param
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.generated import MOST_CELLS
 from gp_active_sensing.topology.geometry import below_water, upwards_of
@@ -52,47 +52,33 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key of `ColumnsConfig` -> what its column means here."""
+"""Key of `map.columns_of` -> what its column means here."""
 
 
-@dataclass(frozen=True)
-class ColumnsConfig:
-    """Names of the columns of a table of places; "" = one of the usual names."""
+def named_columns(entries: Iterable[str]) -> dict[str, str]:
+    """Return the columns that entries such as "x=E" name, by their meaning.
 
-    name: str = param("", help="points of a file: column with the name of each place")
-    x: str = param("", help="points of a file: column with x of each place, in metres")
-    y: str = param("", help="points of a file: column with y of each place, in metres")
-    longitude: str = param(
-        "", help="points of a file: column with the longitude of each place, in degrees"
-    )
-    latitude: str = param(
-        "", help="points of a file: column with the latitude of each place, in degrees"
-    )
-    height: str = param(
-        "", help="points of a file: column with the height of each place, upwards, in metres"
-    )
-    depth: str = param(
-        "", help="points of a file: column with the depth of each place, downwards, in metres"
-    )
-
-    def __post_init__(self) -> None:
-        keys: dict[str, list[str]] = {}
-        for key, title in self.given().items():
-            keys.setdefault(title.lower(), []).append(key)
-        problems = [
-            f"{', '.join(several)}: all name the column {getattr(self, several[0])!r}; a column "
-            "says one thing"
-            for several in keys.values()
-            if len(several) > 1
-        ]
-        if self.height and self.depth:
-            problems.append("height, depth: both say how high a place is; name one of them")
-        if problems:
-            raise ConfigError(problems)
-
-    def given(self) -> dict[str, str]:
-        """Return the keys that name a column, each with its name."""
-        return {key: title for key in _MEANING if (title := getattr(self, key).strip())}
+    Raises:
+        ConfigError: an entry that is none, a meaning that is not known, or two of one column.
+    """
+    found: dict[str, str] = {}
+    problems: list[str] = []
+    for entry in entries:
+        key, _, title = (part.strip() for part in entry.partition("="))
+        if key not in _MEANING or not title or key in found:
+            problems.append(
+                f"columns_of: expected entries such as x=E, one for each of {', '.join(_MEANING)}, "
+                f"got {entry!r:.60}.{suggest(key, _MEANING)}"
+            )
+        elif title.lower() in map(str.lower, found.values()):
+            problems.append(f"columns_of: {entry!r:.60}: another entry names this column")
+        else:
+            found[key] = title
+    if {"height", "depth"} <= found.keys():
+        problems.append("columns_of: height and depth both say how high a place is; name one")
+    if problems:
+        raise ConfigError(problems)
+    return found
 
 
 @dataclass(frozen=True)
@@ -130,7 +116,7 @@ def read_stations(
     path: Path,
     *,
     name: str = "",
-    columns_of: ColumnsConfig | Mapping[str, str] | None = None,
+    columns_of: Mapping[str, str] = MappingProxyType({}),
     crs: str = "",
 ) -> Sites:
     """Read a table of places, or points of a file of GIS.
@@ -140,20 +126,19 @@ def read_stations(
     (else the places are called 1, 2, …) and `height`, `z` or `depth` [m, or the title's unit].
     Every other column of numbers is kept by its name, with gaps where a cell is empty or a usual
     fill value.
-    Columns with names of their own come first: ``{"x": "E", "y": "N"}``, keys of `ColumnsConfig`. A
-    name of "" is that of the file; a crs of "" means metres of the map's own, or degrees.
+    Columns with names of their own come first: ``{"x": "E", "y": "N"}``. A name of "" is that of
+    the file; a crs of "" means metres of the map's own, or degrees.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
         ConfigError: `columns_of` has a key that means nothing, or names a column twice.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
-    if not isinstance(columns_of, ColumnsConfig):
-        columns_of = from_mapping(ColumnsConfig, columns_of, path="columns_of")
+    own = named_columns(f"{key}={title}" for key, title in columns_of.items())
     check_file(path, MOST_TEXT)
     _, read = reader_of("points", path)
     found: PlaceTable = read(path)
-    reader = SitesReader(str(path), found.header, columns_of)
+    reader = SitesReader(str(path), found.header, own)
     rows = iter(found.rows)
     while piece := list(islice(rows, _AT_ONCE)):
         reader.add(piece)
@@ -223,7 +208,7 @@ _ABOUT = 100.0
 class SitesReader:
     """Collects the columns of a table of places; `own` names those with other titles."""
 
-    def __init__(self, where: str, header: Sequence[str], own: ColumnsConfig) -> None:
+    def __init__(self, where: str, header: Sequence[str], own: Mapping[str, str]) -> None:
         self._path, self._header = where, list(header)
         self._columns, self._upwards = _columns_of(where, self._header, own)
         lower = [title.strip().lower() for title in self._header]
@@ -474,7 +459,7 @@ _ZONE = {
 
 
 def _columns_of(
-    path: str, header: Sequence[str], own: ColumnsConfig
+    path: str, header: Sequence[str], own: Mapping[str, str]
 ) -> tuple[dict[str, tuple[int, str]], float]:
     """Return the positions and names of the columns, and the factor on heights.
 
@@ -491,7 +476,7 @@ def _columns_of(
         title = next((name for name in names if name in titles), None)
         if title is not None and key not in found.keys() | unwanted:
             found[key] = titles.index(title), header[titles.index(title)]
-    upwards = -1.0 if own.depth else 1.0
+    upwards = -1.0 if "depth" in own else 1.0
     heights = [at for at, title in enumerate(titles) if upwards_of(title) is not None]
     if "z" not in found and heights:
         if len(heights) > 1:
@@ -518,7 +503,7 @@ def _columns_of(
 
 
 def _own_columns(
-    path: str, header: Sequence[str], own: ColumnsConfig
+    path: str, header: Sequence[str], own: Mapping[str, str]
 ) -> dict[str, tuple[int, str]]:
     """Return the positions of the named columns, by their meaning.
 
@@ -528,7 +513,7 @@ def _own_columns(
     plain = [title.lower() for title in header]
     found: dict[str, tuple[int, str]] = {}
     problems: list[str] = []
-    for key, title in own.given().items():
+    for key, title in own.items():
         # In the case that it is given in first.
         at = next(
             (list(t).index(w) for t, w in ((header, title), (plain, title.lower())) if w in t), -1
@@ -536,7 +521,7 @@ def _own_columns(
         if at < 0:
             hint = suggest(title, header)
             problems.append(
-                f"line 1: no column {title!r}, which columns_of.{key} names, but "
+                f"line 1: no column {title!r}, which columns_of names as {key}, but "
                 f"{listed(header)}.{hint}"
             )
             continue

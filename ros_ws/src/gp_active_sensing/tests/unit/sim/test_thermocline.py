@@ -31,7 +31,7 @@ def test_a_mission_through_the_thermocline(tmp_path: Path) -> None:
 
 
 def test_a_probe_drives_up_and_down() -> None:
-    grid = make_grid(2, 1, 4.0, heights=[0, -3], speed=Speeds(1.0, descent=0.5), moves="free")
+    grid = make_grid(2, 1, 4.0, heights=[0, -3], speed=Speeds(1.0, 0.5), moves="free")
     probe = SimulatedProbe(grid, 0)
     assert probe.pose == (0.0, 0.0, 0.0, 0.0)
     route = grid.route(0, 3, np.zeros(grid.n, dtype=np.bool_))

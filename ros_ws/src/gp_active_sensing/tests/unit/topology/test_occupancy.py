@@ -99,7 +99,6 @@ def test_unknown_cells_are_blocked_or_free_and_not_inflated() -> None:
 def test_the_threshold_says_what_is_occupied_and_the_largest_part_is_kept() -> None:
     grid = OccupancyGrid(np.array([[0, 40, 64, 65, 100]], dtype=np.int8), 1.0)
     assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5)).n == 3
-    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5), occupied=40).n == 1
     largest = make_occupancy_map(grid_of("...#.."), 1.0, anchor=(0.5, 0.5))
     assert largest.names == ("c0r0", "c1r0", "c2r0")
 

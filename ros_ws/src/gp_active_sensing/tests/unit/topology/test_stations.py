@@ -191,7 +191,7 @@ ID;E;N;Sohle;lon;lat;x
 A1;500010;5983000;2.5;9.0;54.0;7
 A2;500040;5983040;10;9.1;54.1;8
 """
-OWN = {"name": "ID", "x": "E", "y": "n", "depth": "Sohle"}
+OWN = ["name=ID", "x = E", "y=n", "depth=Sohle"]
 
 
 def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
@@ -201,9 +201,10 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(places.points, [[500010, 5983000, -2.5], [500040, 5983040, -10]])
     assert places.datum is None
     assert places.attributes.names == ("lon", "lat")  # a second x would be no coordinate
-    by_python = gas.load_stations(tmp_path / "stations.csv", columns_of={**OWN, "y": "N"})
+    own = {"name": "ID", "x": "E", "y": "N", "depth": "Sohle"}
+    by_python = gas.load_stations(tmp_path / "stations.csv", columns_of=own)
     np.testing.assert_array_equal(by_python.points, places.points)
-    upwards = {"x": "E", "y": "N", "height": "Sohle"}
+    upwards = ["x=E", "y=N", "height=Sohle"]
     np.testing.assert_array_equal(
         stations(tmp_path, GAUGES, columns_of=upwards).points[:, 2], [2.5, 10]
     )
@@ -211,11 +212,13 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
 
 def test_columns_that_are_refused(tmp_path: Path) -> None:
     for own, said in (
-        ({"x": "E", "y": "Nord", "name": "Nr"}, "line 1: no column 'Nord', which columns_of.y"),
-        ({"x": "E", "y": "e"}, "columns_of.x, y: all name the column 'E'"),
-        ({"x": "E", "y": "N", "z": "Sohle"}, "columns_of.z: unknown key. Known: depth, height"),
-        ({"height": "E", "depth": "N"}, "columns_of.height, depth: both say how high a place is"),
-        ({"name": "ID", "x": "E"}, "expected columns x and y [m], or longitude and latitude"),
+        (["x=E", "y=Nord", "name=Nr"], "line 1: no column 'Nord', which columns_of names as y"),
+        (["x=E", "y=e"], "columns_of: 'y=e': another entry names this column"),
+        (["x=E", "y=N", "z=Sohle"], "one for each of name, x, y, longitude, latitude, height"),
+        (["x"], "columns_of: expected entries such as x=E"),
+        (["height=E", "depth=N"], "columns_of: height and depth both say how high a place is"),
+        (["name=ID", "x=E"], "expected columns x and y [m], or longitude and latitude"),
+        ({"x": "E"}, "columns_of: expected a list, got dict"),
     ):
         assert said in refused(tmp_path, GAUGES, columns_of=own)
 
