@@ -21,8 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["NAMES", "Browser", "BrowserError", "Page", "find_browser"]
-
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0  # s
 FLAGS = (
@@ -48,7 +46,6 @@ class BrowserError(RuntimeError):
 
 
 def find_browser() -> str | None:
-    """Return the browser's path, None when there is none on PATH."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
@@ -149,7 +146,6 @@ class Browser:
                 self._take_in("waiting")
 
     def forget(self, page: Page) -> None:
-        """Close a page."""
         self._pages.pop(page.session, None)
         self.call("Target.closeTarget", targetId=page.target)
 
@@ -191,8 +187,6 @@ class Browser:
 
 
 class Page:
-    """One page, and everything it complained about or asked the network for."""
-
     def __init__(self, browser: Browser, target: str, session: str) -> None:
         self.browser = browser
         self.target = target
@@ -204,7 +198,6 @@ class Page:
         self._own = ""
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command to this page and return its result."""
         return self.browser.call(method, self.session, **parameters)
 
     def look(
@@ -280,7 +273,6 @@ class Page:
         return file
 
     def take(self, method: str, event: dict[str, Any]) -> None:
-        """Take in an event."""
         handler: Callable[[dict[str, Any]], None] | None = {
             "Runtime.consoleAPICalled": self._console,
             "Runtime.exceptionThrown": lambda e: self.complaints.append(
@@ -293,7 +285,6 @@ class Page:
             handler(event)
 
     def close(self) -> None:
-        """Close the page."""
         self.browser.forget(self)
 
     def _console(self, event: dict[str, Any]) -> None:

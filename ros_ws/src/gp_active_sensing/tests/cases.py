@@ -8,8 +8,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-__all__ = ["case", "for_each"]
-
 
 @contextlib.contextmanager
 def case(*values: object) -> Iterator[None]:

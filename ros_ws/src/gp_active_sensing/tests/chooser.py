@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHOOSER"]
-
 CHOOSER = Path(__file__).resolve()
 
 
@@ -33,7 +31,6 @@ def say(line: str) -> None:
 
 
 def fail(how: str, task: dict[str, Any]) -> None:
-    """Do what no program should."""
     said: dict[str, str] = {
         "garbage": "the best place is 3",
         "list": "[3]",

@@ -8,11 +8,8 @@ from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli as group
 
-__all__ = ["cli", "failed"]
-
 
 def cli(*arguments: str | Path | int) -> Result:
-    """Return the outcome of a command."""
     return CliRunner().invoke(group, [str(a) for a in arguments], prog_name="gp-active-sensing")
 
 

@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["NO_MESSAGE", "NUMBERS", "absurd_values", "mutated", "of_poses", "sums"]
-
 NUMBERS = (
     0.0, -0.0, 1.0, 20.0, -1.0, 1e-320, 1e-300, 1e99, 1e101, 1e308, -1e308, math.nan, math.inf,
     -math.inf, 3.0e9, 65535.0,
@@ -60,7 +58,6 @@ def absurd_values() -> tuple[Any, ...]:
 
 
 def of_poses(word: str) -> bool:
-    """Return whether a reason is one of poses."""
     return word.startswith("pose_") or word == "wrong_frame"
 
 

@@ -13,8 +13,6 @@ import warnings
 
 import pytest
 
-__all__ = ["EXTRAS", "demand", "extra_of", "why_not"]
-
 EXTRAS = {"learn": ("torch", "gpytorch"), "sumo": ("libsumo",)}
 """The modules of each heavy extra."""
 

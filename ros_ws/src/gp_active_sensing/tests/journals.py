@@ -13,18 +13,15 @@ Events = list[dict[str, Any]]
 
 
 def write_events(path: Path, events: Sequence[dict[str, Any]]) -> None:
-    """Write the journal of these events."""
     lines = [seal(event, number) for number, event in enumerate(events, start=1)]
     path.write_bytes(b"".join(lines))
 
 
 def change_events(path: Path, change: Callable[[Events], object]) -> None:
-    """Change the events of a journal."""
     events = list(read_journal(path).events)
     change(events)
     write_events(path, events)
 
 
 def records_of(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a run directory."""
     return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]

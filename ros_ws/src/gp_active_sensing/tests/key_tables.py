@@ -12,8 +12,6 @@ from gp_active_sensing.commands.reference import describe_fields
 from gp_active_sensing.config import declared, mapped
 from gp_active_sensing.mission.stream_config import ReadingConfig
 
-__all__ = ["key_table", "shortened"]
-
 
 def key_table(cls: type, sections: Mapping[str, type] | None = None) -> str:
     """Return a Markdown table of every key of a configuration and of its sections.

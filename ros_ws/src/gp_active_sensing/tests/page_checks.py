@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-__all__ = ["GIVEN", "check_arguments", "check_parameters", "overlaid"]
-
 
 def check_arguments(use: str, arguments: list[str]) -> None:
     """Compare arguments of a launch with those that it has."""

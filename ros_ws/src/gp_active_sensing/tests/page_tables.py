@@ -20,15 +20,6 @@ from gp_active_sensing.ros.parameters import NODES
 from tests.key_tables import key_table, shortened
 from tests.pages import REPOSITORY
 
-__all__ = [
-    "NODES",
-    "PAGE",
-    "generated",
-    "keys",
-    "parts",
-    "written_anew",
-]
-
 PAGE = REPOSITORY / "docs" / "ros.md"
 _POLICY = policies.factory(DEFAULT_POLICY["name"])
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -53,7 +44,6 @@ def generated(what: str) -> str:
 
 
 def keys(text: str) -> list[str]:
-    """Return the keys of all tables of a text."""
     return _KEY.findall(text)
 
 
@@ -92,7 +82,6 @@ def _row(argument: dict[str, Any], hint: Any) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """Return the names of the generated parts of a page."""
     return [part[2] for part in _PART.finditer(text)]
 
 
@@ -102,7 +91,6 @@ def written_anew(text: str) -> str:
 
 
 def main() -> None:
-    """Write the page."""
     PAGE.write_text(written_anew(PAGE.read_text("utf-8")), encoding="utf-8")
 
 

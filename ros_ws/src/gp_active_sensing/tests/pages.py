@@ -24,18 +24,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "BENCH",
-    "NOT_EXECUTED",
-    "PACKAGE",
-    "REPOSITORY",
-    "Step",
-    "blocks",
-    "modules",
-    "sources",
-    "steps",
-]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
 BENCH = PACKAGE.with_name("gp_active_sensing_bench")
@@ -127,7 +115,6 @@ class Step:
 
 @functools.cache
 def blocks(page: Path) -> tuple[Step, ...]:
-    """Return the fenced blocks of a page."""
     found: list[Step] = []
     opened: tuple[int, str, str, str] | None = None
     body: list[str] = []

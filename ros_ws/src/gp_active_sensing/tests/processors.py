@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["on_two_processors"]
-
 PROCESSORS = ("Haswell", "Prescott")
 """Any x86 processor that runs the one runs the other."""
 _KERNELS = """

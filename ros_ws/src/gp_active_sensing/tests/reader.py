@@ -25,8 +25,6 @@ from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, sources, steps
 from tests.ros.conftest import LOOPBACK, domain_id
 
-__all__ = ["Reader"]
-
 COMMAND_LIMIT = 500.0
 """Longest time of a command [s]."""
 AT_WORK = r"the mission begins|continuing at stage|active; the mission is|stage \d+:"
@@ -107,7 +105,6 @@ class Reader:
         assert unit.sections() == ["Unit", "Service", "Install"], step.where
 
     def _do_toml(self, step: Step) -> None:
-        """Write the metadata that pip would write for the package of the page."""
         assert step.option("file") == "pyproject.toml", f"{step.where}: expected a pyproject.toml"
         project = _toml(step.text)["project"]
         info = self.folder / f"{project['name']}-{project['version']}.dist-info"

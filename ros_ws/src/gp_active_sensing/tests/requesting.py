@@ -12,8 +12,6 @@ from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 
-__all__ = ["Ticking", "asked", "believing"]
-
 
 def believing(topology: Topology, weights: Sequence[float] | None = None, **config: Any) -> Belief:
     """Return a belief without readings.

@@ -54,7 +54,6 @@ class Robot:
     way: list[Point] = field(default_factory=list)
 
     def step(self, dt: float) -> None:
-        """Drive on for a time [s]."""
         wish = (0.0, 0.0)
         while self.then and self.goal and math.dist(self.goal, (self.x, self.y)) <= self.radius:
             self.goal = self.then.popleft()
@@ -151,7 +150,6 @@ class Voyage:
         self.start()
 
     def start(self) -> None:
-        """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
         self.ahead = config.waypoint.ahead
         self.stamped_late_ns = round(SECOND * config.reading.delay)
@@ -161,12 +159,10 @@ class Voyage:
             self.mission.start()
 
     def start_again(self) -> None:
-        """Kill the node and start it again."""
         self.parts.recorder.close()
         self.start()
 
     def step(self) -> None:
-        """Let a pose come."""
         self.now_ns += round(SECOND * self.dt)
         self.robot.step(self.dt)
         x, y = self.robot.x, self.robot.y
@@ -272,7 +268,6 @@ class HouseRobot(Robot):
     detours: bool = True
 
     def step(self, dt: float) -> None:
-        """Drive on for a time [s]."""
         goal, here = self.goal, (round(self.x), round(self.y))
         if goal is not None:
             last = round(goal[0]), round(goal[1])

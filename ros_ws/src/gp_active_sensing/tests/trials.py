@@ -9,8 +9,6 @@ from typing import Any
 from gp_active_sensing.sim import Scenario
 from gp_active_sensing.sim.runner import SimulationRunner
 
-__all__ = ["Trial", "run_trial"]
-
 
 @dataclass(frozen=True)
 class Trial:

@@ -15,7 +15,6 @@ POLL = 0.005
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something to become true and return it."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         if result := condition():

@@ -18,7 +18,6 @@ ROS = {"load_publisher", "soak_driver", "watched_node"}
 
 
 def run(words: Sequence[str], **variables: str) -> str:
-    """Run Python in the benchmarks' folder, without measured data; return what it prints."""
     environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS), **variables}
     environment.pop("GPAS_DATA", None)
     done = subprocess.run(

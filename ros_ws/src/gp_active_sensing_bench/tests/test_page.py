@@ -35,7 +35,6 @@ EXPERIMENT: dict[str, Any] = {
 
 
 def directory(path: Path, skip: int = 0, **changes: Any) -> Path:
-    """An experiment's directory, all trials but some run."""
     experiment = read_experiment({**EXPERIMENT, **changes})
     made = ExperimentDirectory.create(path, experiment)
     for number, trial in enumerate(experiment.trials[skip:]):

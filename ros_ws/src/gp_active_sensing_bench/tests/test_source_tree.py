@@ -22,7 +22,6 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture(name="tree")
 def fixture_tree(tmp_path: Path) -> Path:
-    """The folder of a package in a source tree."""
     package = tmp_path / "tree" / "package"
     package.mkdir(parents=True)
     try:

@@ -57,13 +57,11 @@ LIMITS = (
 
 
 def configured(name: str) -> dict[str, object]:
-    """Return the configuration of a policy, by its name."""
     return {"name": name, **NEEDED.get(name, {})}
 
 
 @functools.cache
 def shared_topology(name: str) -> Topology:
-    """Return a map of `MAPS`."""
     return build_topology(from_mapping(MapConfig, MAPS[name]))
 
 
@@ -89,7 +87,6 @@ def shared_world(name: str) -> tuple[Topology, Belief, int]:
 
 
 def learned(topology: Topology, names: tuple[str, ...]) -> Belief:
-    """Return a belief over kernels, about as probable as one another."""
     X = topology.features
     y = 30.0 + 7.0 * np.sin(1.3 * X[:, 0] + 0.4 * X[:, -1])
     bounds = {name: -0.5 * k for k, name in enumerate(names)}
@@ -98,7 +95,6 @@ def learned(topology: Topology, names: tuple[str, ...]) -> Belief:
 
 
 def ask(policy: Policy, world: Any, *, seed: int = 3, state: Any = None, **options: Any) -> Any:
-    """Return plan and state of a decision."""
     topology, belief, at = world
     options = {"limit": PlanLimit(expansions=20)} | options
     rng = np.random.default_rng(seed)
@@ -127,7 +123,6 @@ def goals(policy: Policy, world: Any) -> list[int]:
 
 
 def assert_ordered(plan: Plan) -> None:
-    """Assert that the bounds of a plan are numbers in order."""
     assert np.isfinite([plan.lower, plan.upper]).all()
     assert plan.lower <= plan.upper
     assert [c.location for c in plan.candidates] == sorted(c.location for c in plan.candidates)
@@ -135,7 +130,6 @@ def assert_ordered(plan: Plan) -> None:
 
 
 def assert_contract(policy: Policy, world: Any) -> None:
-    """Assert what a policy promises on a map."""
     topology, belief, at = world
     before = (belief.weights, *belief.predict(), belief.observed.copy())
     plan, state = ask(policy, world)
@@ -213,8 +207,6 @@ def pairs(maps: tuple[str, ...]) -> list[Any]:
 
 
 def contract_on(*maps: str) -> Callable[[str, str], None]:
-    """Return the test of every policy on some maps."""
-
     @pytest.mark.parametrize(("name", "map_name"), pairs(maps))
     def test_the_policy_keeps_its_contract(name: str, map_name: str) -> None:
         policy = build_policy(configured(name))

@@ -26,7 +26,6 @@ NAMES = [name for name in policies.names() if name != "ite"]  # which refuses a 
 
 
 def lake(seed: int) -> shapely.Polygon:
-    """Return water with bays, arms and islands."""
     rng = np.random.default_rng([35, seed])
     angles = np.linspace(0.0, math.tau, 40, endpoint=False)
     waves = sum(

@@ -48,7 +48,6 @@ class State:
         return self.reward + lower, self.reward + upper
 
     def update(self) -> None:
-        """Set V̲_n and V̄_n from the next states."""
         lower, upper = self.q()
         self.lower, self.upper = float(lower.max()), float(upper.max())
 
@@ -149,7 +148,6 @@ class Algorithm1:
         return places, values
 
     def root(self) -> State:
-        """The belief from the readings so far, one by one, and the root's bounds."""
         belief = np.array(self.prior, dtype=float) / np.sum(self.prior)
         for count, (x, z) in enumerate(self.readings):
             earlier = self.readings[:count]

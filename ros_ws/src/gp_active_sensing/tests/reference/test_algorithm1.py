@@ -29,8 +29,6 @@ NO_NOISE_ENTROPY = float(np.sqrt(0.5 / (np.pi * np.e)))
 
 @dataclass
 class Problem:
-    """A small decision, for the planner and for the transcription."""
-
     positions: np.ndarray
     hyper: tuple[HyperParameters, ...]
     prior: np.ndarray
@@ -139,7 +137,6 @@ def answer(bal: WholeBelief, problem: Problem, limit: PlanLimit = PlanLimit()) -
 
 
 def assert_same(found: Plan, plain: Algorithm1, explored: list[tuple[int, ...]]) -> None:
-    """Search the transcription and compare."""
     root = plain.search()
     assert explored == plain.explored
     lower, upper = root.q()

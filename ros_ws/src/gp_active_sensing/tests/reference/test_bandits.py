@@ -18,7 +18,6 @@ from tests.requesting import asked
 
 
 def direct_moments(direct: DirectBelief, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation (n,) of the mixture."""
     everywhere = np.arange(n)
     parts = [direct.posterior(h, everywhere)[:2] for h in direct.hyperparameters]
     weights = direct.weights()

@@ -40,7 +40,6 @@ def direct(positions: np.ndarray) -> DirectBelief:
 
 
 def moments(belief: DirectBelief) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (n,) and covariance (n, n) of the field."""
     mean, covariance, _ = belief.posterior(belief.hyperparameters[0], np.arange(N))
     return mean, covariance
 

@@ -20,7 +20,6 @@ from .test_belief_direct import random_case
 
 
 def without(direct: DirectBelief, place: int) -> DirectBelief:
-    """The same belief with the readings of all other places."""
     other = replace(direct)
     for reading in direct.readings:
         if reading[0] != place:

@@ -13,22 +13,19 @@ import pytest
 from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.config import BudgetConfig
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.log_messages import budget_text
 from gp_active_sensing.mission.plan_ahead import take
 from gp_active_sensing.planning.base import no_plan
 from gp_active_sensing.planning.request import PlanRequest
-from gp_active_sensing.records.event_lines import parse_event, to_line
-from gp_active_sensing.records.events import BudgetChanged
 from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.lookup import parts_that_count
-from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
+from gp_active_sensing.types import WORST, Aim, Budget, Plan, Reading
 from tests.cases import for_each
 from tests.journals import records_of
-from tests.unit.mission.missions import Drive, Killed
+from tests.unit.mission.missions import Drive
 from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
@@ -196,22 +193,6 @@ def test_a_mission_of_the_nodes(ahead: bool) -> None:
     assert 3 < int(mission.loop.belief.observed.sum()) < 25
 
 
-def test_a_node_that_was_killed_ends_the_same(tmp_path: Path) -> None:
-    whole = nodes(tmp_path / "whole")
-    whole.start()
-    whole.run()
-    cut = nodes(tmp_path / "cut")
-    cut.die_at = len(whole.decided)  # when it is asked the last time
-    cut.start()
-    with pytest.raises(Killed):
-        cut.run()
-    cut.kill()
-    cut.start()
-    cut.run()
-    assert cut.decided == whole.decided
-    assert cut.built.mission.reason == whole.built.mission.reason
-
-
 def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_path: Path) -> None:
     drive = nodes(tmp_path / "run")
     drive.start()
@@ -231,20 +212,6 @@ def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_pat
     changes.set_budget(mission, Budget(readings=25), Aim(1e6, WORST))
     drive.run()
     assert mission.reason.startswith("the promised error of its worst place is")
-
-
-def test_the_event_and_the_words_of_it() -> None:
-    for aim in (None, Aim(0.5), Aim(2.0, WORST)):
-        error, of = (None, MEAN) if aim is None else (aim.error, aim.of)
-        event = BudgetChanged(readings=3, metres=None, seconds=None, error=error, error_of=of)
-        assert parse_event(to_line(event)) == event
-        assert (event.budget, event.aim) == (Budget(3), aim)
-    limits = {"event": "budget", "readings": 3, "metres": None, "seconds": None}
-    with pytest.raises(RunError, match="expected an event 'budget'"):
-        parse_event({**limits, "error": "much", "error_of": MEAN})
-    assert budget_text(Budget(), Aim(0.5)) == "until the promised error is 0.5"
-    words = "20 readings, until the promised error of the worst place is 2"
-    assert budget_text(Budget(20), Aim(2.0, WORST)) == words
 
 
 def test_how_it_is_given() -> None:

@@ -17,7 +17,6 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 from tests.cases import for_each
-from tests.key_tables import key_table
 
 
 @dataclass(frozen=True)
@@ -165,14 +164,6 @@ def test_broken_yaml(tmp_path: Path, text: str, expected: str) -> None:
     assert caught.value.source == str(path)
 
 
-def test_unreadable_yaml(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_yaml(tmp_path / "nothing.yaml")
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xff")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_yaml(tmp_path / "binary.yaml")
-
-
 def test_overrides_leave_the_original_alone() -> None:
     data = {"a": {"b": 1}, "c": 2}
     changed = apply_overrides(data, ["a.b=[1, 2]", "a.d=null", "e.f.g=yes", "c=text=with="])
@@ -191,17 +182,6 @@ def test_wrong_overrides_come_at_once() -> None:
 
 
 # -- tables ----------------------------------------------------------------------------------------
-
-
-def test_key_table_has_a_row_for_every_key() -> None:
-    table = key_table(Outer)
-    rows = [row.split("|")[1].strip() for row in table.splitlines()[2:]]
-    assert rows == [
-        "`count`", "`inner.size`", "`inner.kind`", "`values`", "`pair`", "`mixed`", "`flag`",
-        "`more`",
-    ]  # fmt: skip
-    assert "| `count` | whole number | required |" in table
-    assert "number or list of number or null" in table
 
 
 def test_a_key_given_twice_is_an_error(tmp_path) -> None:

@@ -22,7 +22,6 @@ if not DOCKERFILE.exists():
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Return the instructions of the Dockerfile, each on one line."""
     text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines if line)]

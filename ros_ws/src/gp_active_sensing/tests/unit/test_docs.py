@@ -113,7 +113,6 @@ def test_links_lead_somewhere() -> None:
 
 @functools.cache
 def anchors(page: Path) -> frozenset[str]:
-    """Return the anchors of a page's headings, as GitHub and GitLab make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     found: dict[str, int] = {}
     names = []
@@ -125,16 +124,6 @@ def anchors(page: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def test_promised_files_exist() -> None:
-    page = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
-    table = page.split("## Folders")[1].split("\n## ")[0]
-    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
-    assert len(names) > 15
-    for name in names:
-        assert (PACKAGE / "gp_active_sensing" / name).exists(), name
-
-
 def test_cited_works_are_listed() -> None:
     listed = set(re.findall(r"@\w+\{(\w+),", (REPOSITORY / "docs" / "refs.bib").read_text("utf-8")))
     sources = [*PAGES, *(PACKAGE / "gp_active_sensing").rglob("*.py")]
@@ -142,20 +131,6 @@ def test_cited_works_are_listed() -> None:
         for group in re.findall(r"\[([A-Z][a-z]+\d{4}[^\]]*)\]", source.read_text("utf-8")):
             for key in re.findall(r"[A-Z][a-z]+\d{4}", group):
                 assert key in listed, f"{source.name} cites {key}"
-
-
-def test_every_extra_is_on_the_page_on_installing() -> None:
-    extras = (
-        (PACKAGE / "setup.py")
-        .read_text("utf-8")
-        .split("extras_require={")[1]
-        .split("entry_points")[0]
-    )
-    names = set(re.findall(r"^ {8}\"(\w+)\": \[", extras, re.MULTILINE))
-    assert {"ros", "bag"} <= names
-    page = (REPOSITORY / "docs" / "install.md").read_text("utf-8").split("## Extras")[1]
-    told = set(re.findall(r"^\| `\[(\w+)\]` \|", page, re.MULTILINE))
-    assert told == names - {"test", "dev"}
 
 
 def test_every_policy_is_in_the_page_on_choosing_one() -> None:
@@ -191,40 +166,3 @@ def test_every_argument_and_parameter_is_on_a_page() -> None:
     written = page_tables.keys("".join(map(page_tables.generated, sections)))
     assert len(written) == len(set(written))
     assert set(written) == set(page_tables.keys(page_tables.generated(*others)))
-
-
-_REFUSING = (
-    "messages/conversions.py",
-    "loop.py",
-    "engine",
-    "topology/lookup.py",
-    "belief",
-    "mission",
-    "ros",
-)
-"""Where readings are refused."""
-
-
-def test_every_reason_of_a_refused_reading_is_explained() -> None:
-    sources = (PACKAGE / "gp_active_sensing" / name for name in _REFUSING)
-    files = [f for s in sources for f in ([s] if s.is_file() else s.rglob("*.py"))]
-    text = "\n".join(file.read_text("utf-8") for file in files)
-    found = set()
-    for pattern in (
-        r"ReadingError\(\s*\"(\w+)\"",
-        r"_count\(\s*\"(\w+)\"",
-        r"_reject(?:_unfinished)?\(\s*\"(\w+)\"",
-        r"rejected\[\"(\w+)\"\]",
-        r"reason, why = \"(\w+)\"",
-        r"\{\"(\w+)\": self\.strangers",
-        r"return \"(pose_\w+)\", ",
-    ):
-        words = set(re.findall(pattern, text))
-        assert words, f"{pattern} finds nothing; the code has changed"
-        found |= words
-    unusable = set(re.findall(r"self\._refuse\(\s*\"(\w+)\", (?!probe)", text))
-    assert unusable, "refuse finds nothing; the code has changed"
-    found |= unusable | {f"pose_{word}" for word in unusable}
-    page = (REPOSITORY / "docs" / "ros.md").read_text("utf-8")
-    table = page.split("### Readings and poses")[1].split("\n### ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == found

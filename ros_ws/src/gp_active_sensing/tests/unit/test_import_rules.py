@@ -66,7 +66,6 @@ def part_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, full dotted name) of every import, those inside functions too."""
     package = [NAME, *path.relative_to(ROOT).parent.parts]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

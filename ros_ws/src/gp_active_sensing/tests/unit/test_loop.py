@@ -64,6 +64,8 @@ def test_bad_readings_are_counted_and_change_nothing(reading: Reading, reason: s
     assert report.rejected[0].reading is reading
     assert report.rejected[0].message in caplog.text
     assert loop.counts[f"rejected_{reason}"] == 1
+    assert [r.reason for r in loop.inform([reading]).rejected] == [reason]
+    assert loop.counts[f"expert_rejected_{reason}"] == 1
     assert loop.belief.readings.sum() == 1
     assert np.isfinite(loop.belief.weights).all()
     assert loop.remaining.readings == 5
@@ -78,21 +80,6 @@ def test_late_readings_are_used_and_counted() -> None:
     assert loop.counts["late"] == 2
     other.tell(sorted(readings, key=lambda r: r.stamp_ns))
     np.testing.assert_allclose(loop.belief.predict()[0], other.belief.predict()[0], rtol=1e-9)
-
-
-def test_positions_are_snapped_to_places() -> None:
-    loop = make(snap_distance=1.0)
-    report = loop.tell([Reading(0, None, 1.0, position=(2.4, 0.3))])
-    assert report.new_places == (loop.topology.snap(2.0, 0.0, 1.0),)
-
-
-def test_a_place_costs_the_budget_once() -> None:
-    loop = make()
-    report = loop.tell([Reading(t, 4, 1.0) for t in range(5)])
-    assert report.new_places == (4,)
-    assert loop.remaining.readings == 5
-    loop.tell([Reading(9, 4, 1.0)])
-    assert loop.remaining.readings == 5
 
 
 def test_pending_waypoints_of_others_count_against_the_budget() -> None:

@@ -92,15 +92,3 @@ def test_what_the_pages_promise_on_ros_rosdep_installs(package: ET.Element, extr
     assert names
     keys = {f"python3-{OTHER_NAMES.get(name, name)}" for name in names - ONLY_PIP}
     assert keys <= needed(package, "exec")
-
-
-def test_who_is_answerable_is_said_and_nobody_invented(
-    package: ET.Element, package_root: Path
-) -> None:
-    (maintainer,) = package.findall("maintainer")
-    setup = (package_root / "setup.py").read_text(encoding="utf-8")
-    assert f'maintainer="{maintainer.text}"' in setup
-    assert f'maintainer_email="{maintainer.get("email")}"' in setup
-    # As long as there is no public address: nobody else's either (RFC 2606 keeps .invalid free).
-    assert str(maintainer.get("email")).endswith(".invalid")
-    assert package.findall("url") == []

@@ -47,7 +47,6 @@ def parked_at(edge: str, *, depart: float = 0.0) -> str:
 def ring(
     *, routes: Sequence[str] = (), readings: int = 6, start: str | None = "da", **traffic: Any
 ) -> Scenario:
-    """A mission on the ring, in km/h."""
     return scenario_from_mapping(
         {
             "name": "ring",

@@ -32,15 +32,12 @@ def places(topology: Topology, names: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Trip:
-    """A drive along a path: (place, time [ns], value) of each place of it."""
-
     seconds: float
     visits: tuple[tuple[int, int, float | None], ...]
     notes: tuple[str, ...]
 
 
 def drive(traffic: LiveTraffic, path: Sequence[str], then: Sequence[str] = ()) -> Trip:
-    """Drive a path to its end, while traffic goes on."""
     vehicle, begun = traffic.vehicle, traffic.seconds
     vehicle.notes.clear()
     steps = places(traffic.topology, path)

@@ -26,8 +26,6 @@ KERNELS = (
 
 
 class Stack:
-    """Kernels with some θ each, padded, and inputs."""
-
     def __init__(self, d: int, n: int = 6, m: int = 5) -> None:
         import torch
 

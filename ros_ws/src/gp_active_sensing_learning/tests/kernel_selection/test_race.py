@@ -23,7 +23,6 @@ CONFIG = VbksConfig(
 
 
 def population(names: tuple[str, ...], config: VbksConfig) -> Any:
-    """Return starts of these kernels, before their first step."""
     import torch
 
     from gp_active_sensing_learning.kernel_selection.restarts import Restarts

@@ -38,7 +38,6 @@ class Task:
     floor: float = 1e-3
 
     def noise(self, theta: FloatArray) -> float:
-        """Return σ_n²."""
         return self.floor**2 + math.exp(2.0 * theta[0])
 
     def of_inducing(self, theta: FloatArray) -> FloatArray:
@@ -131,7 +130,6 @@ def local_elbo(task: Task, q: Q, nodes: int = 12) -> float:
 
 
 def log_prior(composite: Composite, theta: FloatArray) -> float:
-    """Return log p(θ)."""
     mean, std = composite.prior
     z = (theta - mean) / std
     return float((-0.5 * z**2 - np.log(std) - 0.5 * math.log(2.0 * math.pi)).sum())

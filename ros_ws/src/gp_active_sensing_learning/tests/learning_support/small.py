@@ -9,8 +9,6 @@ from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig
 
-__all__ = ["KERNELS", "SMALL", "rows", "same", "same_model"]
-
 SMALL = VbksConfig(
     inducing=6, batch=16, iterations=40, restarts=2, evaluate_every=10, theta_samples=4
 )
@@ -38,7 +36,6 @@ def same(a: KernelFit, b: KernelFit, tolerance: float = 0.0) -> None:
 
 
 def same_model(a: KernelModel, b: KernelModel) -> None:
-    """Assert that two models are equal, to the bit."""
     assert (a.names, a.dropped) == (b.names, b.dropped)
     assert [fit.outcome for fit in a.fits] == [fit.outcome for fit in b.fits]
     for one, other in zip(a.fits, b.fits, strict=True):

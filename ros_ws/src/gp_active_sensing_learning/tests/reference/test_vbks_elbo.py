@@ -45,7 +45,6 @@ def task(
 def q_theta(
     of: Task, *, full: bool, seed: int = 0, size: float = 0.25
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and lower factor of some q(θ)."""
     rng = np.random.default_rng([42, seed])
     P = of.composite.size
     mean, std = of.composite.prior
@@ -101,7 +100,6 @@ class Engine:
         return found
 
     def price(self, mean: FloatArray, root: FloatArray) -> float:
-        """Return what q(θ) costs."""
         prior = [self.tensor(v)[None] for v in self.task.composite.prior]
         used = self.torch.ones(1, len(mean), dtype=self.torch.bool)
         if root.any():

@@ -98,14 +98,6 @@ def test_log_transform_learns_a_positive_field() -> None:
     assert not belief.observed[1], "a refused reading leaves no trace"
 
 
-def test_weights_of_zero_and_one_stay() -> None:
-    uniform = make(line(6))
-    belief = Belief(uniform.covariance, uniform.mean, [0.0, 1.0, 0.0])
-    for place in range(5):
-        belief.observe(place, float(place))
-    np.testing.assert_array_equal(belief.weights, [0.0, 1.0, 0.0])
-
-
 def test_a_covariance_no_jitter_mends_is_an_error() -> None:
     class Broken(FeatureCovariance):
         def between(self, rows, columns):

@@ -6,7 +6,7 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests.cases import for_each
@@ -19,13 +19,6 @@ BAD = [
     ({"kind": "window", "window": float("nan")}, r"drift\.window"),
     ({"forget_after": 10}, r"drift\.forget_after: is not for kind none"),
 ]
-
-
-def test_a_good_section() -> None:
-    given = {"kind": "injection", "doubling": 60, "discard_step": 10, "forget_after": 600}
-    config = from_mapping(BeliefConfig, {"signal_std": [1.0], "drift": given}, path="belief")
-    assert config.drift.changing
-    assert from_mapping(DriftConfig, to_mapping(config.drift)) == config.drift
 
 
 @for_each(("given", "message"), BAD)

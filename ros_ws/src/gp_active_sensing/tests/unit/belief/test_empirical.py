@@ -25,7 +25,6 @@ NAMES = tuple("abcdef")
 
 
 def draws(seed: int, times: int, n: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Return a covariance and draws from it."""
     x = np.arange(float(n))
     K = np.exp(-0.5 * (x[:, None] - x) ** 2 / 4.0) * np.outer(1 + x, 1 + x)
     rng = np.random.default_rng(seed)
@@ -38,13 +37,6 @@ def write(path: Path, values: np.ndarray, names: tuple[str, ...] = NAMES) -> Pat
         lines.append(",".join([f"2026-05-01 {t}", *("" if np.isnan(v) else f"{v}" for v in row)]))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def test_without_shrinkage_it_is_the_sample_covariance() -> None:
-    _, values = draws(0, 50)
-    found = empirical(values, NAMES, 0.0)
-    np.testing.assert_allclose(found.covariance, np.cov(values.T), rtol=1e-9)
-    np.testing.assert_allclose(found.mean, values.mean(axis=0))
 
 
 def test_shrinkage_is_the_formula_written_out() -> None:
@@ -178,9 +170,3 @@ def test_a_scenario_with_a_history(tmp_path: Path) -> None:
     assert summary["observed"] <= 6
     records = (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()
     assert len(records) == 12, "a visit of an observed place is a stage as well"
-
-
-def test_a_file_that_is_not_there_is_named() -> None:
-    line = make_line(6, 1.0)
-    with pytest.raises(ConfigError, match=r"belief\.history: maps: no file 'nowhere\.csv'"):
-        belief_on(config(Path("nowhere.csv")), line)

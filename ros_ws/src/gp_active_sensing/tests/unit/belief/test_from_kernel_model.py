@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 from operator import add, mul
 from pathlib import Path
@@ -145,16 +144,6 @@ def test_a_log_model_goes_with_a_log_belief(grid: Topology) -> None:
     assert mean.min() > 0.0
     with pytest.raises(ConfigError, match="give `transform: log`"):
         belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
-
-
-def test_a_map_elsewhere_is_said(
-    model: KernelModel, grid: Topology, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
-        assert not caplog.records
-        belief_of(model, BeliefConfig(model="m"), grid.features + 1e4, grid.feature_names)
-    assert "is it of this map?" in caplog.text
 
 
 @for_each(

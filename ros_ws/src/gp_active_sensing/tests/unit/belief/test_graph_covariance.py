@@ -57,26 +57,6 @@ def test_the_spectrum_is_that_of_the_laplacian() -> None:
     assert (spectrum.spacing, spectrum.extent, spectrum.whole) == (3.0, 117.0, True)
 
 
-def test_variance_is_the_same_everywhere_and_a_place_is_itself() -> None:
-    covariance = GraphCovariance(
-        GraphMatern(), laplacian_spectrum(row(30)), candidates(2.0, 9.0, signal=3.0)
-    )
-    K = whole(covariance)
-    assert K.shape == (2, 30, 30)
-    np.testing.assert_array_equal(np.diagonal(K, axis1=1, axis2=2), 9.0)
-    np.testing.assert_array_equal(covariance.variance(np.arange(4)), np.full((2, 4), 9.0))
-    np.testing.assert_allclose(K, np.swapaxes(K, 1, 2), atol=1e-13)
-    assert np.linalg.eigvalsh(K).min() > 0.0
-
-
-def test_parts_that_nothing_joins_are_independent() -> None:
-    links = Links.between(5, [(0, 1, 1.0, 1.0), (2, 3, 1.0, 1.0)])
-    K = whole(GraphCovariance(GraphMatern(), laplacian_spectrum(links), candidates(5.0)))[0]
-    np.testing.assert_allclose(K[:2, 2:], 0.0, atol=1e-12)
-    np.testing.assert_allclose(K[4, :4], 0.0, atol=1e-12)
-    assert K[0, 1] > 0.9
-
-
 def test_tables_and_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     spectrum = laplacian_spectrum(make_grid(7, 6, 10.0).links)
     some = [

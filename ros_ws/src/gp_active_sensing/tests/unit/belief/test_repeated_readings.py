@@ -68,16 +68,6 @@ def test_a_reading_more_of_a_place_is_no_reading_more_of_the_field() -> None:
     assert belief.settled
 
 
-def test_a_noise_that_is_given_is_kept() -> None:
-    config = gas.BeliefConfig(noise_std=(0.5,))
-    belief = gas.belief_on(config, GRID)
-    rng = np.random.default_rng(1)
-    for place in range(0, 100, 9):
-        for _ in range(4):
-            belief.observe(place, float(rng.normal(15.0, 0.05)))
-    assert belief.noise_variance == pytest.approx(np.full(len(belief.weights), 0.25))
-
-
 @for_each("stated", [None, 0.01])
 def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> None:
     """A driver at ten times the sensor's rate says nothing more; rounded values may be equal."""

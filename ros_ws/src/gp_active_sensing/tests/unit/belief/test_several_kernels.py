@@ -10,7 +10,6 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning.greedy import freeze, thaw
 from tests.cases import for_each
 
 GRID = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), -1).reshape(-1, 2)
@@ -61,19 +60,6 @@ def test_the_length_scales_of_a_kernel_follow_where_it_is_believed_in(
     assert belief.prior_weights.sum() == pytest.approx(1.0)
     each = len(belief.prior_weights) // 2
     assert belief.prior_weights[:each].sum() == pytest.approx(0.5, abs=0.05)
-
-
-def test_what_a_policy_keeps_goes_to_the_same_kernel() -> None:
-    belief = build_belief(BeliefConfig(kernel=BOTH), GRID)
-    weights = np.zeros(len(belief.weights))
-    weights[2] = 1.0
-    frozen = freeze(belief, weights)
-    told(belief, count=60)
-    for _ in range(5):
-        belief.adapt()
-    kept = thaw(frozen, belief)
-    assert kept.sum() == pytest.approx(1.0)
-    assert belief.hyperparameters[int(kept.argmax())].kernel == "matern12"
 
 
 def test_removed_keys_name_what_replaces_them() -> None:

@@ -104,17 +104,6 @@ def test_bad_input_is_one_clear_message(tmp_path: Path) -> None:
         assert not (tmp_path / "run").exists()
 
 
-def test_wrong_usage_exits_with_2() -> None:
-    for arguments in (
-        ["run"],
-        ["run", "line", "--budget", "x"],
-        ["run", "line", "--resume"],
-        ["fly"],
-        ["--what"],
-    ):
-        assert cli(*arguments).exit_code == 2
-
-
 def test_a_defect_is_one_line_too(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,6 @@ def call(*words: object) -> Result:
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
-    """A map of two parts."""
     far = segment("far", "x", "y", [(900, 0), (950, 0)], speed_limit_mps=9.0, lanes=1)
     return write(tmp_path / "split.geojson", [*street(), far])
 

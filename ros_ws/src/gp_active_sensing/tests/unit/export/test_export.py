@@ -291,7 +291,6 @@ def test_cells_that_are_no_squares(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A simulated run on a small grid."""
     path = tmp_path_factory.mktemp("runs") / "valley"
     scenario = load_scenario(
         "terrain", overrides=["budget.readings=6", "limit.expansions=20", "limit.seconds=null"]

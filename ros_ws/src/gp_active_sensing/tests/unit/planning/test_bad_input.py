@@ -131,16 +131,6 @@ def test_length_scales_at_the_ends(length_scale: float, shared: float) -> None:
     assert plan.gap == pytest.approx(0.0, abs=1e-6)
 
 
-@for_each("discretisation", ["cells", "draws"])
-def test_a_twin_of_a_read_place_is_not_worth_a_visit(discretisation: str) -> None:
-    topology = twins()
-    belief = believe(topology, length_scales=(0.4, 0.6))
-    for place in (0, 3):
-        belief.observe(place, float(place))
-    bal = Bal(horizon=1, samples=50, discretisation=discretisation)
-    assert ask(bal, belief, topology).waypoint in (6, 7, 8)
-
-
 def test_no_noise_keeps_apart_what_is_apart() -> None:
     """Four places read without noise: each is worth its own prior, whatever rounding leaves."""
     topology = make_line(4, 1.0, moves="free")

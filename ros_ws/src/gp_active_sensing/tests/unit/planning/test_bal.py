@@ -12,7 +12,6 @@ from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_gi
 from gp_active_sensing.topology import make_line
 from gp_active_sensing.types import PlanLimit
 from tests.cases import for_each
-from tests.reference.exhaustive import WholeBelief
 from tests.requesting import Ticking, asked, believing
 
 
@@ -61,18 +60,6 @@ def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
         assert small.gap >= more.gap >= all_of_it.gap
 
 
-def test_one_reading_ahead_is_maximum_entropy() -> None:
-    topology, belief = line()
-    for place, value in ((0, 1.0), (4, -2.0), (5, 2.0)):
-        belief.observe(place, value)
-    rng = np.random.default_rng(0)
-    entropy, _ = build_policy({"name": "max_entropy"}).plan(asked(belief, topology, None, rng=rng))
-    bal = plan(WholeBelief(horizon=1), topology, belief)
-    assert bal.waypoint == entropy.waypoint
-    assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
-    assert bal.upper == pytest.approx(entropy.lower, abs=1e-12)
-
-
 def test_noise_that_differs_is_not_chased() -> None:
     """With λ of different noise, the value is information: zero where all is known."""
     topology, belief = line(4, length_scales=(2.0,), noise_std=(0.01, 5.0), mean_std=0.0)
@@ -95,13 +82,6 @@ def test_pending_covariance_is_that_of_a_reading_there() -> None:
     np.testing.assert_allclose(pending.mean, belief.joint(where).mean)
     _, variance = marginals_given_pending(belief, where, (2, 4))
     np.testing.assert_allclose(variance, read.marginals(where)[1], atol=1e-10)
-
-
-def test_two_probes_share_the_work() -> None:
-    topology, belief = line(40, length_scales=(4.0,))
-    first = plan(Bal(horizon=2), topology, belief)
-    second = plan(Bal(horizon=2), topology, belief, pending=(first.waypoint,))
-    assert abs(first.waypoint - second.waypoint) > 4
 
 
 def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:

@@ -28,12 +28,6 @@ def moments(found: MergedCandidates) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.tensordot(found.weights, found.covariance, axes=1) + spread
 
 
-@for_each("most", [9, 12])
-def test_few_enough_stay_as_they_are(most: int) -> None:
-    given = some(0)
-    assert joined(given, most) is given
-
-
 @for_each("seed", range(5))
 @for_each("most", [1, 2, 5, 8])
 def test_weights_and_moments_of_the_mixture_are_kept(seed: int, most: int) -> None:

@@ -12,7 +12,6 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.base import candidates, no_plan
 from gp_active_sensing.planning.budget import (
     NOTHING_IN_REACH,
-    READINGS_SPENT,
     BudgetConstraint,
     check_end,
     in_metres,
@@ -145,12 +144,6 @@ def test_why_nothing_is_chosen(budget: Budget) -> None:
     assert "every reachable place is observed" in found.reason
 
 
-def test_readings_that_do_not_last() -> None:
-    constraint = BudgetConstraint(make_line(3, 1.0, reach=2.0), Budget(readings=0))
-    assert constraint.drives(0, np.array([True, False, False])) == []
-    assert constraint.why_none() == "no reachable place is within the budget of readings"
-
-
 @for_each(
     ("budget", "speed", "message"),
     [
@@ -222,18 +215,6 @@ def test_observed_places_are_goals_and_cost_one_reading() -> None:
     assert reach.metres.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert reach.route(4) == ((1, 2, 3, 4), (4.0, 4.0))
     assert reach.route(0) == ((0,), (0.0, 0.0))
-
-
-def test_why_there_is_no_goal() -> None:
-    line = make_line(3, 1.0)
-    belief = belief_of(line, [])
-    reach = reachable_goals(asked(belief, line, 0, remaining=Budget(readings=0)))
-    assert (reach.locations.size, reach.reason) == (0, READINGS_SPENT)
-    assert reachable_goals(asked(belief, line, 0, (0, 1), (2,))).reason == NOTHING_IN_REACH
-    reach = reachable_goals(asked(belief, line, 0, (), (0,), Budget(metres=0.5)))
-    assert reach.reason == "no reachable place is within the budget of metres or seconds"
-    with pytest.raises(PlanningError, match="end place 9"):
-        reachable_goals(asked(belief, line, 0, remaining=Budget(end=9)))
 
 
 def test_a_car_drives_round_to_read_its_road_again() -> None:

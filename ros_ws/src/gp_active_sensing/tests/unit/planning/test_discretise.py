@@ -66,12 +66,6 @@ def test_cell_reward_lies_between_known_and_full_information(seed: int) -> None:
     np.testing.assert_allclose(many.reward, full, atol=0.02)
 
 
-def test_one_candidate_length_scale_has_nothing_to_learn() -> None:
-    found = by_cells(np.array([1.0]), np.zeros((1, 2)), np.ones((1, 2)), np.full((1, 2), 1.5), 5)
-    np.testing.assert_allclose(found.reward, 1.5)
-    np.testing.assert_allclose(found.weights, 1.0)
-
-
 def test_draws_follow_bayes_and_the_truncation() -> None:
     weights, mean, variance, _ = case(7)
     rng = np.random.default_rng(0)
@@ -85,16 +79,3 @@ def test_draws_follow_bayes_and_the_truncation() -> None:
         [weights @ stats.norm.pdf(v, mean[:, 0], np.sqrt(variance[:, 0])) for v in found.values[0]]
     )
     assert found.reward[0] == pytest.approx(-np.log(density).mean() - 0.25)
-
-
-def test_draws_without_truncation_have_the_moments_of_the_mixture() -> None:
-    weights, mean, variance, _ = case(3)
-    S = 100_000
-    found = by_draws(weights, mean, variance, 0.0, S, np.random.default_rng(0), (-np.inf, np.inf))
-    expected = weights @ mean
-    second = weights @ (variance + mean**2) - expected**2
-    np.testing.assert_allclose(
-        found.values.mean(axis=1), expected, atol=5 * np.sqrt(second.max() / S)
-    )
-    full = mixture_entropy(weights, mean.T, variance.T)
-    np.testing.assert_allclose(found.reward, full, atol=0.02)

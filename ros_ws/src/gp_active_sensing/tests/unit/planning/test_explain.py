@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gp_active_sensing.planning.explain import called, gap_of, outcome, value_unit, why
+from gp_active_sensing.planning.explain import gap_of, outcome, value_unit, why
 from gp_active_sensing.types import CandidateValue, Plan, RouteValue
 from tests.cases import for_each
 
@@ -87,7 +87,3 @@ def test_outcome() -> None:
     blocked = outcome((31.23, 5.44), None, "km/h", blocked="no nearer for 120 s")
     assert "could not be reached (no nearer for 120 s)" in blocked
     assert "read 27.9" in outcome(None, 27.9, blocked="").lower()
-
-
-def test_a_bare_number_is_called_a_place() -> None:
-    assert [called(name) for name in ("e12", "-262", "7")] == ["e12", "place -262", "place 7"]

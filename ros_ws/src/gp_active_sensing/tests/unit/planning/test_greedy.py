@@ -9,7 +9,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.planning.greedy import MutualInformation
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_line
 from tests.cases import for_each
-from tests.requesting import asked, believing
+from tests.requesting import believing
 
 
 def world(count: int = 9, **options) -> tuple[Topology, Belief]:
@@ -86,14 +86,3 @@ def test_neighbourhood_approximates_from_below(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("gp_active_sensing.planning.greedy._NUMBERS", 1)
     again = MutualInformation(64).scores(belief, candidates, (), None)
     np.testing.assert_allclose(again, found, atol=1e-12)
-
-
-def test_unknown_scale_gives_the_same_in_any_unit() -> None:
-    found = []
-    for unit in (1.0, 1e6):
-        topology, belief = world(length_scales=None, signal_std=None, noise_std=None, mean_std=None)
-        for place, value in ((0, 1.0), (3, 2.5), (7, -1.0)):
-            belief.observe(place, unit * value)
-        plan, _ = MutualInformation().plan(asked(belief, topology, None))
-        found.append([c.lower for c in plan.candidates])
-    np.testing.assert_allclose(*found, atol=1e-6)

@@ -125,14 +125,6 @@ def test_bound_holds_against_brute_force(moves: str, seed: int) -> None:
         assert shorter == sorted(shorter, reverse=True), "following apgd less far is looser"
 
 
-def test_one_reading_left_is_exact() -> None:
-    topology, belief = world()
-    every = np.array([information(belief, (x,), ()) for x in range(6)])
-    expected = (every @ belief.weights).max()
-    exact = discrete_entropy(belief.weights) + belief.weights @ every.max(axis=0) - expected
-    assert bound(topology, belief, None, 1) == pytest.approx(float(exact))
-
-
 def test_metres_left_limit_what_apgd_is_credited_with() -> None:
     topology, belief = world(10)
     free = bound(topology, belief, 0, 5)
@@ -192,14 +184,6 @@ def test_after_the_switch_it_is_apgd_from_there() -> None:
         expected, apgd = Apgd().plan(asked(belief, topology, None, **remaining), apgd)
         assert found.candidates == expected.candidates
         belief.observe(found.waypoint, float(rng.normal()))
-
-
-def test_no_switch_without_a_budget_of_readings() -> None:
-    assert all(s["state"] is None for s in mission("ie", None))
-    topology, belief = world(weights=(1.0, 0.0, 0.0))
-    for remaining in (Budget(), Budget(metres=100.0), Budget(seconds=5.0)):
-        _, state = ImplicitExploration().plan(asked(belief, topology, 0, remaining=remaining))
-        assert state is None
 
 
 def test_a_bound_that_is_too_large_is_made_again_later() -> None:

@@ -240,14 +240,6 @@ def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
     np.testing.assert_allclose(state["weights"], belief.weights)
 
 
-def test_length_scales_without_weight_are_not_searched() -> None:
-    topology, belief = world(30, weights=(0.0, 1.0, 0.0))
-    _, state = ExplicitExploration().plan(
-        asked(belief, topology, None, remaining=Budget(readings=20))
-    )
-    assert state["weights"] == [0.0, 1.0, 0.0]
-
-
 # -- where it is refused ---------------------------------------------------------------------------
 
 

@@ -73,24 +73,6 @@ def test_what_is_given_is_driven() -> None:
     assert max(y for _, y in laid) == 10
 
 
-def test_the_route_is_told_and_does_not_change() -> None:
-    grid = make_grid(10, 10, 1.0)
-    found = drive(Lawnmower(), grid, Budget(metres=50.0))
-    first = found.plans[0]
-    assert list(first.waypoints[:40]) == found.read[:40]
-    assert first.horizon == len(first.waypoints)
-    assert all(plan.lower == plan.upper == 0.0 for plan in found.plans)
-    assert [plan.waypoints for plan in found.plans[1:5]] == [
-        first.waypoints[k:] for k in range(1, 5)
-    ]
-
-
-def test_places_that_cannot_be_reached_are_left_out() -> None:
-    grid = make_grid(8, 8, 1.0)
-    found = drive(Lawnmower(), grid, Budget(), blocked=[9, 27, 28])
-    assert sorted(found.read) == [p for p in range(64) if p not in (9, 27, 28)]
-
-
 @for_each("moves", ["adjacent", "free"])
 @for_each("starts", [(0, 0), (0, 99), (0, 0, 0), (3, 50, 96)])
 def test_probes_share_the_rows_out(moves: str, starts: tuple[int, ...]) -> None:

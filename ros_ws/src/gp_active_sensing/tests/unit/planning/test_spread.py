@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.planning.routes.distances import PartDistances
 from gp_active_sensing.planning.spread import FarthestPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.types import Budget
 from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.routes.driving import LAKE, drive, plain_belief
@@ -131,17 +130,3 @@ def test_probes_share_a_set_out(name: str, starts: tuple[int, ...]) -> None:
     assert len(found.read) == len(set(found.read)) == joined
     alone = drive(Spread(), topology, Budget(), [30])
     assert max(found.metres) < 0.85 * alone.metres[0]
-
-
-def test_a_limit_is_kept_and_said() -> None:
-    belief, rng = plain_belief(LAKE), np.random.default_rng(0)
-    for limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0), PlanLimit(expansions=9)):
-        plan, _ = Spread().plan(
-            asked(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0), limit=limit)
-        )
-        assert plan.waypoint is not None
-        assert plan.deadline_hit
-        assert plan.expanded <= max(limit.expansions or 1, 1)
-    plan, _ = Spread().plan(asked(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0)))
-    assert not plan.deadline_hit
-    assert not revisits(Spread())

@@ -15,7 +15,6 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
-from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget, Plan, PlanLimit, Reading
 from tests.cases import for_each
@@ -33,7 +32,6 @@ def field_on(topology: Topology, seed: int) -> np.ndarray:
 def mission(
     topology: Topology, policy: dict[str, object], budget: Budget, seed: int, at: int = 0
 ) -> tuple[SensingLoop, list[int]]:
-    """Drive a mission to its end; return the loop and the places driven."""
     belief = belief_on(BeliefConfig(), topology)
     loop = SensingLoop(
         topology, belief, build_policy(policy), budget=budget, limit=PlanLimit(expansions=60)
@@ -68,27 +66,6 @@ def test_with_the_same_metres_it_maps_better_than_random_and_max_entropy() -> No
     }
     assert np.mean(errors["tour"]) < 0.8 * np.mean(errors["random"])
     assert np.mean(errors["tour"]) < np.mean(errors["max_entropy"])
-
-
-def test_the_plan_shows_the_whole_route_and_the_next_stage_goes_on_with_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    topology = grid(10, 10)
-    monkeypatch.setattr(Tour, "renew", 1.0)
-    policy = Tour(trials=0)
-    belief = belief_on(BeliefConfig(), topology)
-    budget, at, state, before = Budget(metres=45.0), 0, None, ()
-    truth = field_on(topology, 0)
-    for _ in range(12):
-        plan, state = policy.plan(asked(belief, topology, at, remaining=budget), state)
-        state = json.loads(json.dumps(state))
-        if before:
-            assert plan.waypoints == before[1:]
-        assert len(plan.waypoints) == plan.horizon
-        before, at = plan.waypoints, plan.waypoints[0]
-        belief.observe(at, float(truth[at]))
-        budget = budget.minus(cost=plan.cost)
-    assert len(before) > 15
 
 
 def test_two_probes_share_the_readings_and_the_map() -> None:

@@ -13,7 +13,6 @@ HEADER = {"schema": 1, "name": "small", "crs": "local", "frame": "map", "units":
 def segment(
     identity: Any, start: Any, end: Any, line: Sequence[Sequence[float]], **properties: Any
 ) -> dict[str, Any]:
-    """Return a feature."""
     return {
         "type": "Feature",
         "properties": {"id": identity, "from": start, "to": end, **properties},
@@ -32,7 +31,6 @@ def street() -> list[dict[str, Any]]:
 
 
 def write(path: Path, features: Sequence[Any], header: Mapping[str, Any] | None = HEADER) -> Path:
-    """Write a FeatureCollection and return its path."""
     data: dict[str, Any] = {"type": "FeatureCollection", "features": list(features)}
     if header is not None:
         data["gp_active_sensing"] = dict(header)

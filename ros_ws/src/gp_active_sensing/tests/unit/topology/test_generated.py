@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
-from gp_active_sensing.config import from_mapping
 from gp_active_sensing.topology import (
     GraphTopology,
-    MapConfig,
     Topology,
-    build_topology,
     make_grid,
     make_line,
 )
@@ -38,11 +34,6 @@ def test_a_sobol_sequence_is_balanced() -> None:
     points = make_points(64, (0, 0), (8, 8)).features
     counts = np.histogram2d(*points.T, bins=8, range=[[0, 8], [0, 8]])[0]
     assert (counts == 1).all()
-
-
-def build(**keys: Any) -> Topology:
-    mapping = {"kind": "points", "count": 5, "low": [0, 0], "high": [1, 2], **keys}
-    return build_topology(from_mapping(MapConfig, mapping, path="map"))
 
 
 def observed(topology: Topology, *places: int) -> np.ndarray:
@@ -75,14 +66,6 @@ def test_adjacent_line_crosses_what_is_observed() -> None:
     assert line.candidates(1, observed(line, 0, 1, 2)).tolist() == [3]
     assert line.route(1, 3, observed(line, 0, 1, 2)) == Route((2, 3), Cost(4.0, 1.0))
     assert line.candidates(2, observed(line, *range(5))).size == 0
-
-
-def test_a_probe_can_read_where_it_stands() -> None:
-    line = make_line(4, 1.0)
-    assert line.candidates(1, observed(line)).tolist() == [0, 1, 2]
-    assert line.route(1, 1, observed(line)) == Route((1,), Cost(0.0, 0.0))
-    assert line.candidates(1, observed(line), unavailable={1}).tolist() == [0, 2]
-    assert line.reachable(1, observed(line), 1).tolist() == [1, 1, 1, 0]
 
 
 def test_from_nowhere_every_place_is_a_candidate() -> None:

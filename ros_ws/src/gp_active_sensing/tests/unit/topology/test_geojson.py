@@ -126,17 +126,6 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     assert "… and 3 more" in str(caught.value)
 
 
-def test_plain_lines_are_one_problem(tmp_path: Path) -> None:
-    lines = [segment("", "", "", [(k, 0), (k + 9, 0)]) for k in range(72)]
-    for line in lines:
-        line["properties"] = {"name": "street"}
-    with pytest.raises(MapError, match=r"the lines \(72\) have no id, no from, no to"):
-        load_roads(write(tmp_path / "plain.geojson", lines))
-    lines[0]["properties"] = {"id": "s", "from": "a", "to": "b"}
-    with pytest.raises(MapError, match="213 problems in the map"):
-        load_roads(write(tmp_path / "plain.geojson", lines))
-
-
 def test_headers_that_do_not_fit(tmp_path: Path) -> None:
     for change, message in (
         ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),

@@ -119,7 +119,6 @@ def chain(n: int, metres: float = 1.0) -> Links:
 
 
 def random_links(n: int, rng: np.random.Generator) -> Links:
-    """A random tree with some more links: connected."""
     tree = [(i, int(rng.integers(i))) for i in range(1, n)]
     more = [tuple(rng.integers(0, n, 2).tolist()) for _ in range(n)]
     return Links.between(n, [(i, j, float(m), 1.0 / m) for (i, j), m in zip(
@@ -208,13 +207,3 @@ def test_no_links_at_all() -> None:
     np.testing.assert_allclose(np.sort(shortest_paths(links, weights)[0]), [0.0, 1.0, 1.5])
     one = Links.between(1, [])
     assert embed(one, one.metres).points.tolist() == [[0.0]]
-
-
-def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
-    links = random_links(module.KEPT, np.random.default_rng(5))
-    first = embed(links, links.metres)
-    with caplog.at_level("INFO"):
-        again = embed(links, links.metres)
-    assert "embedding taken from" in caplog.text
-    assert str(first) == str(again)
-    np.testing.assert_array_equal(first.points, again.points)

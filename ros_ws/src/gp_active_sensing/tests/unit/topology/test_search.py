@@ -82,25 +82,6 @@ def test_ways_to_a_place_are_the_cheapest() -> None:
             assert topology.ways_to(goal, by) is ways, "found once a map"
 
 
-def test_ways_from_a_place_are_those_of_a_plain_search() -> None:
-    for seed in range(12):
-        for by in ("metres", "seconds"):
-            topology = random_graph(seed)
-            at = seed % topology.n
-            ways = topology.ways_from(at, by)
-            unread = np.random.default_rng(seed).random(topology.n) < 0.5
-            reads = ways.reads(unread)
-            lengths = nx.single_source_dijkstra_path_length(as_graph(topology), at, weight=by)
-            for goal in range(topology.n):
-                route = ways.route(goal)
-                if route is None or goal == at:
-                    assert goal == at or goal not in lengths
-                    continue
-                assert getattr(route.cost, by) == pytest.approx(lengths[goal])
-                assert tuple(driven(topology, at, route.path)) == pytest.approx(tuple(route.cost))
-                assert reads[goal] == unread[list(route.path)].sum()
-
-
 def test_of_equally_cheap_ways_the_one_through_the_first_place_counts() -> None:
     grid = make_grid(5, 5, 1.0)
     before = grid.ways_from(0).before.reshape(5, 5)

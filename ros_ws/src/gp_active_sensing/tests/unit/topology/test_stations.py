@@ -177,15 +177,6 @@ def test_degrees_in_columns_of_metres_are_refused_unless_the_map_says_so(tmp_pat
     assert stations(tmp_path, text.replace("x,y", "x_m,y_m")).datum is None
 
 
-def test_a_table_of_a_million_rows(tmp_path: Path) -> None:
-    rows = "\n".join(f"{k % 1000},{k // 1000},{k}.5" for k in range(30_000))
-    places = stations(tmp_path, f"x,y,salt\n{rows}\n")
-    assert places.n == 30_000
-    assert isinstance(places, FreeTopology)
-    assert places.numbers["salt"][-1] == 29_999.5
-    refused(tmp_path, ",".join(["x", "y", *(f"c{k}" for k in range(2000))]) + "\n1,2\n")
-
-
 GAUGES = """\
 ID;E;N;Sohle;lon;lat;x
 A1;500010;5983000;2.5;9.0;54.0;7
@@ -221,10 +212,6 @@ def test_columns_that_are_refused(tmp_path: Path) -> None:
         ({"x": "E"}, "columns_of: expected a list, got dict"),
     ):
         assert said in refused(tmp_path, GAUGES, columns_of=own)
-
-
-def test_keys_that_have_no_meaning(tmp_path: Path) -> None:
-    assert "count: has no meaning for kind 'points' with a file" in refused(tmp_path, count=3)
 
 
 def joined(folder: Path, table: str, **more: object) -> GraphTopology:

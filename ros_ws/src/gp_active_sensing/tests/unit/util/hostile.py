@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HOSTILE"]
-
 _KEY = "policy.name: external"
 HOSTILE = (
     *(f"map{end}    {_KEY}{end}" for end in ("\n", "\r", "\r\n", "\x85", "\u2028", "\u2029")),

@@ -169,12 +169,6 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     assert plan.path == (1, 2, 3)
 
 
-# -- nothing to tell places apart ------------------------------------------------------------------
-
-
-# -- single policies -------------------------------------------------------------------------------
-
-
 def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,7 +34,6 @@ def batch(name: str, **keys: Any) -> Batch:
 
 
 def scattered(n: int = 40, seed: int = 0) -> FreeTopology:
-    """Places anywhere in a square of 10 by 10; any may be next."""
     at = np.random.default_rng([seed, n]).uniform(0.0, 10.0, size=(n, 2))
     return FreeTopology("scattered", "map", [str(i) for i in range(n)], at)
 

@@ -14,7 +14,7 @@ from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
-from gp_active_sensing.planning.budget import least_of, reachable_goals
+from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
 from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.base import (
@@ -53,7 +53,6 @@ def read(belief: Belief, topology: Topology, places: Any) -> None:
 
 
 def spread_over(topology: Topology) -> list[int]:
-    """One place of each part of the map."""
     return [int(part[len(part) // 2]) for part in parts_that_count(topology, FEWEST)]
 
 
@@ -139,24 +138,6 @@ def test_foreseen_with_nothing_taken_off_is_what_is_believed_now(known: bool, of
         before = sure
 
 
-def test_without_time_the_largest_tour_so_far_is_taken() -> None:
-    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
-    belief = belief_on(BeliefConfig(), topology)
-    read(belief, topology, range(0, SIDE**2, 3))
-    driver = driver_of(belief, topology, budget)
-    hurried = next_pass(driver, for_error(belief, 0.01), 4, lambda: False).budget.metres
-    calm = passed(belief, topology, budget, Aim(0.01)).budget.metres
-    assert hurried is not None
-    assert calm is not None
-    assert hurried < calm
-
-
-def test_the_smaller_of_two_budgets() -> None:
-    one, other = Budget(4, None, 7.0, 3), Budget(None, 5.0, 6.0, 3)
-    assert least_of(one, other) == least_of(other, one) == Budget(4, 5.0, 6.0, 3)
-    assert least_of(Budget(), Budget(end=1)) == Budget(end=1)
-
-
 # -- missions ----------------------------------------------------------------------------------
 
 
@@ -193,19 +174,6 @@ def mission(
             if plan.waypoint is None:
                 going.discard(probe)
     return loop, metres, at
-
-
-@for_each("name", POLICIES)
-def test_any_moves_and_two_probes(name: str) -> None:
-    topology = make_grid(8, 8, 1.0, moves="free")
-    loop, _, _ = mission(name, topology, Budget(readings=60), Aim(0.4))
-    assert loop.good_enough()
-    assert FEWEST <= loop.spent < 45
-    topology = make_grid(8, 8, 1.0)
-    loop, metres, _ = mission(name, topology, Budget(metres=300.0), Aim(0.4), (0, 63))
-    assert loop.good_enough()
-    assert sum(metres) < 150.0
-    assert min(metres) > 0.0
 
 
 @for_each("budget", BUDGETS)

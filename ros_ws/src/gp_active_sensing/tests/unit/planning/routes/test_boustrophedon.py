@@ -15,7 +15,6 @@ from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Row
 from gp_active_sensing.planning.routes.distances import unit_of
 from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Budget
 from tests.cases import for_each
 
@@ -50,19 +49,6 @@ def test_an_inset_keeps_off_the_edge_and_the_rest_is_shared_by_both_sides() -> N
     assert narrow == [(3, 4)] or narrow == [(3, 3)]
 
 
-def test_rows_begin_in_each_corner() -> None:
-    grid = make_grid(4, 5, 1.0)
-    ground = Ground(grid)
-    begun = [
-        cells(grid, rows_of(ground, Rows(spacing=4.0, corner=corner)))[0]
-        for corner in range(CORNERS)
-    ]
-    assert begun == [(0, 0), (3, 0), (0, 4), (3, 4)]
-    for corner, (x, y) in enumerate(begun):
-        at = grid.snap(x, y, 0.1)
-        assert ground.corner(0.0, at) == corner
-
-
 def test_one_side_of_an_obstacle_after_the_other() -> None:
     grid = make_grid(15, 9, 1.0, obstacles=[((6.5, 1.5), (7.5, 9.0))])
     places = rows_of(Ground(grid), Rows(spacing=1.0))
@@ -83,13 +69,6 @@ def test_places_out_of_reach_are_left_out() -> None:
     nothing = Ground(grid, np.zeros(grid.n, dtype=np.bool_))
     assert rows_of(nothing, Rows(spacing=1.0)) == ()
     assert densest_rows(nothing, 0, Budget(metres=5.0), all_unread(grid)) is None
-
-
-def test_along_a_slanting_direction_no_place_comes_twice() -> None:
-    grid = make_grid(12, 12, 1.0, neighbours=8)
-    for direction in (30.0, 45.0, 110.0):
-        places = rows_of(Ground(grid), Rows(spacing=3.0, direction=direction))
-        assert len(set(places)) == len(places) > 30
 
 
 def test_the_long_axis_is_tried_where_there_is_one() -> None:
@@ -151,11 +130,3 @@ def test_what_is_given_is_kept_even_where_it_does_not_fit() -> None:
     xy = grid.positions[list(given.laid.places)]
     assert xy.min() >= 3.0
     assert xy.max() <= 16.0
-
-
-def test_scattered_places() -> None:
-    points = make_points(200, [0.0, 0.0], [20.0, 10.0])
-    best = densest_rows(Ground(points), None, Budget(readings=30), all_unread(points))
-    assert best is not None
-    assert 24 <= len(best.laid.places) <= 30
-    assert len(set(best.laid.places)) == len(best.laid.places)

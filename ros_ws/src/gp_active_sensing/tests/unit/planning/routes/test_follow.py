@@ -113,13 +113,6 @@ def test_the_rest_of_a_route_is_charged_every_reading_on_the_way(
     assert plan.waypoints == waypoints
 
 
-def test_a_place_that_cannot_be_afforded_is_passed_over() -> None:
-    plan = next_plan([5, 2], asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0)))
-    assert plan is not None
-    assert plan.waypoints == (1, 2)
-    assert next_plan([5], asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0))) is None
-
-
 def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
     # The fast way to c leads over b, from where home is far in metres.
     moves = [[Move(1, 1.0, 1.0), Move(2, 9.0, 9.0)], [Move(2, 1.0, 1.0)], [Move(0, 2.0, 2.0)]]
@@ -129,14 +122,6 @@ def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
     assert plan.waypoints == (1, 2)
     less = asked(read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0))
     assert next_plan([2], less) is None
-
-
-def test_from_nowhere() -> None:
-    for topology in (GRID, FREE):
-        plan = next_plan([7, 8], asked(read(topology), topology, None))
-        assert plan is not None
-        assert plan.waypoints == (7, 8)
-        assert plan.cost == (0.0, 0.0)
 
 
 def test_the_nearest_place_follows_when_nothing_is_left_of_a_route() -> None:
@@ -177,18 +162,6 @@ def step(course: Course, belief, at: int, pending=(), topology=FREE) -> tuple[Pl
     return plan, course
 
 
-def test_a_probe_goes_on_from_where_it_is_on_the_route() -> None:
-    belief, course = read(FREE, 0), Course((1, 2, 3, 4, 5))
-    plan, course = step(course, belief, 0)
-    assert plan.waypoint == 1
-    belief = read(FREE, 0, 3)  # it was taken there by hand
-    plan, course = step(course, belief, 3)
-    assert plan.waypoints == (4, 5, 1, 2)
-    belief = read(FREE, 0, 3, 4, 5)
-    plan, course = step(course, belief, 5)
-    assert plan.waypoint == 1
-
-
 def test_the_goal_is_remembered_on_the_way_there() -> None:
     # The way from 0 to 12 crosses 6, which is on the route, too, but only later.
     course = Course((12, 13, 6, 7))
@@ -227,10 +200,3 @@ def test_several_probes_share_a_route_out() -> None:
         belief.observe(place, 1.0)
     first, course = step(course, belief, 10, pending=[11])
     assert first.waypoint == 16  # it has come to where the second one began
-
-
-def test_what_another_probe_left_is_taken_up_at_its_beginning() -> None:
-    course = Course(tuple(range(1, 21)))
-    belief = read(FREE, 0, *range(1, 4), *range(10, 20))
-    plan, course = step(course, belief, 19, pending=[20])
-    assert plan.waypoint == 4

@@ -75,14 +75,6 @@ def test_the_same_arguments_give_the_same_tour_and_a_limit_is_kept() -> None:
     assert short_tour(between, first, spent=lambda: True).stopped
 
 
-def test_places_without_a_way_come_last_and_are_said() -> None:
-    between = np.array([[0.0, 1.0, np.inf], [1.0, 0.0, 1.0], [np.inf, np.inf, 0.0]])
-    tour = short_tour(between)
-    assert tour.order.tolist() == [0, 1, 2]
-    assert tour.length == 2.0
-    assert short_tour(between, np.array([np.inf, np.inf, 1.0])).length == np.inf
-
-
 def test_none_and_wrong_shapes() -> None:
     empty = short_tour(np.empty((0, 0)))
     assert isinstance(empty, VisitOrder)

@@ -85,14 +85,6 @@ def test_what_is_driven_keeps_the_budget(budget: Budget, moves: str, seed: int) 
     check(driver, improved(driver, found, lambda: driver.evaluated < 40))
 
 
-def test_the_last_readings_are_taken_on_the_way_to_what_is_too_far() -> None:
-    topology = grid(12, 1)
-    driver = driver_of(topology, Budget(readings=4), at=0, readings=0)
-    found = driver.drive([11])
-    assert found.reads == (0, 1, 2, 3)
-    assert not found.whole
-
-
 @for_each("most", [12, 40])
 def test_some_places_stand_for_the_others(most: int) -> None:
     topology = grid(10, 8)
@@ -149,18 +141,3 @@ def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) 
     better = improved(driver, bad, lambda: driver.evaluated < 200)
     assert better.value > 1.02 * bad.value
     check(driver, better)
-
-
-def test_a_place_on_the_way_is_put_in_first_since_it_costs_nothing() -> None:
-    driver = driver_of(grid(8, 3, moves="free"), Budget(metres=30.0), at=0, readings=0)
-    route = driver.drive([7])
-    better = improved(driver, route, lambda: driver.evaluated < 2)
-    assert better.value > route.value
-    assert better.cost == route.cost
-
-
-def test_no_room_ends_at_once_with_what_there_is() -> None:
-    driver = driver_of(grid(8, 8), Budget(metres=30.0))
-    assert len(evenly_spaced(driver, lambda: False)) <= 2
-    route = driver.drive([9, 30])
-    assert improved(driver, route, lambda: False) is route

@@ -33,7 +33,6 @@ def osm(ways: Sequence[Way], relations: Sequence[Relation] = (), missing: int = 
 
 
 def write_osm(folder: Path, text: str) -> Path:
-    """Write an extract."""
     path = folder / "quarter.osm"
     path.write_text(text, encoding="utf-8")
     return path

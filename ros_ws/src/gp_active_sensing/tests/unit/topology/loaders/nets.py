@@ -35,7 +35,6 @@ CONNECTIONS = """
 
 
 def net(edges: str = EDGES, connections: str = CONNECTIONS, location: str = LOCATION) -> str:
-    """Return the text of a network."""
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n{location}{edges}'
         f"{connections}</net>\n"

@@ -63,7 +63,6 @@ def mark(
 
 
 def path_of(corners: list[list[float]], name: str = "") -> str:
-    """A placemark with a line, as a path drawn in Google Earth is one."""
     text = " ".join(f"{x!r},{y!r},0" for x, y in corners)
     return f"<name>{name}</name><LineString><coordinates>{text}</coordinates></LineString>"
 
@@ -173,12 +172,10 @@ def latlon(corners: list[list[float]]) -> list[list[float]]:
 
 
 def at(*points: tuple[float, float]) -> list[list[float]]:
-    """Return latitude and longitude of points in metres from the middle."""
     return [[LAT + y * NORTH, LON + x * EAST] for x, y in points]
 
 
 def mission(*items: dict[str, Any]) -> dict[str, Any]:
-    """A plan without a fence."""
     every = [{"type": "ComplexItem", **item} for item in items]
     return plan(geoFence={}, mission={"items": every}, rallyPoints={})
 

@@ -141,7 +141,6 @@ def test_half_a_character(tmp_path: Path) -> None:
 
 
 def star(count: int) -> list[dict[str, Any]]:
-    """Return so many streets, both ways, from one junction."""
     return [
         segment(f"s{i}", "hub", f"end{i}", [(0, 0), (100, i + 1)], oneway=False)
         for i in range(count)

@@ -223,7 +223,6 @@ def test_a_map_that_was_exported_is_the_same_map_again(tmp_path: Path) -> None:
 
 
 def plain(west: float, south: float, cell: float, columns: int = 40, rows: int = 30) -> str:
-    """Return an ESRI ASCII grid that has data everywhere."""
     head = [f"ncols {columns}", f"nrows {rows}", f"xllcorner {west}", f"yllcorner {south}"]
     return "\n".join([*head, f"cellsize {cell}", *[" ".join(["7"] * columns)] * rows]) + "\n"
 
