@@ -26,7 +26,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
-BENCH = PACKAGE.with_name("gp_active_sensing_bench")
 _NODES_MAKE = ("run_dir:=", "record:=")
 
 # Commands that no test executes; each by how it begins.

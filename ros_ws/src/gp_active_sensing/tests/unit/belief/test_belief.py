@@ -85,19 +85,6 @@ def test_numbers_far_from_zero_keep_their_digits() -> None:
     np.testing.assert_allclose(belief.log_evidence, shifted.log_evidence, rtol=1e-6)
 
 
-def test_log_transform_learns_a_positive_field() -> None:
-    belief = make(line(3), transform="log", mean_std=5.0)
-    for _ in range(50):
-        belief.observe(0, 100.0, 4.0)
-    mean, variance = belief.predict(np.array([0]))
-    assert mean[0] == pytest.approx(100.0, rel=0.01)
-    assert np.sqrt(variance[0]) == pytest.approx(2.0 / np.sqrt(50), rel=0.1)
-    with pytest.raises(ReadingError, match="above 0") as info:
-        belief.observe(1, -1.0)
-    assert info.value.reason == "not_positive"
-    assert not belief.observed[1], "a refused reading leaves no trace"
-
-
 def test_a_covariance_no_jitter_mends_is_an_error() -> None:
     class Broken(FeatureCovariance):
         def between(self, rows, columns):

@@ -149,20 +149,6 @@ def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> 
     assert belief.copy().predict()[0][3] == belief.predict()[0][3]
 
 
-def test_averages_are_of_what_a_reading_is_worth_now() -> None:
-    for name, expected in {
-        "doubling": (3.0 / 2.0 + 1.0) / (1.0 / 2.0 + 1.0),
-        "weights": (3.0 * math.exp(-1) + 1.0) / (math.exp(-1) + 1.0),
-        "rate": (3.0 / 2.0 + 1.0) / (1.0 / 2.0 + 1.0),
-        "kernel": 1.0,
-        "restart": 1.0,
-    }.items():
-        belief = make(KINDS[name])
-        belief.observe(1, 3.0, seconds=0.0)
-        belief.observe(1, 1.0, seconds=4.0)
-        assert belief.averages(np.array([1]))[0, 0] == pytest.approx(expected), name
-
-
 # -- what else there is in a belief --------------------------------------------------------------
 
 
@@ -242,16 +228,3 @@ def test_stale_readings_do_not_speak_for_the_least_noise(name: str) -> None:
     prior = belief.prior_weights
     belief.advance(YEAR)
     np.testing.assert_allclose(belief.weights, prior, rtol=1e-3)
-
-
-def test_information_is_that_of_the_readings_as_they_count_now() -> None:
-    belief = make(KINDS["doubling"], length_scales=(3.0,), mean_std=0.0)
-    belief.observe(2, 0.5, seconds=0.0)
-    belief.observe(2, 0.4, seconds=1.0)
-    belief.observe(5, 0.1, seconds=2.0)
-    belief.advance(4.0)
-    place, age = np.array([2, 2, 5]), np.array([4.0, 3.0, 2.0])
-    noise = 0.04 * (1.0 + (age / 4.0) ** 2)
-    K = np.exp(-0.5 * (LINE[place] - LINE[place].T) ** 2 / 9.0)
-    expected = 0.5 * np.linalg.slogdet(np.eye(3) + K / noise[:, None])[1]
-    assert belief.information[0] == pytest.approx(expected, rel=1e-12)

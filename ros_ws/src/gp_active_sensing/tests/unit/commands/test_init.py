@@ -31,9 +31,7 @@ def init(*more: str, **given: str) -> Result:
 def test_flags_alone_make_a_mission(folder: Path) -> None:
     done = init(**ALL)
     assert done.exit_code == 0, done.output
-    assert "map: 425 places, 60 × 40 m, frame map" in done.output
-    assert "probe" in done.output.splitlines()[-1]
-    assert "params_file:=mission.yaml" in done.output.splitlines()[-1]
+    assert "425 places" in done.output
     found = parameters_of(folder / "mission.yaml")
     config = from_mapping(ActiveSensingConfig, found)
     assert config.topics[:2] == ("temperature", "odom")
@@ -48,11 +46,8 @@ def test_all_that_can_be_said(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mine.yaml"))
     assert (config.map.spacing, config.map.frame) == (10.0, "lake")
-    assert (config.reading.type, config.reading.field) == (
-        "std_msgs/msg/Float64MultiArray",
-        "data[1]",
-    )
-    assert config.reading.delay == 1.5
+    assert (config.reading.field, config.reading.delay) == ("data[1]", 1.5)
+    assert config.reading.type == "std_msgs/msg/Float64MultiArray"
     assert config.pose.datum == (52.5, 13.4)
     assert config.probes == ("probe_1", "probe_2")
     assert config.waypoint.topic == "goal_pose"
@@ -61,7 +56,7 @@ def test_all_that_can_be_said(folder: Path) -> None:
 def test_without_a_terminal_it_says_what_is_missing(folder: Path) -> None:
     done = init(map="60x40", pose="odom")
     assert done.exit_code == 2
-    assert "there is no terminal to ask on; give --reading, --budget as well" in done.output
+    assert "--reading, --budget" in done.output
     assert not (folder / "mission.yaml").exists()
 
 
@@ -69,7 +64,6 @@ def test_a_file_is_not_replaced(folder: Path) -> None:
     (folder / "mission.yaml").write_text("mine")
     done = init(**ALL)
     assert done.exit_code == 2
-    assert "mission.yaml exists; give another name (--out), or --force" in done.output
     assert (folder / "mission.yaml").read_text() == "mine"
     assert init("--force", **ALL).exit_code == 0
 
@@ -95,12 +89,9 @@ def test_a_map_by_topic_without_a_system(folder: Path) -> None:
     rest = {key: ALL[key] for key in ("reading", "pose", "budget")}
     done = init("--map-topic", "/map", "--radius", "0.3", **rest)
     assert done.exit_code == 0, done.output
-    assert "map: the first one that comes on /map" in done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert (config.map.topic, config.map.inflation, config.map.spacing) == ("/map", 0.3, 0.0)
-    done = init("--map-topic", "/map", "--force", **ALL)
-    assert done.exit_code == 2
-    assert "--map and --map-topic are both given" in done.output
+    assert init("--map-topic", "/map", "--force", **ALL).exit_code == 2
 
 
 def lane(folder: Path, *limits: float | None) -> str:
@@ -120,7 +111,7 @@ def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
     given = {**ALL, "map": lane(folder, None, 10.0, None), "budget": "30 min"}
     done = init(**given)
     assert done.exit_code == 0, done.output
-    assert "note: 4 of 6 roads have no speed limit, and the budget in time counts 1" in done.output
+    assert "note: 4 of 6 roads" in done.output
     done = init("--force", "--speed", "8.5", **given)
     assert "note:" not in done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
@@ -134,8 +125,7 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
     answers = "\n".join(["", "odom", "20 min", "fast", "-1", "4 m/s", *[""] * 6]) + "\n"
     done = CliRunner().invoke(cli, words, input=answers)
     assert done.exit_code == 0, done.output
-    assert "Speed of the robot [m/s], since 2 of 2 roads have no speed limit [1]:" in done.output
-    assert done.output.count("speed: expected a number above 0 [m/s], got") == 2
+    assert done.output.count("speed: expected a number above 0") == 2
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.map.speed == 4.0
     assert config.budget.seconds == 1200.0
@@ -165,17 +155,8 @@ def test_position_on_earth_needs_an_origin(folder: Path) -> None:
 
 
 def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [
-        "--return-home",
-        "--sortie",
-        "1 km, 20 min",
-        "--unit",
-        "degC",
-        "--settle",
-        "3",
-        "--export",
-        "csv,geojson",
-    ]
+    words = ["--return-home", "--sortie", "1 km, 20 min", "--unit", "degC"]
+    words += ["--settle", "3", "--export", "csv,geojson"]
     assert init(*words, "--name", "North bay", **ALL).exit_code == 0
     taken = parameters_of(folder / "mission.yaml")
     config = from_mapping(ActiveSensingConfig, taken)
@@ -184,20 +165,7 @@ def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert (config.mission.export, config.name) == (("csv", "geojson"), "North bay")
     command = importlib.import_module("gp_active_sensing.commands.init")
     monkeypatch.setattr(command, "has_terminal", lambda: True)
-    answers = "\n".join(
-        [
-            "300 m",
-            "1 km, 20 places",
-            "1 km, 20 min",
-            "perhaps",
-            "yes",
-            "degC",
-            "3 s",
-            "png",
-            "csv,geojson",
-            "",
-        ]
-    )
+    answers = "300 m\n1 km, 20 places\n1 km, 20 min\nperhaps\nyes\ndegC\n3 s\npng\ncsv,geojson\n"
     given = {key: ALL[key] for key in ("map", "reading", "pose")}
     asked = [word for key, value in given.items() for word in (f"--{key}", value)]
     more = ["--field", "temperature", "--name", "North bay", "--force"]
@@ -209,9 +177,8 @@ def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_several_quantities(folder: Path) -> None:
     more = ("--further", "chl=/sonde/chl,std_msgs/msg/Float64,data", "--further", "depth=sonar")
-    assert (
-        init(*more, **{**ALL, "reading": "heat=/sonde/temperature", "unit": "degC"}).exit_code == 0
-    )
+    given = {**ALL, "reading": "heat=/sonde/temperature", "unit": "degC"}
+    assert init(*more, **given).exit_code == 0
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert (config.main, list(config.further)) == ("heat", ["chl", "depth"])
     assert (config.reading.topic, config.reading.unit) == ("/sonde/temperature", "degC")

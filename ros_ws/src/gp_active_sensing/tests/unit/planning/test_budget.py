@@ -129,41 +129,24 @@ def test_an_own_speed_turns_seconds_into_metres() -> None:
         assert in_metres(budget, None) is budget
 
 
-class KnownPlaces:
-    observed = np.zeros(10, dtype=np.bool_)
-
-
 @for_each("budget", [Budget(metres=1.0), Budget(seconds=0.1), Budget(metres=3.0, end=0)])
 def test_why_nothing_is_chosen(budget: Budget) -> None:
-    KnownPlaces.observed = np.arange(10) == 0
-    found = candidates(asked(KnownPlaces(), LINE, 0, remaining=budget))  # type: ignore[arg-type]
+    found = candidates(asked(belief_of(LINE, [0]), LINE, 0, remaining=budget))
     assert "within the budget of metres or seconds" in found.reason
     assert not found.locations.size
-    KnownPlaces.observed = np.ones(10, dtype=np.bool_)
-    found = candidates(asked(KnownPlaces(), LINE, 0, remaining=budget))  # type: ignore[arg-type]
+    found = candidates(asked(belief_of(LINE, list(range(10))), LINE, 0, remaining=budget))
     assert "every reachable place is observed" in found.reason
-
-
-@for_each(
-    ("budget", "speed", "message"),
-    [
-        (Budget(seconds=5.0, end=7), 2.0, "takes 12 m and 6 s, 5 s are left"),
-        (Budget(metres=1.0, seconds=5.0, end=7), None, "takes 12 m and 3 s, 1 m and 5 s are left"),
-    ],
-)
-def test_a_mission_that_cannot_end_is_refused(
-    budget: Budget, speed: float | None, message: str
-) -> None:
-    with pytest.raises(PlanningError, match=message):
-        check_end(LINE, budget, 1, speed=speed)
 
 
 def test_an_end_that_cannot_be_reached_is_refused() -> None:
     topology = two_ways()
-    with pytest.raises(
-        PlanningError, match="end: 'a' cannot be reached from 'e' on map 'two ways'"
+    for message, of, budget, at, speed in (
+        ("takes 12 m and 6 s, 5 s are left", LINE, Budget(seconds=5.0, end=7), 1, 2.0),
+        ("1 m and 5 s are left", LINE, Budget(metres=1.0, seconds=5.0, end=7), 1, None),
+        ("'a' cannot be reached from 'e'", topology, Budget(end=0), 4, None),
     ):
-        check_end(topology, Budget(end=0), 4)
+        with pytest.raises(PlanningError, match=message):
+            check_end(of, budget, at, speed=speed)
     with pytest.raises(PlanningError, match="no place of map 'line' can be observed first"):
         # From nowhere any place may be first: with no metre to drive only the end itself, if free.
         check_end(make_line(3, 1.0), Budget(readings=0, end=0), None)

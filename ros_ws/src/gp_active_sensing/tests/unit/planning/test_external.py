@@ -349,15 +349,6 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
         build_policy({"name": "external", "command": "rm -rf x; true"})
 
 
-def test_words_are_not_read_by_a_shell(tmp_path: Path) -> None:
-    topology, belief = world()
-    file = tmp_path / "made by a shell"
-    policy = External(command=(sys.executable, "-S", str(CHOOSER), f"; touch '{file}' $(id) *"))
-    ask(policy, topology, belief)
-    end(policy)
-    assert not file.exists()
-
-
 # -- processes ---------------------------------------------------------------------------------
 
 

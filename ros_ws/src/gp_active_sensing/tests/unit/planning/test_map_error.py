@@ -88,19 +88,6 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     np.testing.assert_allclose(weights, field.weights)
 
 
-def test_pending_places_count_as_read() -> None:
-    rng = np.random.default_rng(1)
-    topology = grid()
-    belief = believed(topology, rng)
-    free = np.flatnonzero(~belief.observed)
-    pending, places = free[:2].tolist(), free[2:8]
-    with_pending = map_error_of(belief, topology, places, pending=pending, candidates=100)
-    all_of_them = map_error_of(belief, topology, free[:8], candidates=100)
-    for _ in pending:
-        all_of_them = all_of_them.given(np.array([0])).at(np.arange(1, len(all_of_them.places)))
-    np.testing.assert_allclose(with_pending.gains(), all_of_them.gains(), rtol=1e-9)
-
-
 def test_a_sample_of_a_large_map_stands_for_it() -> None:
     topology = grid(40, 30)
     belief = believed(topology, np.random.default_rng(2), readings=10, scales=(3.0, 6.0))

@@ -97,6 +97,7 @@ def test_tables_that_are_refused(tmp_path: Path) -> None:
         ("x,y,depth,z\n0,0,1,-1\n", "'depth' and 'z' both say how high"),
         ("name,x,y\n", "expected a row for each place below the header, found none"),
         ("lon,lat\n54,100\n", "latitude and longitude may have changed places"),
+        ("x,y," + "c," * 2000 + "\n1,2\n", "columns"),
     ):
         assert said in refused(tmp_path, text)
 

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
-from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
@@ -72,13 +70,6 @@ def test_a_window_of_w_steps_holds_the_latest_w_readings(
     SensingLoop(LINE, latest, build_policy({"name": "random"})).tell(readings[-window:])
     for a, b in zip(belief.predict(), latest.predict(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
-
-
-def test_a_policy_with_a_drift_of_its_own_refuses_another() -> None:
-    policy = build_policy({"name": "sw_gp_ucb", "window": 12})
-    with pytest.raises(ConfigError, match=r"belief\.drift: is kind injection"):
-        belief_for(policy, drift=DriftConfig(kind="injection", rate=0.1))
-    assert belief_for(policy, drift=DriftConfig(kind="window", window=12.0)).drift.window == 12.0
 
 
 @for_each("name", [*FORGETTING, "sparq_gp_ucb"])

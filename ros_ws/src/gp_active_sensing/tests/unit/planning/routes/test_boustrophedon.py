@@ -38,17 +38,6 @@ def test_rows_are_driven_back_and_forth() -> None:
     assert found == [(2, y) for y in column] + [(0, y) for y in column[::-1]]
 
 
-def test_an_inset_keeps_off_the_edge_and_the_rest_is_shared_by_both_sides() -> None:
-    grid = make_grid(7, 8, 1.0)
-    found = cells(grid, rows_of(Ground(grid), Rows(spacing=3.0, inset=2.0)))
-    assert sorted({y for _, y in found}) == [2, 5]
-    assert sorted({x for x, _ in found}) == [2, 3, 4]
-    found = cells(grid, rows_of(Ground(grid), Rows(spacing=5.0, inset=0.0)))
-    assert sorted({y for _, y in found}) == [1, 6]
-    narrow = cells(grid, rows_of(Ground(grid), Rows(spacing=5.0, inset=50.0)))
-    assert narrow == [(3, 4)] or narrow == [(3, 3)]
-
-
 def test_one_side_of_an_obstacle_after_the_other() -> None:
     grid = make_grid(15, 9, 1.0, obstacles=[((6.5, 1.5), (7.5, 9.0))])
     places = rows_of(Ground(grid), Rows(spacing=1.0))

@@ -122,22 +122,3 @@ def test_what_is_read_counts_as_what_stands_for_it_and_once() -> None:
         assert better.value == pytest.approx(field.value(np.unique(stands[list(better.reads)])))
     plain = RouteDriver(topology, distances, ways, 0, unread, budget, field)
     assert plain.drive([other]).value < driver.drive([other]).value, "without, it is worth nothing"
-
-
-def test_corners_give_the_same_drive() -> None:
-    driver = driver_of(grid(6, 6), Budget(metres=200.0), at=0, readings=0)
-    rows = [6 * r + (c if r % 2 == 0 else 5 - c) for r in range(6) for c in range(6)]
-    few = driver.distances.corners(rows)
-    assert len(few) <= 13
-    assert driver.drive(few).reads == driver.drive(rows).reads == tuple(rows)
-    free = driver_of(grid(6, 6, moves="free"), Budget(metres=200.0), at=0)
-    assert free.distances.corners(rows) == tuple(rows)
-
-
-@for_each("seed", range(4))
-def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) -> None:
-    driver = driver_of(grid(8, 8, moves="free"), Budget(metres=20.0), seed=seed)
-    bad = driver.drive(np.random.default_rng(seed).permutation(64)[:6].tolist())
-    better = improved(driver, bad, lambda: driver.evaluated < 200)
-    assert better.value > 1.02 * bad.value
-    check(driver, better)
