@@ -103,13 +103,8 @@ def test_experiment_on_a_terminal_shows_a_bar(tmp_path: Path) -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=120)
     with show_trials(console) as show:
-        run_experiment(
-            small_experiments.small(),
-            tmp_path / "out",
-            jobs=1,
-            on_start=show.start,
-            on_trial=show.trial,
-        )
+        experiment, out = small_experiments.small(), tmp_path / "out"
+        run_experiment(experiment, out, jobs=1, on_start=show.start, on_trial=show.trial)
     assert "8/8" in stream.getvalue()
     assert "━" in stream.getvalue()
     assert "seed 0" not in stream.getvalue()

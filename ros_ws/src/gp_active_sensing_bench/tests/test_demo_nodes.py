@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,25 +44,13 @@ SCENARIO = {
 class Demo:
     """A demo in a process of its own; its descendants carry a mark in their environment."""
 
-    def __init__(
-        self,
-        folder: Path,
-        *words: str,
-        what: Mapping[str, Any] = SCENARIO,
-        **environment: str,
-    ) -> None:
+    def __init__(self, folder: Path, *words: str, **environment: str) -> None:
         self.out = folder / "run"
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         scenario = folder / "yard.yaml"
-        scenario.write_text(yaml.safe_dump(dict(what)))
-        command = [
-            sys.executable,
-            "-m",
-            "gp_active_sensing_bench.demo",
-            "--scenario",
-            str(scenario),
-        ]
-        command += ["--out", str(self.out), "--speed", "20", *words]
+        scenario.write_text(yaml.safe_dump(SCENARIO))
+        command = [sys.executable, "-m", "gp_active_sensing_bench.demo"]
+        command += ["--scenario", str(scenario), "--out", str(self.out), "--speed", "20", *words]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -133,13 +121,11 @@ def test_the_demo_runs_to_its_budget_and_leaves_a_run_directory(
     records = RunDirectory.open(demo.out).records()
     assert [record["stage"] for record in records] == [1, 2, 3]
     for record in records:
-        assert f"stage   {record['stage']}/3  {record['name']} " in demo.said
         assert f"read {record['value']:.2f} degC" in demo.said
     summary = json.loads((demo.out / "summary.json").read_text())
     assert summary["status"] == "finished"
     assert summary["observed"] == 3
-    assert f"{summary['rmspe']:.3f} degC (against the noise-free truth" in demo.said
-    assert "arrival -> next waypoint out: median" in demo.said
+    assert f"{summary['rmspe']:.3f} degC" in demo.said
     page = demo.out / "report.html"
     assert f"report: {page}" in demo.said
     assert bool(re.search(r"^live page: http://", demo.said, re.MULTILINE)) == can_serve()
@@ -158,7 +144,6 @@ def test_the_nodes_and_the_engine_alone_find_the_same(tmp_path: Path, demos: lis
         assert demo.wait() == 0, demo.said
         records = RunDirectory.open(demo.out).records()
         found.append([(r["location"], r["value"], r["weights"]) for r in records])
-        assert ("Without ROS nodes: --no-ros was given" in demo.said) == (name == "alone")
     nodes, alone = found
     assert [place for place, _, _ in nodes] == [place for place, _, _ in alone]
     for ours, theirs in zip(nodes, alone, strict=True):
@@ -192,5 +177,5 @@ def test_two_ros_installations_at_once_are_explained_and_the_engine_runs(
         pytest.skip("this ROS does not come from wheels")
     demo = start(demos, tmp_path, AMENT_PREFIX_PATH="/opt/ros/jazzy")
     assert demo.wait() == 0, demo.said
-    assert "Without ROS nodes: two ROS installations at once" in demo.said
+    assert "two ROS installations at once" in demo.said
     assert len(RunDirectory.open(demo.out).records()) == 4

@@ -60,13 +60,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_on_the_page(whole: Path) -> None:
     text = check(whole / "report.html")
-    assert "two policies &amp; two noises" in text
-    assert "12 of 12 trials, 6 s of computing in all." in text
-    assert "ie wins &lt;maybe&gt;" in text
-    assert "seeds: 0 … 2" in text
-    assert '<td class="text">abc</td>' in text
-    assert '<td class="text">def</td>' in text
-    assert "noise_std: 2.0" in text
+    for said in ("two policies &amp; two noises", "12 of 12 trials", "ie wins &lt;maybe&gt;"):
+        assert said in text
+    for said in ("seeds: 0 … 2", ">abc</td>", ">def</td>", "noise_std: 2.0"):
+        assert said in text
     assert "<img" not in text
 
 

@@ -11,17 +11,13 @@ import yaml
 
 from bench_support.small import small, write
 from gp_active_sensing.config import to_mapping
-from gp_active_sensing.errors import ConfigError, ResourceError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.util.resources import list_resources
-from gp_active_sensing_bench import (
-    METRICS,
-    load_experiment,
-    read_experiment,
-)
+from gp_active_sensing_bench import METRICS, load_experiment, read_experiment
 from gp_active_sensing_bench.plan import key_of
 from gp_active_sensing_bench.run import STAGE_KEYS
 from tests.kernel_models import make_model, rows
@@ -197,11 +193,6 @@ def test_no_scenario_and_no_budget() -> None:
         read_experiment({})
     with pytest.raises(ConfigError, match=r"^budgets: "):
         read_experiment({"scenario": scenario_mapping(budget={"readings": None, "metres": 9.0})})
-
-
-def test_no_such_file() -> None:
-    with pytest.raises(ResourceError, match="'bal_1d'"):
-        load_experiment("bal_1")
 
 
 def test_trials_of_another_model_have_other_keys(tmp_path: Path) -> None:

@@ -15,12 +15,7 @@ import yaml
 from bench_support.small import hide, lines, small, what_was_done, with_a_bad_trial
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import (
-    build_world,
-    load_scenario,
-    run_scenario,
-    scenario_from_mapping,
-)
+from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing_bench import (
     Outcome,
     Progress,
@@ -148,9 +143,6 @@ print(list(run.run_local([1, 2, 3], 2)))
     assert done.stdout.strip() == str([(["1", "1", "1"], 1)] * 3)
 
 
-# -- resuming --------------------------------------------------------------------------------------
-
-
 def test_only_what_is_left_is_run(tmp_path: Path) -> None:
     out = tmp_path / "out"
     whole = run_experiment(small(), out, jobs=1)
@@ -221,9 +213,6 @@ def test_damage_is_an_error_that_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "experiment.yaml").write_text("seeds: x\n")
     with pytest.raises(ConfigError):
         load_records(tmp_path)
-
-
-# -- failing ---------------------------------------------------------------------------------------
 
 
 def test_a_trial_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:

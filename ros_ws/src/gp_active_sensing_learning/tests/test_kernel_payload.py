@@ -12,11 +12,7 @@ from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.kernel_sets import kernel_set
-from gp_active_sensing_learning.report.kernel_check import (
-    CURVE,
-    ModelCheck,
-    check,
-)
+from gp_active_sensing_learning.report.kernel_check import CURVE, ModelCheck, check
 from gp_active_sensing_learning.report.kernel_payload import BARS, MATRIX, kernel_payload
 from learning_support.models import field_rows, made_model
 from tests.cases import for_each

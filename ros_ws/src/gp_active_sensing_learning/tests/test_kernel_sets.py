@@ -28,15 +28,8 @@ def test_counts_by_form() -> None:
     assert len(sentences(1)) == 4
     assert Counter(map(form, sentences(2))) == {"a": 4, "a+a": 10, "a*a": 10}
     found = sentences(3)
-    assert Counter(map(form, found)) == {
-        "a": 4,
-        "a+a": 10,
-        "a*a": 10,
-        "a+a+a": 20,
-        "a*a*a": 20,
-        "a+a*a": 40,
-        "(a+a)*a": 40,
-    }
+    three = {"a+a+a": 20, "a*a*a": 20, "a+a*a": 40, "(a+a)*a": 40}
+    assert Counter(map(form, found)) == {"a": 4, "a+a": 10, "a*a": 10, **three}
     assert len(found) == len(set(found)) == 144
     assert found[:24] == sentences(2)
     assert found[:4] == sentences(1) == tuple(base_kernel(base) for base in BASES)
@@ -44,20 +37,9 @@ def test_counts_by_form() -> None:
 
 def test_the_twelve_kernels_of_the_paper() -> None:
     """[Teng2020, Table 1], letter by letter and in its order."""
-    assert [str(k) for k in K12] == [
-        "LIN+RQ",
-        "LIN×RQ+LIN",
-        "LIN×RQ+PER",
-        "PER+RQ+SE",
-        "PER+LIN+RQ",
-        "PER+PER+SE",
-        "PER×SE+SE",
-        "PER×RQ+SE",
-        "PER×LIN+SE",
-        "PER×LIN×SE",
-        "PER×LIN×RQ",
-        "(PER+RQ)×LIN",
-    ]
+    twelve = "LIN+RQ LIN×RQ+LIN LIN×RQ+PER PER+RQ+SE PER+LIN+RQ PER+PER+SE PER×SE+SE PER×RQ+SE"
+    twelve += " PER×LIN+SE PER×LIN×SE PER×LIN×RQ (PER+RQ)×LIN"
+    assert [str(k) for k in K12] == twelve.split()
     assert set(K12) < set(sentences(3))
 
 
@@ -71,9 +53,7 @@ def test_sets() -> None:
     assert kernel_set("level2") == sentences(2)
     assert kernel_set("K12") == K12
     assert kernel_set("k144") == sentences(3)
-    assert kernel_set("k12, matern32, rq+lin") == (*K12, base_kernel("matern32")), (
-        "LIN+RQ is one of them"
-    )
+    assert kernel_set("k12, matern32, rq+lin") == (*K12, base_kernel("matern32"))
     assert kernel_set("SE,") == (base_kernel("se"),)
     assert kernel_set("SE+PER,PER+SE") == (parse("PER+SE"),)
     assert set(KERNEL_SETS) == {"base", "level2", "k12", "k144"}

@@ -50,9 +50,6 @@ def read(path: Path) -> tuple[list[str], list[list[str]]]:
     return head, found
 
 
-# -- show ----------------------------------------------------------------------------------------
-
-
 def test_show(file: Path, model: KernelModel) -> None:
     done = call("show", str(file))
     assert done.exit_code == 0, done.output
@@ -68,12 +65,6 @@ def test_show(file: Path, model: KernelModel) -> None:
     assert sum(kernel["probability"] for kernel in found["kernels"]) == pytest.approx(1.0)
     assert found["dropped"] == [{"kernel": "PER×PER", "why": "diverged"}]
     assert next(k for k in found["kernels"] if k["kernel"] == "LIN")["lengths"] is None
-
-
-# -- prune ---------------------------------------------------------------------------------------
-
-
-# -- predict -------------------------------------------------------------------------------------
 
 
 def test_predict(file: Path, tmp_path: Path, model: KernelModel) -> None:
@@ -198,9 +189,6 @@ def test_files_that_would_be_lost(file: Path, tmp_path: Path) -> None:
         predict_table(read_model(file), source, tmp_path / "no" / "out.csv")
 
 
-# -- report --------------------------------------------------------------------------------------
-
-
 def test_report(file: Path, tmp_path: Path) -> None:
     X, y = rows(seed=2)
     lines = [f"{a!r},{b!r},{v!r}" for (a, b), v in zip(X.tolist(), y.tolist(), strict=True)]
@@ -228,9 +216,6 @@ def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> No
         done = call("report", str(file), "--data", *more, "--out", str(page))
         assert done.exit_code in (1, 2)
         assert not page.exists()
-
-
-# -- files that are no models --------------------------------------------------------------------
 
 
 def test_files_that_are_no_models(file: Path, tmp_path: Path) -> None:

@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.config import (
-    from_mapping,
-    param,
-    to_mapping,
-)
+from gp_active_sensing.config import from_mapping, param, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
@@ -143,9 +139,6 @@ def test_a_default_list_is_not_shared() -> None:
     assert second.more == {}
 
 
-# -- YAML and overrides ----------------------------------------------------------------------------
-
-
 @for_each(
     ("text", "expected"),
     [
@@ -167,11 +160,7 @@ def test_broken_yaml(tmp_path: Path, text: str, expected: str) -> None:
 def test_overrides_leave_the_original_alone() -> None:
     data = {"a": {"b": 1}, "c": 2}
     changed = apply_overrides(data, ["a.b=[1, 2]", "a.d=null", "e.f.g=yes", "c=text=with="])
-    assert changed == {
-        "a": {"b": [1, 2], "d": None},
-        "c": "text=with=",
-        "e": {"f": {"g": True}},
-    }
+    assert changed == {"a": {"b": [1, 2], "d": None}, "c": "text=with=", "e": {"f": {"g": True}}}
     assert data == {"a": {"b": 1}, "c": 2}
 
 
@@ -179,9 +168,6 @@ def test_wrong_overrides_come_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         apply_overrides({"c": 2}, ["novalue", "=3", "c.d=1", "x=[1"])
     assert len(caught.value.problems) == 4
-
-
-# -- tables ----------------------------------------------------------------------------------------
 
 
 def test_a_key_given_twice_is_an_error(tmp_path) -> None:

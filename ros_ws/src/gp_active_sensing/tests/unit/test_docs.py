@@ -21,11 +21,7 @@ from gp_active_sensing.ros.launches import LAUNCHES
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests import page_tables
 from tests.page_checks import check_arguments
-from tests.pages import (
-    PACKAGE,
-    REPOSITORY,
-    steps,
-)
+from tests.pages import PACKAGE, REPOSITORY, steps
 from tests.reader import Reader
 
 if not (REPOSITORY / "Makefile").exists():

@@ -233,9 +233,6 @@ def test_one_simulation_at_a_time(sumo: None) -> None:
     second.close()
 
 
-# -- what cannot work --------------------------------------------------------------------------
-
-
 def test_a_map_of_another_network(sumo: None) -> None:
     what = mapping(ring().to_mapping(), map={"file": "town.geojson"}, probe={"start": None})
     traffic = build_world(scenario_from_mapping(what)).traffic

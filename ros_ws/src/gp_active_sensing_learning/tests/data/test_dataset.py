@@ -35,9 +35,6 @@ def read_table(path: Path, inputs: tuple[str, ...], value: str = "", **how: Any)
     return table_module.read_table(path, inputs, value, ReadOptions(**how))
 
 
-# -- Rows ----------------------------------------------------------------------------------------
-
-
 def test_views_and_samples(some: Dataset) -> None:
     head = some.head(7)
     assert np.shares_memory(head.inputs, some.inputs)
@@ -79,8 +76,6 @@ def test_rows_that_nothing_can_be_learned_from(some: Dataset) -> None:
         with pytest.raises(ReadingError, match=message):
             bad.checked()
 
-
-# -- tables --------------------------------------------------------------------------------------
 
 LOG = "x,y,hours,temp\n" + "".join(f"{k},{k % 3},{0.5 * k},{20 + k % 5}\n" for k in range(30))
 

@@ -46,9 +46,6 @@ def test_places_of_a_map(tmp_path: Path) -> None:
     assert len(load_rows(RowRequest("town"))) == town.n
 
 
-# -- a column for each place ---------------------------------------------------------------------
-
-
 @pytest.fixture
 def wide(tmp_path: Path) -> tuple[str, Any]:
     """Six places of a town at four times; one cell is empty, a column is no place."""
@@ -129,8 +126,6 @@ def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], messag
         with pytest.raises(ConfigError, match="--snap is for a table"):
             load_rows(RowRequest(data, snap=1.0))
 
-
-# -- bags ----------------------------------------------------------------------------------------
 
 START = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000

@@ -116,9 +116,6 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
             select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True)
 
 
-# -- streaming ----------------------------------------------------------------------------------
-
-
 def test_stopped_while_the_last_pass_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,8 +144,7 @@ def test_a_checkpoint_goes_on_with_another_prior_of_the_belief(tmp_path: Path) -
 
 
 @for_each(
-    ("key", "value"),
-    [("prior_std", 1e6), ("seed", 2**63), ("restarts", 65), ("race", [0.5])],
+    ("key", "value"), [("prior_std", 1e6), ("seed", 2**63), ("restarts", 65), ("race", [0.5])]
 )
 def test_settings_that_could_only_fail_at_the_end_are_refused(key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=key):

@@ -117,12 +117,7 @@ class Engine:
         return bound, Q(mean, root, centre[0].numpy(), inverse.T @ inverse, self.whitened)
 
     def batch(
-        self,
-        theta: Any,
-        Z: Any,
-        q: Q | None,
-        rows: Any = slice(None),
-        weight: float = 1.0,
+        self, theta: Any, Z: Any, q: Q | None, rows: Any = slice(None), weight: float = 1.0
     ) -> Any:
         """Return the estimate from a mini-batch, a tensor; θ (P,) and Z (M, d) may be tensors."""
         inducing = None
@@ -153,9 +148,6 @@ def constant(of: Task, q: Q) -> float:
     return float(entropy - 0.5 * len(of.Z) * math.log(2.0 * math.pi))
 
 
-# -- the bound ----------------------------------------------------------------------------------
-
-
 @WAYS
 @for_each("full", [True, False])
 @for_each(("name", "d"), [("SE", 1), ("LIN", 1), ("MATERN32", 1), ("SE", 2)])
@@ -182,9 +174,6 @@ def test_rows_in_pieces_and_with_a_weight_give_the_same_sums(*, whitened: bool) 
             np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-9, atol=1e-9)
 
 
-# -- against the exact log marginal likelihood --------------------------------------------------
-
-
 @for_each("expression", K12)
 def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -> None:
     """θ known. With U = D the bound is tight but for the jitter, whose cost is bounded."""
@@ -203,9 +192,6 @@ def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -
             noise = of.noise(mean)
             assert exact - bound <= 0.5 * lost * (1.0 + (of.y @ of.y) / noise / (1.0 + lost))
         assert exact - bound < 0.15
-
-
-# -- mini-batches -------------------------------------------------------------------------------
 
 
 @WAYS
@@ -255,9 +241,6 @@ def test_natural_parameters_of_all_rows_are_the_best() -> None:
         total = engine.total(theta, root, 1)
         np.testing.assert_allclose(natural.precision, total.precision, rtol=1e-6)
         np.testing.assert_allclose(natural.linear, total.linear, rtol=1e-6, atol=1e-9)
-
-
-# -- the gradient -------------------------------------------------------------------------------
 
 
 def difference(

@@ -39,9 +39,6 @@ def told(belief: Belief, start: float = 0.0) -> Belief:
     return belief
 
 
-# -- time --------------------------------------------------------------------------------------
-
-
 @for_each("drift", KINDS.values())
 def test_old_readings_tell_less_and_less_until_the_prior_is_back(drift: DriftConfig) -> None:
     belief = told(make(drift, mean_std=0.0))
@@ -100,9 +97,6 @@ def test_times_that_are_none_are_refused(drift: DriftConfig, bad: float) -> None
         np.testing.assert_array_equal(a, b)
 
 
-# -- what is observed --------------------------------------------------------------------------
-
-
 def test_places_count_as_observed_while_their_readings_do() -> None:
     for name, seen in {
         "rate": [0, 2, 4, 6],
@@ -147,9 +141,6 @@ def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> 
     assert belief.readings[3] == 1
     assert belief.predict(np.array([3]))[0][0] > prior.predict(np.array([3]))[0][0] + 1.0
     assert belief.copy().predict()[0][3] == belief.predict()[0][3]
-
-
-# -- what else there is in a belief --------------------------------------------------------------
 
 
 @for_each("drift", KINDS.values())

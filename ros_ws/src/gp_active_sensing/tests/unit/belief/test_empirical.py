@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import (
-    BeliefConfig,
-    belief_on,
-)
+from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.belief.config import NOISE_SHARES
 from gp_active_sensing.belief.empirical import empirical, read_history
 from gp_active_sensing.config import from_mapping

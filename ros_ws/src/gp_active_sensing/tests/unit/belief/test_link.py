@@ -10,13 +10,7 @@ from scipy.stats import multivariate_normal
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.link import (
-    SHARES,
-    follow,
-    link_of,
-    linked,
-    probability_of_link,
-)
+from gp_active_sensing.belief.link import SHARES, follow, link_of, linked, probability_of_link
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import make_grid
 from tests.cases import for_each

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import (
-    Belief,
-    BeliefConfig,
-    belief_on,
-    build_belief,
-)
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid

@@ -17,12 +17,7 @@ import pytest
 
 from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import (
-    KernelModel,
-    model_file,
-    read_model,
-    write_model,
-)
+from gp_active_sensing.kernel_model import KernelModel, model_file, read_model, write_model
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
 from tests.cases import for_each
@@ -48,10 +43,7 @@ def data(path: Path) -> bytes:
 
 
 def changed(
-    data: bytes,
-    change: Callable[[dict[str, Any], Arrays], None],
-    *,
-    digest: bool = True,
+    data: bytes, change: Callable[[dict[str, Any], Arrays], None], *, digest: bool = True
 ) -> bytes:
     """Return the file as somebody would have written it who knows the format."""
     arrays = unpack(data)

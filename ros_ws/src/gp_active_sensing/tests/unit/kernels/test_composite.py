@@ -31,9 +31,6 @@ def drawn(composite: Composite, seed: int) -> np.ndarray:
     return mean + std * np.random.default_rng([3, seed]).normal(size=composite.size)
 
 
-# -- a direct evaluation, point by point, from the equations ----------------------------------
-
-
 def leaf_value(base: str, x: np.ndarray, z: np.ndarray, own: dict[str, list[float]]) -> float:
     lengths = own["length_scale"]
     square = sum(((a - b) / ell) ** 2 for a, b, ell in zip(x, z, lengths, strict=True))

@@ -97,9 +97,6 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-# -- the protocol ------------------------------------------------------------------------------
-
-
 def test_the_map_comes_first_and_once(told: tuple[External, Path]) -> None:
     policy, file = told
     topology, belief = world()
@@ -193,8 +190,6 @@ def test_words_that_name_a_file_beside_the_scenario_mean_that_file(tmp_path: Pat
     assert loop.policy_state["failed"] == 0
     assert loop.policy_state["asked"] >= 5
 
-
-# -- what goes wrong ---------------------------------------------------------------------------
 
 WRONG = {
     "garbage": "no object of JSON",
@@ -347,9 +342,6 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
         build_policy({"name": "external"})
     with pytest.raises(ConfigError, match=r"policy\.command: expected a list"):
         build_policy({"name": "external", "command": "rm -rf x; true"})
-
-
-# -- processes ---------------------------------------------------------------------------------
 
 
 def test_one_process_for_a_policy_which_ends_with_it() -> None:

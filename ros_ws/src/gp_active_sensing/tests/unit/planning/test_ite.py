@@ -44,9 +44,6 @@ def draw_field(belief: Belief, index: int, seed: int) -> np.ndarray:
     return 20.0 + f + math.sqrt(belief.noise_variance[index]) * rng.normal(size=belief.n)
 
 
-# -- statistics ------------------------------------------------------------------------------------
-
-
 def correlated(rng, correlation: float, variance: float, size) -> tuple[np.ndarray, np.ndarray]:
     C = np.array([[variance, correlation], [correlation, variance]])
     u, v = np.moveaxis(rng.multivariate_normal(np.zeros(2), C, size=size), -1, 0)
@@ -83,9 +80,6 @@ def test_midpoint_and_error_against_simulation(
     assert test.midpoint(pair) == pytest.approx(np.mean(expectations), abs=0.01)
 
 
-# -- pairs -----------------------------------------------------------------------------------------
-
-
 @for_each("columns", [1, 2])
 def test_pairs_differ_most_and_are_nearly_independent(columns: int) -> None:
     rng = np.random.default_rng(3)
@@ -118,9 +112,6 @@ def test_pairs_are_found_in_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = find_pairs(belief.covariance, every, 0, 1, 0.3, 20)
     monkeypatch.setattr("gp_active_sensing.planning.independent_tests._NUMBERS", 1)
     assert find_pairs(belief.covariance, every, 0, 1, 0.3, 20) == whole
-
-
-# -- missions --------------------------------------------------------------------------------------
 
 
 def fly(
@@ -238,9 +229,6 @@ def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
         asked(belief, topology, None, remaining=Budget(readings=30))
     )
     np.testing.assert_allclose(state["weights"], belief.weights)
-
-
-# -- where it is refused ---------------------------------------------------------------------------
 
 
 def test_a_length_scale_for_each_feature_is_refused() -> None:

@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology import (
-    RoadMap,
-    Roads,
-    load_roads,
-)
+from gp_active_sensing.topology import RoadMap, Roads, load_roads
 from gp_active_sensing.topology.features import available
 from tests.unit.topology.road_maps import street, write
 

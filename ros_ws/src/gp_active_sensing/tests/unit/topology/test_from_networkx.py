@@ -89,11 +89,7 @@ def test_a_graph_of_osmnx() -> None:
     assert (roads.name, roads.n, roads.frame) == ("quarter", 6, "map")
     assert (first.id, first.start, first.end, first.length) == ("17_18_0", "17", "18", 120.0)
     assert (first.speed_limit, first.road_class) == (pytest.approx(30 / 3.6), "residential")
-    assert (bend.id, bend.name, bend.road_class) == (
-        "17_19_0",
-        "High Street, Main Road",
-        "primary",
-    )
+    assert (bend.id, bend.name, bend.road_class) == ("17_19_0", "High Street, Main Road", "primary")
     assert bend.speed_limit == pytest.approx(30 * 1609.344 / 3600)
     assert bend.lanes == 1.5  # the fewest, both directions counted
     assert bend.extra == {"width": 7.5}

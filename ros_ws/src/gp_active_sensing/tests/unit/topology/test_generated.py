@@ -7,12 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.topology import (
-    GraphTopology,
-    Topology,
-    make_grid,
-    make_line,
-)
+from gp_active_sensing.topology import GraphTopology, Topology, make_grid, make_line
 from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Cost, Route
 

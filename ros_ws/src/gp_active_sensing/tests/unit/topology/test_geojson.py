@@ -19,35 +19,16 @@ LINE = [(0, 0), (100, 0)]
 
 
 def test_reads_segments_and_their_properties(tmp_path: Path) -> None:
+    more = {"name": "High Street", "lanes": 2, "speed_limit_mps": 13.9, "class": "local"}
     features = [
-        segment(
-            7,
-            1,
-            2,
-            [(0, 0, 5.0), (30, 40, 6.0)],
-            name="High Street",
-            lanes=2,
-            speed_limit_mps=13.9,
-            successors=["8"],
-            **{"class": "local"},
-        ),
+        segment(7, 1, 2, [(0, 0, 5.0), (30, 40, 6.0)], successors=["8"], **more),
         segment("8", "2", "1", [(30, 40), (0, 0)], length_m=61.5),
     ]
     road_map = load_roads(write(tmp_path / "two.geojson", features))
     assert (road_map.name, road_map.frame) == ("small", "map")
+    line = ((0.0, 0.0), (30.0, 40.0))
     assert road_map.segments == (
-        Segment(
-            "7",
-            "1",
-            "2",
-            ((0.0, 0.0), (30.0, 40.0)),
-            50.0,
-            2.0,
-            13.9,
-            ("8",),
-            "High Street",
-            "local",
-        ),
+        Segment("7", "1", "2", line, 50.0, 2.0, 13.9, ("8",), "High Street", "local"),
         Segment("8", "2", "1", ((30.0, 40.0), (0.0, 0.0)), 61.5),
     )
 

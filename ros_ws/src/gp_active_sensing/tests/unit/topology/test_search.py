@@ -188,9 +188,6 @@ def test_a_reach_in_the_configuration(tmp_path) -> None:
         from_mapping(MapConfig, {"kind": "line", "count": 5, "reach": -1.0})
 
 
-# -- geometry --------------------------------------------------------------------------------------
-
-
 def test_a_way_is_one_line(tmp_path) -> None:
     roads = Roads(load_roads(write(tmp_path / "street.geojson", street())))
     path = tuple(roads.names.index(name) for name in ("bd", "dc"))

@@ -13,13 +13,7 @@ import pytest
 
 from gp_active_sensing.config import declared, default_of, from_mapping, plain, to_mapping
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology import (
-    MapConfig,
-    Roads,
-    build_topology,
-    check_start,
-    make_grid,
-)
+from gp_active_sensing.topology import MapConfig, Roads, build_topology, check_start, make_grid
 from gp_active_sensing.topology.loaders import kind_of_map, loaders
 from gp_active_sensing.topology.map_config import (
     AreasConfig,
@@ -39,17 +33,10 @@ def test_line_and_grid_from_plain_data() -> None:
         from_mapping(MapConfig, {"kind": "line", "count": 4, "spacing": 2, "moves": "free"})
     )
     assert (line.name, line.n, line.free, line.frame) == ("line", 4, True, "map")
-    data = {
-        "kind": "grid",
-        "name": "pond",
-        "frame": "odom",
-        "columns": 3,
-        "rows": 3,
-        "neighbours": 8,
-        "origin": [5, 5],
-        "obstacles": [[[5.6, 5.6], [6.4, 6.4]], [[6.9, 6.9], [7.1, 6.9], [7, 7.1]]],
-    }
-    config = from_mapping(MapConfig, data)
+    data = {"kind": "grid", "name": "pond", "frame": "odom", "columns": 3, "rows": 3}
+    data |= {"neighbours": 8, "origin": [5, 5]}
+    obstacles = [[[5.6, 5.6], [6.4, 6.4]], [[6.9, 6.9], [7.1, 6.9], [7, 7.1]]]
+    config = from_mapping(MapConfig, {**data, "obstacles": obstacles})
     grid = build_topology(config)
     assert (grid.name, grid.n, grid.frame) == ("pond", 7, "odom")
     assert grid.positions[0].tolist() == [5.0, 5.0]

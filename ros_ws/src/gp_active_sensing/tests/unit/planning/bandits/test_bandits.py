@@ -134,9 +134,6 @@ def test_pending_places_narrow_the_view_and_leave_its_mean() -> None:
     assert (view.std < before.std).all()
 
 
-# -- where it goes ---------------------------------------------------------------------------------
-
-
 def test_the_way_leads_to_the_goal_or_to_the_step_nearest_in_information() -> None:
     grid = make_grid(6, 6, 1.0, neighbours=4)
     belief = belief_of(grid, length_scales=(2.0,))

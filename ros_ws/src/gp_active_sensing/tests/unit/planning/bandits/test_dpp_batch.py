@@ -105,9 +105,7 @@ def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit(
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_a_field_without_noise_has_sets_with_a_determinant(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_field_without_noise_has_sets_with_a_determinant(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = scattered(30)
     belief = believe(topology, 3, noise_std=(1e-9,), length_scales=(100.0,))
     for limit in (0, 500):

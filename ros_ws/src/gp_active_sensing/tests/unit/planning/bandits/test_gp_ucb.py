@@ -10,11 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import view_of
-from gp_active_sensing.planning.bandits.gp_ucb import (
-    compact_beta,
-    finite_beta,
-    rkhs_beta,
-)
+from gp_active_sensing.planning.bandits.gp_ucb import compact_beta, finite_beta, rkhs_beta
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from tests.cases import for_each
 

@@ -17,11 +17,7 @@ from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of
 from gp_active_sensing.planning.request import Sought
-from gp_active_sensing.planning.routes.base import (
-    Pass,
-    next_pass,
-    parts_only,
-)
+from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
@@ -33,11 +29,7 @@ from tests.requesting import asked
 
 SIDE = 10
 POLICIES = ("tour", "spread", "lawnmower")
-BUDGETS = (
-    Budget(metres=150.0, end=7),
-    Budget(readings=48),
-    Budget(),
-)
+BUDGETS = (Budget(metres=150.0, end=7), Budget(readings=48), Budget())
 
 
 def truth_on(topology: Topology, seed: int = 0) -> np.ndarray:
@@ -136,9 +128,6 @@ def test_foreseen_with_nothing_taken_off_is_what_is_believed_now(known: bool, of
         )
         assert before <= sure
         before = sure
-
-
-# -- missions ----------------------------------------------------------------------------------
 
 
 def mission(

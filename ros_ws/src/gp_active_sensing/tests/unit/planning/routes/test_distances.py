@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.routes import distances as module
-from gp_active_sensing.planning.routes.distances import (
-    Distances,
-    PartDistances,
-    distances_of,
-)
+from gp_active_sensing.planning.routes.distances import Distances, PartDistances, distances_of
 from gp_active_sensing.topology import GraphTopology, MapConfig, Move, build_topology, make_grid
 from gp_active_sensing.types import Cost
 from tests.cases import for_each

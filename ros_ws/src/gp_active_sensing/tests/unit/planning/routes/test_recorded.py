@@ -33,14 +33,7 @@ from gp_active_sensing.planning.routes.tours import (
     improved,
     in_short_order,
 )
-from gp_active_sensing.topology import (
-    FreeTopology,
-    RoadMap,
-    Roads,
-    Segment,
-    Topology,
-    make_grid,
-)
+from gp_active_sensing.topology import FreeTopology, RoadMap, Roads, Segment, Topology, make_grid
 from gp_active_sensing.types import OF, Aim, Budget, Plan
 from tests.cases import for_each
 from tests.recorded import check_recorded

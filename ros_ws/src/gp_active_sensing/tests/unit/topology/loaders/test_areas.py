@@ -302,9 +302,7 @@ def test_a_receiver_needs_no_datum_of_its_own() -> None:
     assert PoseConfig(datum=(47.0, 8.001)).origin((8.0, 47.0)) == (47.0, 8.001)
 
 
-def test_roles_come_from_properties_folders_and_names_that_say_nothing_else(
-    tmp_path: Path,
-) -> None:
+def test_roles_come_from_properties_folders_and_names_that_say_nothing_else(tmp_path: Path) -> None:
     """A word within a proper name says nothing: such a lake is a lake."""
     inner = ring(20, 20, 60, 40)
     for name in (

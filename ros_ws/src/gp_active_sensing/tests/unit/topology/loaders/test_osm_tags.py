@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.topology.loaders.osm import (
-    drivable,
-    lanes_of,
-    limit_of,
-    speed_of,
-)
+from gp_active_sensing.topology.loaders.osm import drivable, lanes_of, limit_of, speed_of
 
 STREET = {"highway": "residential"}
 

@@ -62,9 +62,6 @@ def geotiff(path: Path, values: np.ndarray, transform: Any, crs: Any) -> str:
     return str(path)
 
 
-# -- an ESRI ASCII grid: no library ----------------------------------------------------------------
-
-
 def test_a_place_is_where_there_are_data(tmp_path: Path) -> None:
     file = write(tmp_path)
     assert kind_of_map(file) == "grid"
@@ -121,9 +118,6 @@ def test_parts(tmp_path: Path) -> None:
     largest = built(file, spacing=[10, 20], value="silt", largest_component=True)
     assert largest.n == 10
     assert largest.columns(["silt"])[0].min() == 0.5
-
-
-# -- where on Earth --------------------------------------------------------------------------------
 
 
 def utm_values(rows: int, columns: int, transform: Any) -> np.ndarray:
@@ -343,9 +337,6 @@ def test_control_points_place_a_raster(tmp_path: Path) -> None:
     assert places.datum == pytest.approx((8.0002, 46.99985), abs=1e-5)
 
 
-# -- refusals --------------------------------------------------------------------------------------
-
-
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     for more, message in (
         ({"columns": 5}, "columns: has no meaning for kind 'grid' from a raster"),
@@ -423,9 +414,6 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
         out.update_tags(ns="OVERVIEWS", OVERVIEW_FILE=str(plain))
     with pytest.raises(MapError):
         read_raster(Path(secret))
-
-
-# -- as others make maps ---------------------------------------------------------------------------
 
 
 def test_places_keep_away_from_cells_without_data(tmp_path: Path) -> None:
