@@ -113,6 +113,9 @@ def removed_hint(cls: type, key: str) -> str:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
+    A class may have ``REMOVED``, what replaces each key that it had once, and ``WERE``, the last
+    defaults of such keys: records of earlier versions have them, and they change nothing.
+
     Args:
         cls: the dataclass.
         mapping: what YAML or a ROS parameter tree gave.
@@ -167,6 +170,8 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         for key in mapping
         if key not in fields
     ]
+    before_all = getattr(cls, "WERE", {})
+    unknown = [key for key in unknown if key not in before_all or before_all[key] != mapping[key]]
     for key in unknown[:MOST_SHOWN]:
         if removed := removed_hint(cls, key):
             problems.append(f"{dot}{key}: {removed}")

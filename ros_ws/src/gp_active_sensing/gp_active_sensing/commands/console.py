@@ -285,7 +285,6 @@ def _scales(scales: Sequence[float]) -> str:
 _HEADS = {
     "again": "The mission once more: its decisions, computed again.",
     "decisions": "What the planner would have chosen, and where the probe went:",
-    "belief": "What the map would have been, place by place:",
 }
 
 
@@ -301,7 +300,6 @@ class ReplayDisplay:
 
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._mode = ""
 
     def __enter__(self) -> ReplayDisplay:
         self._progress.start()
@@ -312,33 +310,18 @@ class ReplayDisplay:
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
         """Show what is replayed; return a callback for the number of messages read."""
-        self._mode = mode
-        self._echo(_HEADS[mode])
-        if mode != "belief":
+        if mode in _HEADS:
+            self._echo(_HEADS[mode])
             self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
         task = self._progress.add_task("replaying", total=total)
         return lambda read: self._progress.update(task, completed=read)
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """Show a record."""
-        line = _decision_line if self._mode in ("again", "decisions") else _place_line
-        self._echo(line(record))
+        """Show the record of a stage."""
+        self._echo(_decision_line(record))
 
     def _echo(self, text: str) -> None:
         self._progress.console.out(one_line(text), highlight=False)
-
-
-def _place_line(record: Mapping[str, Any]) -> str:
-    parts = [
-        f"place {record['stage']:>4}  {record['name']:<14}",
-        f"read {record['value']:.2f}",
-        *believed(record),
-    ]
-    if record.get("promised_error") is not None:
-        parts.append(f"promised {record['promised_error']:.2f}")
-    if record.get("rmspe") is not None:
-        parts.append(f"RMSPE {record['rmspe']:.2f}")
-    return "  ".join(parts)
 
 
 def _decision_line(record: Mapping[str, Any]) -> str:

@@ -5,76 +5,59 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.ros.environment import inspect_ros, is_importable
+from gp_active_sensing.ros.environment import inspect_ros
 
 if TYPE_CHECKING:
     from gp_active_sensing.registry import Registry
+
+PACKAGE = "gp_active_sensing"
+EXTRAS = {
+    "plot": "pictures of maps",
+    "maps": "maps in degrees, from OpenStreetMap, KML, shapefiles, GeoTIFF and images",
+    "web": "the live page",
+    "bag": "replay of bags",
+    "sumo": "live traffic",
+}
+"""Extra -> what its distributions are for."""
+PACKAGES = {
+    "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
+    "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
+}
+"""Packages beside this one, which a robot does not need -> what they are for."""
+HEAVY = frozenset({"sumo"})
+"""Extras whose pinned versions `make heavy` adds; those of the others are there already."""
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def doctor(as_json: bool) -> None:
     """List what is installed and how to install the rest."""
-    diagnosis = examine()
+    checks = examine()
+    works = core_works(checks)
     if as_json:
-        click.echo(json.dumps(diagnosis.to_mapping(), indent=2))
+        found = {"core_works": works, "checks": [dataclasses.asdict(check) for check in checks]}
+        click.echo(json.dumps(found, indent=2))
     else:
         colours = {"ok": "green", "missing": "yellow", "error": "red"}
-        for check in diagnosis.checks:
+        for check in checks:
             click.secho(f"{check.status:<8}", fg=colours[check.status], nl=False)
             click.echo(f"{check.name:<20} {check.found}".rstrip())
             if check.remedy:
                 click.echo(f"{'':<8}{'':<20} → {check.remedy}")
-        works = "works" if diagnosis.core_works else "does not work"
-        click.echo(f"The core (belief, planning, simulation) {works}.")
-    sys.exit(0 if diagnosis.core_works else 1)
-
-
-PACKAGE = "gp_active_sensing"
-CORE = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "shapely": "shapely",
-    "pyyaml": "yaml",
-    "defusedxml": "defusedxml",
-    "click": "click",
-    "rich": "rich",
-}
-"""Distribution -> module, of what every use needs."""
-
-OPTIONAL = {
-    "matplotlib": ("matplotlib", "plot", "pictures of maps"),
-    "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
-    "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
-    "pillow": ("PIL", "maps", "PNG maps of map_server"),
-    "pyogrio": ("pyogrio", "maps", "KML, shapefile, GeoPackage"),
-    "rasterio": ("rasterio", "maps", "GeoTIFF"),
-    "networkx": ("networkx", "maps", "graphs from Python"),
-    "tornado": ("tornado", "web", "the live page"),
-    "rosbags": ("rosbags", "bag", "replay of bags"),
-    "mcap": ("mcap", "bag", "replay of damaged bags"),
-    "libsumo": ("libsumo", "sumo", "live traffic"),
-}
-"""Distribution -> module, extra, what it is for."""
-PACKAGES = {
-    "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
-    "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
-}
-"""Packages beside this one, which a robot does not need -> what they are for."""
-
-HEAVY = frozenset({"sumo"})
-"""Extras whose pinned versions `make heavy` adds; those of the others are there already."""
-
-OLDEST_PYTHON = (3, 10)
+        said = "works" if works else "does not work"
+        click.echo(f"The core (belief, planning, simulation) {said}.")
+    sys.exit(0 if works else 1)
 
 
 @dataclass(frozen=True)
@@ -96,68 +79,57 @@ class Check:
     needed: bool = False
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """Everything that was looked at."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def core_works(self) -> bool:
-        """Everything needed by simulation, belief and planning is there."""
-        return all(check.status == "ok" for check in self.checks if check.needed)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return plain data."""
-        checks = [dataclasses.asdict(check) for check in self.checks]
-        return {"core_works": self.core_works, "checks": checks}
+def core_works(checks: list[Check]) -> bool:
+    """Return whether all is there that simulation, belief and planning need."""
+    return all(check.status == "ok" for check in checks if check.needed)
 
 
-def examine(*, can_import: Callable[[str], bool] = is_importable) -> Diagnosis:
+def version_of(name: str) -> str:
+    """Return the version of a distribution, "" when it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def requirements() -> Iterator[tuple[str, str]]:
+    """Yield each distribution that the package asks for, and its extra; "" = always."""
+    known = version_of(PACKAGE)  # not where only the source tree is there
+    for text in (metadata.requires(PACKAGE) or ()) if known else ():
+        extra = re.search(r"extra *== *['\"]([\w-]+)", text)
+        yield re.split(r"[^\w.-]", text)[0], extra[1] if extra else ""
+
+
+def examine(*, version: Callable[[str], str] = version_of) -> list[Check]:
     """Look at the installation; nothing heavy is imported.
 
     Args:
-        can_import: says whether a module can be imported.
+        version: of a distribution, "" when it is not installed.
     """
-    checks = [Check(PACKAGE, "ok", __version__, needed=True), _python()]
-    for name, module in CORE.items():
-        remedy = f"pip install {PACKAGE}  (or: pip install {name})"
-        checks.append(_package(name, module, can_import, remedy, needed=True))
-    for name, (module, extra, use) in OPTIONAL.items():
-        pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
-        remedy = f"pip install '{PACKAGE}[{extra}]'{pinned}  (for {use}; the rest works without it)"
-        checks.append(_package(name, module, can_import, remedy, needed=False))
+    checks = [
+        Check(PACKAGE, "ok", __version__, needed=True),
+        Check("Python", "ok", platform.python_version(), needed=True),
+    ]
+
+    def look(name: str, remedy: str, *, needed: bool = False) -> None:
+        found = version(name)
+        missing = "" if found else remedy
+        status = "ok" if found else "missing"
+        checks.append(Check(name, status, found, missing, needed=needed))
+
+    for name, extra in sorted(requirements(), key=lambda each: each[1]):
+        if not extra:
+            look(name, f"pip install {PACKAGE}  (or: pip install {name})", needed=True)
+        elif extra in EXTRAS:
+            pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
+            use = f"(for {EXTRAS[extra]}; the rest works without it)"
+            look(name, f"pip install '{PACKAGE}[{extra}]'{pinned}  {use}")
     for name, use in PACKAGES.items():
-        remedy = f"pip install ros_ws/src/{name}  (for {use}; a robot does not need it)"
-        checks.append(_package(name, name, can_import, remedy, needed=False))
+        look(name, f"pip install ros_ws/src/{name}  (for {use}; a robot does not need it)")
     checks.append(_ros())
-    checks += [_files("sim", "scenarios")]
-    checks.append(_files("maps", "maps"))
-    if all(check.status == "ok" for check in checks if check.needed) and _plugin_groups():
+    if core_works(checks) and _plugin_groups():
         checks += _plugins()
-    return Diagnosis(tuple(checks))
-
-
-def _python() -> Check:
-    found = platform.python_version()
-    if sys.version_info[:2] >= OLDEST_PYTHON:
-        return Check("Python", "ok", found, needed=True)
-    oldest = ".".join(map(str, OLDEST_PYTHON))
-    return Check("Python", "error", found, f"use Python {oldest} or newer", needed=True)
-
-
-def _package(
-    name: str, module: str, can_import: Callable[[str], bool], remedy: str, *, needed: bool
-) -> Check:
-    if not can_import(module):
-        return Check(name, "missing", "", remedy, needed=needed)
-    from importlib import metadata
-
-    try:
-        found = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        found = "version unknown"
-    return Check(name, "ok", found, needed=needed)
+    return checks
 
 
 def _ros() -> Check:
@@ -168,24 +140,8 @@ def _ros() -> Check:
     return Check("ROS 2", status, "" if ros.summary == "not found" else ros.summary, ros.advice)
 
 
-def _files(kind: str, what: str) -> Check:
-    from gp_active_sensing.util.resources import list_resources
-
-    name = f"shipped {what}"
-    try:
-        beside = (".csv", ".trips.xml.gz")  # they belong to a map
-        names = [entry for entry in list_resources(kind) if not entry.endswith(beside)]
-    except (OSError, ActiveSensingError) as error:
-        return Check(name, "error", "", str(error))
-    if not names:
-        return Check(name, "missing", "", f"install {PACKAGE} again: its {kind} are not there")
-    return Check(name, "ok", ", ".join(names))
-
-
 def _plugin_groups() -> bool:
     """Return whether there may be a plug-in; the registries themselves take a moment to import."""
-    from importlib import metadata
-
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # a damaged distribution, which the registries name

@@ -49,10 +49,6 @@ class GroundTruth:
 class SensorLaw(Protocol):
     """Distribution of a sensor's readings given the truth."""
 
-    @property
-    def reported_variance(self) -> float | None:
-        """Noise variance that each reading brings, None = readings bring none."""
-
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the probability (m,) that a reading of each exact value is within [low, high]."""
 

@@ -236,10 +236,7 @@ def _of_readings(
         truth: (m,) noise-free values there.
         sensor: which reads them.
     """
-    own = None
-    if (variance := sensor.reported_variance) is not None:
-        own = belief.transform.seen_variance(truth, variance)
-    reading = found.noisier(belief.noise_of(own))
+    reading = found.noisier(belief.noise_of(None))
     quantiles = reading.quantiles(np.array([ends(level) for level in LEVELS]).ravel())
     pairs = quantiles.reshape(len(LEVELS), 2, -1)
     return [mean_of(sensor.chance(truth, low, high)) for low, high in pairs]

@@ -248,7 +248,7 @@ def _progress(
         scenario=str(config.get("name", "")),
         policy=str(config.get("policy", {}).get("name", "")),
         seed=int(config.get("seed", 0)),
-        stages=sum("plan_seconds" in record for record in records),
+        stages=len(records),
         places=loop.topology.n,
         observed=int(loop.belief.observed.sum()),
         readings=loop.counts["accepted"],
@@ -322,8 +322,7 @@ def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
 
 
 def _planning(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    records = [record for record in records if "plan_seconds" in record]
-    if not records:  # a replay without decisions has records of places only
+    if not records:
         return {}
     seconds = np.array([float(record["plan_seconds"]) for record in records])
     return {

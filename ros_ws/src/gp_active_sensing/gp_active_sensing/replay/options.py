@@ -18,6 +18,7 @@ from gp_active_sensing.config import declared, from_mapping
 from gp_active_sensing.errors import ConfigError, brief_repr
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
+from gp_active_sensing.replay.recording import Recording
 from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
@@ -65,29 +66,14 @@ class ReplayOptions:
         return self != ReplayOptions()
 
 
-@dataclass(frozen=True)
-class ReplayDefaults:
-    """Configuration that a recorded mission contains.
-
-    Args:
-        config: parameters of the node.
-        scenario: plain data of the scenario they started from, None = none.
-        topics: of each probe.
-    """
-
-    config: Mapping[str, Any]
-    scenario: Mapping[str, Any] | None
-    topics: Mapping[str, Topics]
-
-
 def settled(
-    given: ReplayOptions, base: ReplayDefaults | None, held: Mapping[str, str], *, follow: bool
+    given: ReplayOptions, base: Recording | None, held: Mapping[str, str], *, follow: bool
 ) -> tuple[ActiveSensingConfig, dict[str, Any] | None]:
     """Return the configuration and the scenario behind it (None = none).
 
     Args:
         given: the options.
-        base: the configuration in the bag, None = none.
+        base: the mission in the bag, None = none.
         held: type of each topic of the bag; a type that nobody names is the topic's own.
         follow: the probe drove where it liked. Nothing is planned ahead. The budget comes from
             the parameter file and the options, not from the scenario or the bag.
@@ -147,7 +133,7 @@ def settled(
 
 
 def check_program(
-    given: ReplayOptions, base: ReplayDefaults | None, config: ActiveSensingConfig
+    given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> None:
     """Refuse to run a program that the bag names and the user who replays it does not.
 
@@ -171,13 +157,13 @@ def check_program(
 
 
 def topics_of(
-    given: ReplayOptions, base: ReplayDefaults | None, config: ActiveSensingConfig
+    given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> dict[str, Topics]:
     """Return the topics of each probe.
 
     Args:
         given: the options; a relative name is in the probe's namespace.
-        base: the configuration in the bag.
+        base: the mission in the bag.
         config: of the mission: names of the probes, and of the topics that nobody names.
 
     Raises:

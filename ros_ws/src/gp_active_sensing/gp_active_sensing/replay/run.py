@@ -30,9 +30,10 @@ from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
-from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
+from gp_active_sensing.replay.recording import Recording, find_recording
+from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
-from gp_active_sensing.replay.verify import Recording, ReproducibilityCheck, find_recording
+from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.config import check_places
 from gp_active_sensing.types import Cost
@@ -95,18 +96,17 @@ def replay_bag(
     with Bag(path, salvage=salvage) as bag:
         recording = find_recording(bag)
         again = recording is not None and not belief_only and not given.changes
-        base = None if recording is None else recording.base
         held = {topic.name: topic.type for topic in bag.topics}
-        config, scenario = settled(given, base, held, follow=not again)
+        config, scenario = settled(given, recording, held, follow=not again)
         if not belief_only:
-            check_program(given, base, config)
+            check_program(given, recording, config)
         config = dataclasses.replace(config, run_dir=str(out))
         if again and recording is not None:
             return _repeated(bag, recording, config, scenario, show, begin)
         if config.pose.type == "tf":
             msg = "pose.type: tf cannot be replayed; name a pose topic of the bag: --pose-topic"
             raise ConfigError(msg)
-        topics = find_topics(bag, topics_of(given, base, config))
+        topics = find_topics(bag, topics_of(given, recording, config))
         names = {name for pair in topics.values() for name in (pair.reading, pair.pose)}
         count = sum(topic.count for topic in bag.topics if topic.name in names)
         if not count:
@@ -223,7 +223,6 @@ class _Player:
         self._stages = ReplayStages(parts, show)
         self._feed, self._maps, self._clockwork = feed, maps, clockwork
         self._decide = decide
-        self._places = None if decide else MapOnly(parts, show)
         self._first_ns: int | None = None
         self._now_ns = 1
 
@@ -242,7 +241,6 @@ class _Player:
             self._step()
             progress(self.read)
         self._stages.stop(ENDED, over=True)
-        self._note_places()
 
     def _put(self, message: BagMessage) -> None:
         mission, maps = self.parts.mission, self._maps
@@ -277,7 +275,6 @@ class _Player:
             for step in self.parts.mission.step(self._now_ns):
                 if isinstance(step.job, DecisionRequest):
                     asked = self._do(step.job) or asked
-        self._note_places()
 
     def _do(self, job: DecisionRequest) -> bool:
         """Answer a request; return whether it was one for a decision."""
@@ -290,10 +287,6 @@ class _Player:
                 self._stages.decided(job.loop, job.pending)
         self._stages.show(job)
         return job.decide
-
-    def _note_places(self) -> None:
-        if self._places is not None:
-            self._places.note(1e-9 * (self._now_ns - (self._first_ns or 0)))
 
 
 def _written(

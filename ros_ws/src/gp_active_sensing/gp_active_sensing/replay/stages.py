@@ -1,4 +1,4 @@
-"""Records of a replayed mission: its stages, the information at stake, places without decisions."""
+"""Records of a replayed mission: its stages, and the information at stake."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, Stage
 from gp_active_sensing.planning.beliefs import marginals_given_pending
 from gp_active_sensing.planning.entropy import mixture_entropy, noise_entropy
-from gp_active_sensing.records.events import Event, ReadingUsed
-from gp_active_sensing.records.metrics import NO_SCORES, Scores
 
 
 def information(
@@ -131,74 +127,3 @@ def _went(stage: Stage) -> int | None:
     if stage.went is not None:
         return stage.went
     return None if stage.value is None else stage.plan.waypoints[0]
-
-
-class MapOnly:
-    """Adds a record for each place that is observed for the first time.
-
-    Args:
-        parts: the mission and its records.
-        show: takes each record.
-    """
-
-    def __init__(self, parts: MissionComponents, show: Show = lambda record: None) -> None:
-        self._parts = parts
-        self._show = show
-        self._seen = parts.mission.loop.belief.observed.copy()
-        self._values: dict[int, list[float]] = {}
-        parts.recorder.listener = self._receive
-
-    def _receive(self, event: Event) -> None:
-        if not isinstance(event, ReadingUsed) or event.reading.quantity:
-            return
-        if event.reading.location is not None:
-            self._values.setdefault(event.reading.location, []).append(event.reading.value)
-
-    def note(self, seconds: float) -> None:
-        """Record the places that are new.
-
-        Args:
-            seconds: since the first message.
-        """
-        if not self._values:
-            return
-        values, self._values = self._values, {}
-        loop, recorder = self._parts.mission.loop, self._parts.recorder
-        observed = loop.belief.observed
-        kernels = [h.kernel for h in loop.belief.hyperparameters]
-        new = [place for place in values if observed[place] and not self._seen[place]]
-        if not new:
-            return
-        self._seen = observed.copy()
-        found = loop.belief.mixture()
-        errors = self._errors(found)
-        promised = to_record(loop.belief.promise(loop.topology.weights, found))
-        count = int(observed.sum()) - len(new)
-        for place in new:
-            count += 1
-            record: dict[str, Any] = {
-                "stage": count,
-                "location": place,
-                "name": loop.topology.names[place],
-                "position": loop.topology.points[place].tolist(),
-                "value": float(np.mean(values[place])),
-                "weights": loop.belief.weights.tolist(),
-                "length_scales": [list(h.length_scales) for h in loop.belief.hyperparameters],
-                **({"kernels": kernels} if any(kernels) else {}),
-                **errors,
-                **promised,
-                "observed": count,
-                "readings": loop.counts["accepted"],
-                "driven_metres": self._parts.mission.probe.ingestion.metres,
-                "driven_seconds": seconds,
-            }
-            recorder.stages.add(record)
-            self._show(record)
-
-    def _errors(self, found: Mixture) -> Scores:
-        """Return how far the map is from the truth, where that is known."""
-        scorer = self._parts.recorder.scorer
-        if scorer is None:
-            return NO_SCORES
-        mission = self._parts.mission
-        return scorer.of(mission.loop.belief, 1e-9 * mission.until_ns, found)

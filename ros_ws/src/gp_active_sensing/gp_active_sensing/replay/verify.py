@@ -9,17 +9,16 @@ so that decisions after a difference are compared as well.
 from __future__ import annotations
 
 import json
-import logging
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ReplayError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clocks import VirtualClock
@@ -50,15 +49,12 @@ from gp_active_sensing.records.events import (
     RosterChanged,
     StateChanged,
 )
-from gp_active_sensing.replay.bag import Bag, BagMessage
-from gp_active_sensing.replay.options import ReplayDefaults
+from gp_active_sensing.replay.recording import Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
-from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.ties import RELATIVE
-from gp_active_sensing.util.wording import moment
 
 Line = Mapping[str, Any]
 ENDED = "the recording ends here"
@@ -68,9 +64,6 @@ ABSOLUTE = 1e-12
 """Largest difference of two numbers that should both be zero."""
 _MOST_SAID = 20
 """Largest number of differences in words."""
-
-
-# -- comparing -----------------------------------------------------------------------------------
 
 
 def difference(recorded: Line, replayed: Line) -> str:
@@ -423,8 +416,7 @@ class ReproducibilityCheck:
     ) -> SensingLoop:
         """Compare a decision with the recorded one; return the engine after the recorded one."""
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=at)
-        if self.comparison.decision(event.stage, to_line(event), to_line(own)):
-            return trial
+        self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:
             # Take the last digits of the state from the recording, so that no error grows.
             trial.policy_state = event.policy_state
@@ -463,126 +455,3 @@ class ReproducibilityCheck:
         taken = ContingentPlan(recorded, after, cell.said)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))
-
-
-# -- the recorded mission in a bag -----------------------------------------------------------------
-
-logger = logging.getLogger(__name__)
-
-JOURNAL = "journal"
-STRING = "std_msgs/msg/String"
-
-
-@dataclass
-class Recording:
-    """A recorded mission.
-
-    Args:
-        topic: where its frames were published.
-        setup: configuration, topics and map of its first frame.
-        base: its configuration.
-        frames: in order, without the first.
-        lost: frames that are not in the bag.
-    """
-
-    topic: str
-    setup: Mapping[str, Any]
-    base: ReplayDefaults
-    frames: list[Mapping[str, Any]] = field(default_factory=list)
-    lost: int = 0
-
-    @property
-    def map_topic(self) -> str:
-        """Topic of the mission's maps; "" where none came by a topic."""
-        return str((self.setup.get("map") or {}).get("topic", ""))
-
-    @property
-    def marks(self) -> list[str]:
-        """Marks of the maps that the mission used, in order; [] where none came by a topic."""
-        if not (first := self.setup.get("map")):
-            return []
-        events = (event for frame in self.frames for event in frame.get("events", ()))
-        later = [str(event["mark"]) for event in events if event.get("event") == MapChanged.KIND]
-        return [str(first["mark"]), *later]
-
-
-def find_recording(bag: Bag) -> Recording | None:
-    """Return the mission that a bag holds; the longest where it holds several.
-
-    Raises:
-        ReplayError: a frame that cannot be read.
-    """
-    topics = [t.name for t in bag.topics if t.type == STRING]
-    topics = [name for name in topics if name.rsplit("/", 1)[-1] == JOURNAL]
-    found = [recording for name in topics for recording in _read(bag, name)]
-    if not found:
-        return None
-    best = max(found, key=lambda recording: len(recording.frames))
-    if len(found) > 1:
-        logger.warning(
-            "bag %s holds %d missions; replaying the longest, of %s",
-            *(bag.path, len(found), best.topic),
-        )
-    return best
-
-
-def _read(bag: Bag, topic: str) -> list[Recording]:
-    """Return the missions of a topic, one after the other."""
-    found: list[Recording] = []
-    setup: Any = None
-    number = 0
-    for message in bag.messages([topic]):
-        for frame in _frames(bag, message):
-            if frame is None:
-                return found  # a topic of another program
-            if "setup" not in frame:
-                this = int(frame["n"])
-                if found and this > number:  # else its setup is not in the bag, or it came twice
-                    found[-1].lost += this - number - 1
-                    found[-1].frames.append(frame)
-                    number = this
-            elif frame["setup"] != setup:  # else it was published again for a later subscriber
-                setup, number = frame["setup"], 0
-                if found and setup.get("earlier"):  # the mission went on in another process
-                    found[-1].frames.append(frame)
-                else:
-                    found.append(Recording(topic, setup, _base(bag, setup)))
-    return found
-
-
-def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
-    """Yield the frames of a message; None when it is something else."""
-    try:
-        frames = json.loads(bag.decode(message).data)
-    except (ValueError, ReplayError) as error:
-        if bag.salvage:
-            when = moment(message.stamp_ns)
-            logger.warning("a journal message at %s is damaged: %s", when, error)
-            return
-        if isinstance(error, ReplayError):
-            raise
-        frames = None
-    if isinstance(frames, list) and all(isinstance(f, dict) and "n" in f for f in frames):
-        yield from frames
-    else:
-        yield None
-
-
-def _base(bag: Bag, setup: Mapping[str, Any]) -> ReplayDefaults:
-    try:
-        topics = {
-            str(name): Topics(
-                str(pair["reading"]),
-                str(pair["pose"]),
-                str(pair.get("twist", "")),
-                {str(of): str(topic) for of, topic in pair.get("further", {}).items()},
-            )
-            for name, pair in setup["topics"].items()
-        }
-        return ReplayDefaults(setup["config"], setup.get("scenario"), topics)
-    except (KeyError, TypeError, AttributeError) as error:
-        msg = (
-            f"bag {bag.path}: the journal's setup lacks {error}; it is of another version. Replay "
-            "it with --scenario or --params"
-        )
-        raise ReplayError(msg) from error

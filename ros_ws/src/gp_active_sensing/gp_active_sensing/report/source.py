@@ -279,9 +279,9 @@ def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None,
     try:
         field = from_mapping(FieldConfig, config["field"], path="field")
         if field.kind == "sumo":
-            from gp_active_sensing.sim.traffic import RecordedTruth
+            from gp_active_sensing.sim.traffic import recorded_truth
 
-            return RecordedTruth(run.truth(), topology.n), ""
+            return recorded_truth(run.truth(), topology.n), ""
         return build_truth(field, topology, int(config.get("seed") or 0)), ""
     except ActiveSensingError as error:
         return None, f"the truth is not shown: {error}"

@@ -38,7 +38,7 @@ _FILES = {
     "map": ("file", "outline", "obstacles", "weights"),
     "field": ("file",),
     "policy": ("command",),
-    "traffic": ("net", "routes", "additional", "config"),
+    "traffic": ("net", "routes"),
 }
 """Keys that name files."""
 

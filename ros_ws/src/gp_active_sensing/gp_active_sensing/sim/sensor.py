@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
@@ -20,6 +22,11 @@ _STREAM = 0x5E2501
 @dataclass(frozen=True)
 class SensorConfig:
     """Simulated sensor; all draws are keyed by (seed, place, visit)."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"report_variance": "was removed; the belief has the noise (belief.noise_std)"}
+    )
+    WERE: ClassVar[Mapping[str, Any]] = MappingProxyType({"report_variance": False})
 
     noise_std: float = param(
         0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE
@@ -43,14 +50,6 @@ class SensorConfig:
     retries: int = param(
         2, help="visits repeated when one gives no reading, before the place is set aside", low=0
     )
-    report_variance: bool = param(
-        False, help="readings carry the sensor's noise variance; otherwise the belief's is used"
-    )
-
-    def __post_init__(self) -> None:
-        if self.report_variance and self.noise_std == 0.0:
-            msg = "report_variance: needs noise_std above 0, a reading's variance cannot be 0"
-            raise ConfigError(msg)
 
 
 class SimulatedSensor:
@@ -69,11 +68,6 @@ class SimulatedSensor:
         self.truth = truth
         self.config = config
         self.seed = seed
-
-    @property
-    def reported_variance(self) -> float | None:
-        """Noise variance that each reading brings, None = readings bring none."""
-        return self.config.noise_std**2 if self.config.report_variance else None
 
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the probability (m,) that a reading of each exact value is within [low, high].
@@ -129,6 +123,5 @@ class SimulatedSensor:
             stamp_ns=stamp_ns,
             location=location,
             value=value,
-            noise_variance=self.reported_variance,
             source="simulated sensor",
         )

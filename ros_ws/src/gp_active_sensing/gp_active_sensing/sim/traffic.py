@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
+from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.types import FloatArray
@@ -33,7 +33,13 @@ class TrafficConfig:
             "step_length": 'was removed; give options: ["--step-length", "0.5"]',
             "seed": "was removed; SUMO's seed is that of the scenario",
             "teleport_after": 'was removed; give options: ["--time-to-teleport", "300"]',
+            "additional": 'was removed; give options: ["--additional-files", "/a/file.add.xml"]',
+            "config": "was removed; give net, routes and options",
+            "rerouting": 'was removed; give options: ["--device.rerouting.probability", "0.5"]',
         }
+    )
+    WERE: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"additional": [], "config": None, "rerouting": None}
     )
 
     net: str | None = param(
@@ -42,10 +48,6 @@ class TrafficConfig:
     routes: tuple[str, ...] = param(
         (), help="routes or trips of the other cars, .xml(.gz); [] = the probe is alone"
     )
-    additional: tuple[str, ...] = param(
-        (), help="SUMO's additional files: vehicle types, traffic lights"
-    )
-    config: str | None = param(None, help="a .sumocfg file instead of net, routes and additional")
     begin: float | None = param(
         None,
         help="SUMO's clock when the mission begins; until then traffic fills the streets; null = "
@@ -53,12 +55,6 @@ class TrafficConfig:
         unit="s",
         low=0.0,
         high=1e9,
-    )
-    rerouting: float | None = param(
-        None,
-        help="share of the other cars that look for a faster way every 300 s; null = as SUMO",
-        low=0.0,
-        high=1.0,
     )
     window: float = param(
         300.0,
@@ -85,20 +81,12 @@ class TrafficConfig:
         (), help='more options of the command sumo, such as ["--scale", "1.3"]'
     )
 
-    def __post_init__(self) -> None:
-        problems = []
-        if self.config is not None:
-            problems += [
-                f"{key}: give it in {self.config!r}, or leave config out"
-                for key in ("net", "routes", "additional")
-                if getattr(self, key)
-            ]
-        if problems:
-            raise ConfigError(problems)
 
+class LiveTruth(GroundTruth):
+    """The mean speeds when the mission began and at the end of each drive since.
 
-class _Snapshots(GroundTruth):
-    """A field known at some times; between them it is as at the time before."""
+    Between these times they are as at the time before.
+    """
 
     def __init__(self) -> None:
         super().__init__(())
@@ -110,6 +98,12 @@ class _Snapshots(GroundTruth):
         """The field changes as time goes by."""
         return True
 
+    def begin(self, values: FloatArray) -> None:
+        """Forget everything; the (n,) values are those at the mission's beginning."""
+        self._times.clear()
+        self._fields.clear()
+        self.add(0.0, values)
+
     def add(self, seconds: float, values: FloatArray) -> None:
         """Keep the (n,) values of a time of the mission [s], not before the last one."""
         field = np.array(values, dtype=np.float64)
@@ -120,24 +114,14 @@ class _Snapshots(GroundTruth):
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values last known at a time of the mission [s]; read-only."""
         if not self._times:
-            msg = "the speeds of live traffic are not known before it runs"
+            msg = "the speeds of live traffic are not known: it has not run, or was not recorded"
             raise RunError(msg)
         k = max(0, bisect_right(self._times, seconds + _SAME_TIME) - 1)
         return self._fields[k]
 
 
-class LiveTruth(_Snapshots):
-    """The mean speeds when the mission began and at the end of each drive since."""
-
-    def begin(self, values: FloatArray) -> None:
-        """Forget everything; the (n,) values are those at the mission's beginning."""
-        self._times.clear()
-        self._fields.clear()
-        self.add(0.0, values)
-
-
-class RecordedTruth(_Snapshots):
-    """Recorded `LiveTruth` of a run directory.
+def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
+    """Return the truth that a run directory holds.
 
     Args:
         items: ``seconds`` and (n,) ``values``, one each.
@@ -146,23 +130,19 @@ class RecordedTruth(_Snapshots):
     Raises:
         RunError: not such items, or none.
     """
-
-    def __init__(self, items: Sequence[Mapping[str, Any]], n: int) -> None:
-        super().__init__()
-        for item in items:
-            try:
-                seconds = float(item["seconds"])
-                values = np.array(item["values"], dtype=np.float64)
-            except (KeyError, TypeError, ValueError) as error:
-                msg = f"truth.jsonl: expected seconds and values, got {str(item)[:80]}"
-                raise RunError(msg) from error
-            if values.shape != (n,) or not np.isfinite(values).all():
-                msg = f"truth.jsonl: expected {n} finite values, got an array {values.shape}"
-                raise RunError(msg)
-            self.add(seconds, values)
-        if not items:
-            msg = "truth.jsonl: the speeds of the live traffic were not recorded"
+    found = LiveTruth()
+    for item in items:
+        try:
+            seconds, values = float(item["seconds"]), np.array(item["values"], dtype=np.float64)
+        except (KeyError, TypeError, ValueError) as error:
+            msg = f"truth.jsonl: expected seconds and values, got {str(item)[:80]}"
+            raise RunError(msg) from error
+        if values.shape != (n,) or not np.isfinite(values).all():
+            msg = f"truth.jsonl: expected {n} finite values, got an array {values.shape}"
             raise RunError(msg)
+        found.add(seconds, values)
+    found.at(0.0)
+    return found
 
 
 class Traffic(Protocol):

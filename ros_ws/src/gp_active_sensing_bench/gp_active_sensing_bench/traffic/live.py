@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from gp_active_sensing.sim.world import World
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
-from gp_active_sensing_bench.traffic.session import Session, arguments_of, require_sumo
+from gp_active_sensing_bench.traffic.session import Session, require_sumo
 from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 
 logger = logging.getLogger(__name__)
@@ -221,32 +220,24 @@ def build_traffic(
         MissingDependencyError: SUMO is not installed.
     """
     problems: list[str] = []
-    if config.config is None and config.net is None:
-        problems.append("net: is required for a field of kind sumo, or config (a .sumocfg file)")
+    if config.net is None:
+        problems.append("net: is required for a field of kind sumo")
     if topology.free or np.asarray(topology.geometry(0)).shape[0] < 2:
         problems.append("a field of kind sumo needs a map of kind roads")
-    files: list[tuple[str, Path]] = []
-    for option, key, names in (
-        ("-c", "config", (config.config,)),
-        ("-n", "net", (config.net,)),
-        ("-r", "routes", config.routes),
-        ("-a", "additional", config.additional),
-    ):
-        for name in names:
-            if name is not None:
-                try:
-                    files.append((option, find_resource("maps", name).absolute()))
-                except ResourceError as error:
-                    problems.append(f"{key}: {error}")
+    arguments: list[str] = []
+    for key, names in (("net", filter(None, (config.net,))), ("routes", config.routes)):
+        try:
+            paths = [str(find_resource("maps", name).absolute()) for name in names]
+        except ResourceError as error:
+            problems.append(f"{key}: {error}")
+        else:
+            arguments += [f"-{key[0]}", ",".join(paths)] if paths else []
     if problems:
         raise ConfigError(problems)
     require_sumo()
-    arguments = [*arguments_of(files), "--seed", str(seed)]
+    arguments += ["--seed", str(seed)]
     arguments += ["--random", "false", "--ignore-route-errors", "true", "--no-warnings", "true"]
     arguments += ["--no-step-log", "true", "--duration-log.disable", "true", "--threads", "1"]
-    if config.rerouting is not None:
-        arguments += ["--device.rerouting.probability", f"{config.rerouting:g}"]
-        arguments += ["--device.rerouting.period", "300"]
     arguments += config.options
     return LiveTraffic(topology, config, arguments, scale=field.scale, offset=field.offset)
 

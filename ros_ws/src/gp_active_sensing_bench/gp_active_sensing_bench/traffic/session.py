@@ -14,7 +14,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
@@ -161,11 +160,3 @@ def _sentence(said: Sequence[str], error: Exception) -> str:
     """Return SUMO's own words on one line; those of the exception where it said nothing."""
     words = " ".join(" ".join(line.split()) for line in said if line.strip())
     return words.removeprefix("Error: ") or " ".join(str(error).split())
-
-
-def arguments_of(files: Sequence[tuple[str, Path]]) -> list[str]:
-    """Return options with the files of each, comma-separated where there are several."""
-    by_option: dict[str, list[str]] = {}
-    for option, path in files:
-        by_option.setdefault(option, []).append(str(path))
-    return [word for option, paths in by_option.items() for word in (option, ",".join(paths))]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench_support.sumo import RING, flow, parked_at, ring, write_cars
+from bench_support.sumo import flow, parked_at, ring, write_cars
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError, RunError
 from gp_active_sensing.records.metrics import rmspe
@@ -39,7 +39,13 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Any:
         flow(ALL_ROUND, name="a", period=9.0),
         flow("eb ba ad dc cb be eb ba", name="b", period=14.0),
     )
-    what = ring(routes=[cars], begin=120.0, window=60.0, readings=7, rerouting=0.5)
+    what = ring(
+        routes=[cars],
+        begin=120.0,
+        window=60.0,
+        readings=7,
+        options=["--device.rerouting.probability", "0.5"],
+    )
     return what, folder
 
 
@@ -172,7 +178,7 @@ def test_the_truth_is_the_speed_of_sumo_s_own_edgedata(sumo: None, tmp_path: Pat
     cars = write_cars(
         tmp_path / "cars.xml", flow(ALL_ROUND, period=40.0), flow("eb bc cd", name="b", period=20.0)
     )
-    what = ring(routes=[cars], additional=[str(add)], begin=300.0, window=100.0)
+    what = ring(routes=[cars], options=["--additional-files", str(add)], begin=300.0, window=100.0)
     world = build_world(what)
     assert world.traffic is not None
     world.traffic.start()
@@ -251,29 +257,11 @@ def test_a_file_that_sumo_refuses(sumo: None, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_sumocfg_instead_of_files(sumo: None, tmp_path: Path) -> None:
-    write_cars(tmp_path / "cars.xml", flow(ALL_ROUND))
-    shutil.copy(RING, tmp_path / "my.net.xml")
-    (tmp_path / "my.sumocfg").write_text(
-        '<configuration><input><net-file value="my.net.xml"/><route-files value="cars.xml"/>'
-        '</input><time><begin value="50"/></time></configuration>'
-    )
-    what = mapping(ring().to_mapping(), traffic={"net": None, "routes": [], "config": "my.sumocfg"})
-    scenario = scenario_from_mapping(what, base_dir=tmp_path)
-    traffic = build_world(scenario).traffic
-    assert traffic is not None
-    traffic.start()
-    assert traffic._running().time == 50.0
-    for _ in range(30):
-        traffic.step()
-    assert traffic._running().api.vehicle.getIDCount() >= 3
-
-
 def test_configurations_that_make_no_sense() -> None:
     for change, message in (
         ({"traffic": {"net": None}}, r"traffic.net: is required for a field of kind sumo"),
         ({"traffic": {"net": "no.net.xml"}}, r"traffic.net: maps: no file 'no.net.xml'"),
-        ({"traffic": {"config": "x.sumocfg"}}, r"traffic.net: give it in 'x.sumocfg'"),
+        ({"traffic": {"config": "x.sumocfg"}}, r"traffic.config: was removed"),
         ({"field": {"kind": "gp", "length_scale": 1}}, r"traffic: is for a field of kind sumo"),
         ({"probe": {"speed": 9.0}}, r"probe.speed: has no meaning in traffic"),
         ({"map": {"kind": "line", "count": 3, "file": ""}, "probe": {"start": None}}, "kind roads"),

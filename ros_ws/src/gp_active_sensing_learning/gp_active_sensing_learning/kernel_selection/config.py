@@ -19,6 +19,7 @@ class VbksConfig:
         {
             "race": "was removed; the worse half of the starts is dropped three times",
             "shuffle": "was removed; stages take rows in random order",
+            "whitened": "was removed; q(u) is whitened where q(θ) is a point",
             "dtype": "was removed; everything is computed in float64",
         }
     )
@@ -33,9 +34,6 @@ class VbksConfig:
         "full",
         help="q(θ): full, a Gaussian with full covariance; point, one value (C_θ = 0)",
         choices=("full", "point"),
-    )
-    whitened: bool = param(
-        False, help="q(θ)q(v) with u = chol(K)v in place of the paper's q(θ)q(u)"
     )
     restarts: int = param(
         8,

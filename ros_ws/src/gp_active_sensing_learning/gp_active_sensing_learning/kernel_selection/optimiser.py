@@ -80,7 +80,7 @@ class Optimiser:
     @property
     def whitened(self) -> bool:
         """Return whether q(u) is stored as q(v): both agree for a point, and v is faster."""
-        return self.config.whitened or not self.full
+        return not self.full
 
     def root(self, state: State) -> Any:
         """Return C_θ (K, P, P)."""

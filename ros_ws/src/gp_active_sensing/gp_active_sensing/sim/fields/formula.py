@@ -1,13 +1,13 @@
 """Fields given as a formula in place, time and the map's features.
 
-The text of a formula is parsed as an expression and walked, without running code; what is not
+The text of a formula is parsed as an expression and walked once, without running code; what is not
 listed here is an error that says where it stands. No name leads to anything but numbers.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -24,6 +24,9 @@ CONSTANTS: Mapping[str, float] = {"pi": float(np.pi), "e": float(np.e)}
 
 _Value: TypeAlias = Any
 _Apply: TypeAlias = Callable[..., _Value]
+_Variables: TypeAlias = Mapping[str, FloatArray | float]
+_Part: TypeAlias = Callable[[_Variables], _Value]
+"""Value of a part of a formula, given the variables."""
 
 
 def _all(function: Callable[[_Value, _Value], _Value]) -> _Apply:
@@ -65,6 +68,7 @@ _BINARY: Mapping[type[ast.operator], _Apply] = {
     ast.Mod: np.mod,
     ast.Pow: np.power,
 }
+_UNARY: Mapping[type[ast.unaryop], _Apply] = {ast.UAdd: np.positive, ast.USub: np.negative}
 _COMPARE: Mapping[type[ast.cmpop], _Apply] = {
     ast.Lt: np.less,
     ast.LtE: np.less_equal,
@@ -93,9 +97,8 @@ class Formula:
         if len(self.text) > LONGEST:
             msg = f"expected at most {LONGEST} characters, got {len(self.text)}"
             raise ConfigError(msg)
-        self._tree = self._parsed()
         self._columns: dict[str, int] = {}
-        self._check(self._tree, 0)
+        self._whole = self._compiled(self._parsed(), 0)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ class Formula:
                 what = f"unknown variable {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
                 raise self._error(column, f"{what}, {', '.join(CONSTANTS)}")
 
-    def value(self, variables: Mapping[str, FloatArray | float]) -> FloatArray:
+    def value(self, variables: _Variables) -> FloatArray:
         """Return the value for arrays that broadcast; it may be infinite or NaN.
 
         Raises:
@@ -121,7 +124,7 @@ class Formula:
         """
         self.check_variables(variables)
         with np.errstate(all="ignore"):
-            return np.asarray(_value(self._tree, variables), dtype=np.float64)
+            return np.asarray(self._whole(variables), dtype=np.float64)
 
     def _parsed(self) -> ast.expr:
         try:
@@ -133,45 +136,60 @@ class Formula:
             msg = f"{self._shown}: cannot be read as an expression ({error}); make it simpler"
             raise ConfigError(msg) from error
 
-    def _check(self, node: ast.expr, depth: int) -> None:
-        """Refuse whatever is not listed, with where it stands."""
+    def _compiled(self, node: ast.expr, depth: int) -> _Part:
+        """Return a part of the formula; refuse whatever is not listed, with where it stands."""
         if depth > DEEPEST:
             raise self._at(node, f"more than {DEEPEST} levels of brackets; make it simpler")
-        inner: list[ast.expr] = []
         if isinstance(node, ast.Constant):
-            if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-                raise self._at(node, f"expected a number, got {node.value!r}")
-            try:
-                float(node.value)
-            except OverflowError:
-                raise self._at(node, "the number is too large") from None
-        elif isinstance(node, ast.Name):
-            if node.id in _FUNCTIONS:
-                raise self._at(node, f"{node.id} is a function; write {node.id}(…)")
-            if node.id not in CONSTANTS:
-                self._columns.setdefault(node.id, self._column(node))
-        elif isinstance(node, ast.BinOp):
+            return self._constant(node)
+        if isinstance(node, ast.Name):
+            return self._variable(node)
+        if isinstance(node, ast.BinOp):
             if isinstance(node.op, ast.BitXor):
                 raise self._at(node.right, "^ is not a power; write **")
             if type(node.op) not in _BINARY:
                 raise self._at(node, f"operator {type(node.op).__name__} is not known")
-            inner = [node.left, node.right]
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
-            inner = [node.operand]
-        elif isinstance(node, ast.Compare):
+            return self._applied(_BINARY[type(node.op)], [node.left, node.right], depth)
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+            return self._applied(_UNARY[type(node.op)], [node.operand], depth)
+        if isinstance(node, ast.Compare):
             if unknown := [op for op in node.ops if type(op) not in _COMPARE]:
                 raise self._at(node, f"comparison {type(unknown[0]).__name__} is not known")
-            inner = [node.left, *node.comparators]
-        elif isinstance(node, ast.Call):
-            self._check_call(node)
-            inner = node.args
-        else:
-            what = f"{type(node).__name__} is not known; there are numbers, variables, operators "
-            raise self._at(node, f"{what}and the functions {', '.join(FUNCTION_NAMES)}")
-        for part in inner:
-            self._check(part, depth + 1)
+            compared = [_COMPARE[type(op)] for op in node.ops]
 
-    def _check_call(self, node: ast.Call) -> None:
+            def holds(*values: _Value) -> _Value:
+                found = zip(compared, values, values[1:], strict=False)
+                return reduce(np.multiply, (each(a, b) for each, a, b in found), np.float64(1.0))
+
+            return self._applied(holds, [node.left, *node.comparators], depth)
+        if isinstance(node, ast.Call):
+            return self._applied(self._function(node), node.args, depth)
+        what = f"{type(node).__name__} is not known; there are numbers, variables, operators "
+        raise self._at(node, f"{what}and the functions {', '.join(FUNCTION_NAMES)}")
+
+    def _applied(self, apply: _Apply, nodes: Sequence[ast.expr], depth: int) -> _Part:
+        parts = [self._compiled(node, depth + 1) for node in nodes]
+        return lambda variables: apply(*(part(variables) for part in parts))
+
+    def _constant(self, node: ast.Constant) -> _Part:
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+            raise self._at(node, f"expected a number, got {node.value!r}")
+        try:
+            value = np.float64(float(node.value))
+        except OverflowError:
+            raise self._at(node, "the number is too large") from None
+        return lambda variables: value
+
+    def _variable(self, node: ast.Name) -> _Part:
+        name = node.id
+        if name in _FUNCTIONS:
+            raise self._at(node, f"{name} is a function; write {name}(…)")
+        if name not in CONSTANTS:
+            self._columns.setdefault(name, self._column(node))
+        known = CONSTANTS.get(name)
+        return lambda variables: np.asarray(variables.get(name, known), dtype=np.float64)
+
+    def _function(self, node: ast.Call) -> _Apply:
         if not isinstance(node.func, ast.Name):
             raise self._at(node, "only functions by their names can be called, such as sin(x)")
         name = node.func.id
@@ -179,13 +197,14 @@ class Formula:
             hint = suggest(name, FUNCTION_NAMES)
             what = f"unknown function {name!r}.{hint} Known: {', '.join(FUNCTION_NAMES)}"
             raise self._at(node, what)
-        _, least, most = _FUNCTIONS[name]
+        apply, least, most = _FUNCTIONS[name]
         count = len(node.args)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             raise self._at(node, f"{name} takes plain arguments, such as {name}(x)")
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if most == least else f"{least} or more"
             raise self._at(node, f"{name} takes {wanted} arguments, got {count}")
+        return apply
 
     def _column(self, node: ast.expr) -> int:
         """Return the column of a node in characters, from 0 (the parser counts bytes)."""
@@ -200,29 +219,3 @@ class Formula:
     @property
     def _shown(self) -> str:
         return repr(self.text if len(self.text) <= 80 else f"{self.text[:77]}…")
-
-
-def _value(node: ast.expr, variables: Mapping[str, FloatArray | float]) -> _Value:
-    """Return the value of a checked expression."""
-    if isinstance(node, ast.Constant):
-        return np.float64(node.value)  # type: ignore[arg-type]
-    if isinstance(node, ast.Name):
-        if node.id in variables:
-            return np.asarray(variables[node.id], dtype=np.float64)
-        return np.float64(CONSTANTS[node.id])
-    if isinstance(node, ast.BinOp):
-        left, right = _value(node.left, variables), _value(node.right, variables)
-        return _BINARY[type(node.op)](left, right)
-    if isinstance(node, ast.UnaryOp):
-        value = _value(node.operand, variables)
-        return np.negative(value) if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.Compare):
-        parts = [_value(part, variables) for part in (node.left, *node.comparators)]
-        holds: _Value = np.float64(1.0)
-        for op, left, right in zip(node.ops, parts, parts[1:], strict=False):
-            holds = holds * _COMPARE[type(op)](left, right)
-        return holds
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        apply, _, _ = _FUNCTIONS[node.func.id]
-        return apply(*(_value(argument, variables) for argument in node.args))
-    raise TypeError(node)  # `Formula` has refused everything else

@@ -12,12 +12,8 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.stream_config import PoseConfig
-from gp_active_sensing.replay.options import (
-    ReplayDefaults,
-    ReplayOptions,
-    settled,
-    topics_of,
-)
+from gp_active_sensing.replay.options import ReplayOptions, settled, topics_of
+from gp_active_sensing.replay.recording import Recording
 from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
@@ -26,7 +22,7 @@ HELD = {"/car/odom": "nav_msgs/msg/Odometry", "/car/speed": "std_msgs/msg/Float6
 
 
 def decided(
-    given: ReplayOptions, base: ReplayDefaults | None = None, *, follow: bool = True
+    given: ReplayOptions, base: Recording | None = None, *, follow: bool = True
 ) -> ActiveSensingConfig:
     return settled(given, base, HELD, follow=follow)[0]
 
@@ -89,7 +85,7 @@ def test_the_bag_s_own_configuration_is_the_base() -> None:
             MapConfig("grid", columns=3, rows=2), seed=9, policy={"name": "bal", "horizon": 2}
         )
     )
-    base = ReplayDefaults(own, None, {"": Topics("/r", "/p")})
+    base = Recording(own, None, {"": Topics("/r", "/p")})
     assert decided(ReplayOptions(), base).policy == {"name": "bal", "horizon": 2}
     other = decided(ReplayOptions(policy="ie", overrides=("seed=1",)), base)
     assert (other.policy, other.seed, other.map.columns) == ({"name": "ie"}, 1, 3)

@@ -86,12 +86,20 @@ def test_what_is_wrong_is_named() -> None:
         ("policy", {"name": "ball"}, "policy: unknown policy 'ball'. Did you mean 'bal'"),
         ("policy", {"horizn": 2}, "policy.horizn: unknown key. Did you mean 'horizon'"),
         ("probe", {"speed": -2}, "probe.speed: must be more than 0"),
-        ("sensor", {"noise_std": 0, "report_variance": True}, "sensor.report_variance: needs"),
+        ("sensor", {"report_variance": True}, "sensor.report_variance: was removed"),
         ("name", "a/b", "name: expected a word"),
         ("sensr", {}, "sensr: unknown key. Did you mean 'sensor'"),
     ):
         with pytest.raises(ConfigError, match=expected):
             scenario_from_mapping(mapping(**{section: values}))
+
+
+def test_a_record_of_an_earlier_version_has_removed_keys_at_their_defaults() -> None:
+    before = {"additional": [], "config": None, "rerouting": None}
+    old = mapping(sensor={"report_variance": False}, traffic=before)
+    assert scenario_from_mapping(old) == scenario_from_mapping(mapping())
+    with pytest.raises(ConfigError, match=r"traffic\.rerouting: was removed"):
+        scenario_from_mapping(mapping(traffic={**before, "rerouting": 0.5}))
 
 
 def test_overrides_come_last_and_are_checked() -> None:
