@@ -113,8 +113,8 @@ def removed_hint(cls: type, key: str) -> str:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
-    A class may have ``REMOVED``, what replaces each key that it had once, and ``WERE``, the last
-    defaults of such keys: records of earlier versions have them, and they change nothing.
+    A class may have ``REMOVED``: what replaces each key that it had once. With ``WERE``, the last
+    defaults of such keys are accepted, since records of earlier versions have them.
 
     Args:
         cls: the dataclass.

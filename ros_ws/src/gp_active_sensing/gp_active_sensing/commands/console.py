@@ -135,7 +135,6 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _quantity_line(each: Mapping[str, Any]) -> str:
-    """Return what is known of a further quantity."""
     unit = _unit(str(each["unit"]))
     parts = [f"{each['observed']} places, {each['readings']} readings"]
     if each["promised_error"] is not None:
@@ -148,7 +147,6 @@ def _quantity_line(each: Mapping[str, Any]) -> str:
 
 
 def _driven_line(summary: Mapping[str, Any]) -> str:
-    """Return what was driven; of several probes the metres of each, and the longest time."""
     probes = summary.get("probes") or []
     seconds = max([probe["seconds"] for probe in probes], default=summary["seconds"])
     text = f"{summary['metres']:.0f} m in {seconds:.0f} s"
@@ -157,7 +155,6 @@ def _driven_line(summary: Mapping[str, Any]) -> str:
 
 
 def _interval_line(summary: Mapping[str, Any]) -> str:
-    """Return how many true values, and new readings, are in the belief's central intervals."""
     levels = (50, 90, 95)
 
     def shares(kind: str) -> str:
@@ -184,7 +181,6 @@ def _belief_lines(
 
 
 def _expert_line(expert: Mapping[str, Any]) -> str:
-    """Return what came of the questions to an expert."""
     parts = [f"{expert['answered']} of {expert['asked']} places asked for answered in time"]
     if expert["late"]:
         parts.append(f"{expert['late']} late")
@@ -194,7 +190,6 @@ def _expert_line(expert: Mapping[str, Any]) -> str:
 
 
 def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
-    """Return how far a search stayed behind; nothing for a mission that looked for nothing."""
     if not regret:
         return []
     decisions = int(regret["decisions"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -67,6 +68,7 @@ _FIELDS = {
     "sensor_msgs/msg/Range": "range",
 }
 """Fields with the value, where the type can only be assumed."""
+_ASSUMED = "assumed; check it"
 
 
 @dataclass
@@ -131,7 +133,6 @@ class MissionDraft:
         self._report()
 
     def _ask_habits(self) -> None:
-        """Ask how it ends, and what is written."""
         returns = {True: "yes", False: "no", None: ""}[self.given["return_home"]]
         self.given = {**self.given, "return_home": returns}
         self.sortie = self._ask("sortie", "One battery: 2 km, 30 min, or nothing", read_sortie, "")
@@ -168,7 +169,6 @@ class MissionDraft:
         return found
 
     def _of_map(self) -> dict[str, Any]:
-        """Return the section `map` from the options."""
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
@@ -195,7 +195,6 @@ class MissionDraft:
     # -- a map by topic ------------------------------------------------------------------------
 
     def _grids(self) -> list[str]:
-        """Return the topics of occupancy grids that somebody publishes."""
         return [name for name, types in self.topics.items() if MAP_TYPE in types]
 
     def _show_grids(self) -> None:
@@ -214,23 +213,21 @@ class MissionDraft:
 
     def _read_grid(self, topic: str) -> MissionMap:
         """Return the map that comes by a topic: with its places, if one comes now."""
-        if self.system is None or not self.topics:
-            return live_map(topic, None, **self._of_map())
-        from gp_active_sensing.ros import running_system
+        if self.system is not None and self.topics:
+            from gp_active_sensing.ros import running_system
 
-        name = _from_root(topic)
-        if misfit := running_system.topic_misfit("map", name, MAP_TYPE, self.topics):
+            name = _from_root(topic)
+            misfit = running_system.topic_misfit("map", name, MAP_TYPE, self.topics)
+            if not misfit:
+                message = self.system.latched(name, MAP_TYPE)
+                try:
+                    if message is not None:
+                        return live_map(topic, read_grid(message), **self._of_map())
+                    misfit = running_system.silent_map(name)
+                except MapError as error:
+                    misfit = f"map: {name}: {error}"
             self._misfit(misfit)
-            return live_map(topic, None, **self._of_map())
-        message = self.system.latched(name, MAP_TYPE)
-        if message is None:
-            self._misfit(running_system.silent_map(name))
-            return live_map(topic, None, **self._of_map())
-        try:
-            return live_map(topic, read_grid(message), **self._of_map())
-        except MapError as error:
-            self._misfit(f"map: {name}: {error}")
-            return live_map(topic, None, **self._of_map())
+        return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
         """Say what does not fit: at once to who is asked, and at the end."""
@@ -245,10 +242,9 @@ class MissionDraft:
         of_poses = {name for name, types in self.topics.items() if poses & set(types)}
         others = sorted(set(self.topics) - of_poses)
         topic, type = self._stream("reading", "Topic of the readings", others, _TEMPERATURE)
-        numbers, likely = self._numbers(type)
+        numbers, usual = self._numbers(type)
         if self.asking and not self.given["field"] and numbers:
             echo(f"  numbers in {type}: {', '.join(numbers[:20])}")
-        usual = ReadingConfig().field if type == _TEMPERATURE else likely or _FIELDS.get(type, "")
         path = self._ask("field", "Field of the value", str, usual or None)
         self.reading = _checked(ReadingConfig, "reading", topic=topic, type=type, field=path or "")
         self.further = dict(map(self._quantity, self.given.get("further", ())))
@@ -266,19 +262,26 @@ class MissionDraft:
         if not 1 <= len(words) <= 2:
             msg = f"--{what}: expected a topic, and its type if nobody publishes it, got {words}"
             raise click.UsageError(msg)
-        topic, type = words[0], self.given[f"{what}_type"] or "".join(words[1:])
-        found = self.topics.get(self._names(topic)[0], ())
-        if type or topic == "tf" or found:
-            return topic, type or (found[0] if found else usual)
-        named = next((t for name, t in _BY_NAME[what] if re.search(name, topic.lower())), "")
-        if not (named or self.topics):
+        topic, given = words[0], self.given[f"{what}_type"] or "".join(words[1:])
+        if topic == TF:
+            return topic, given or usual
+        type, note = self._type_of(what, topic, given, usual)
+        if note:
+            self.notes[f"{what}.type"] = note
+        if note == _ASSUMED and not self.topics:
             self.told.append(
                 f"note: nobody publishes {topic}, and its name does not tell its message type: "
                 f"{usual} is assumed; give --{what}-type"
             )
-        key = f"{what}.type"
-        self.notes[key] = "by the name of the topic" if named else "assumed; check it"
-        return topic, named or usual
+        return topic, type
+
+    def _type_of(self, what: str, topic: str, given: str, usual: str) -> tuple[str, str]:
+        """Return the message type of a topic, and a note where nobody says it."""
+        found = self.topics.get(self._names(topic)[0], ())
+        if given or found:
+            return given or found[0], ""
+        named = next((t for name, t in _BY_NAME[what] if re.search(name, topic.lower())), "")
+        return named or usual, "by the name of the topic" if named else _ASSUMED
 
     def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
         """Return the name of a further quantity and its reading; type and field may be guessed."""
@@ -287,30 +290,28 @@ class MissionDraft:
         if not (name and topic):
             msg = f"--further: expected NAME=TOPIC, such as chlorophyll=/sonde/chl, got {text!r}"
             raise click.UsageError(msg)
-        found = self.topics.get(self._names(topic)[0], ())
-        by_name = next((t for n, t in _BY_NAME["reading"] if re.search(n, topic.lower())), "")
-        kind = type or (found[0] if found else by_name or _TEMPERATURE)
-        if not (type or found or by_name):
-            self.notes[f"readings.{name}.type"] = "assumed; check it"
-        usual = ReadingConfig().field if kind == _TEMPERATURE else self._numbers(kind)[1]
-        path = path or usual or _FIELDS.get(kind, "")
         key = f"readings.{name}"
-        return name, _checked(ReadingConfig, key, topic=topic, type=kind, field=path)
+        type, note = self._type_of("reading", topic, type, _TEMPERATURE)
+        if note:
+            self.notes[f"{key}.type"] = note
+        path = path or self._numbers(type)[1]
+        return name, _checked(ReadingConfig, key, topic=topic, type=type, field=path)
 
     def _names(self, topic: str) -> list[str]:
         """Return the names of a topic from the root, one for each probe."""
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
-        if self.system is None:
-            return [], ""
-        from gp_active_sensing.ros.to_messages import RosTypes
+        """Return the numbers in messages of a type where it is known here, and the usual one."""
+        found: list[str] = []
+        if self.system is not None:
+            from gp_active_sensing.ros.to_messages import RosTypes
 
-        try:
-            found = number_paths(type, RosTypes())
-        except ActiveSensingError:  # said among what does not fit
-            return [], ""
-        return found, value_path(found)
+            with contextlib.suppress(ActiveSensingError):  # said among what does not fit
+                found = number_paths(type, RosTypes())
+        if type == _TEMPERATURE:
+            return found, ReadingConfig().field
+        return found, (value_path(found) if found else "") or _FIELDS.get(type, "")
 
     # -- the running system --------------------------------------------------------------------
 
@@ -353,7 +354,7 @@ class MissionDraft:
                 self.misfits += running_system.reading_misfits(self.reading, self.heard[name])
             else:
                 self._adopt(self.heard[name])
-                pose = _with(self.pose, datum=self.datum)
+                pose = dataclasses.replace(self.pose, datum=self.datum)
                 self.misfits += running_system.pose_misfits(
                     pose, self.heard[name], self.map.places, self._why_no_transform
                 )
@@ -365,11 +366,9 @@ class MissionDraft:
         self._check_waypoint_listeners()
 
     def _report_slow(self, topics: list[str]) -> None:
-        """Say why it takes longer than usual."""
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
     def _find_needs(self, what: str, heard: list[Received]) -> None:
-        """Take what the rates ask for."""
         if what == "pose":
             found = pose_needs(self.pose, heard)
         else:
@@ -398,7 +397,6 @@ class MissionDraft:
         self.told += [f"note: {note}" for note in notes if note]
 
     def _tf_misfits(self) -> list[str]:
-        """Return what is wrong with poses that are looked up, of each probe."""
         target = self.map.frame
         bodies = [probe_topic(p, self.pose.child_frame.lstrip("/")) for p in self.probes or ("",)]
         problems = [self._why_no_transform(target, body) for body in bodies] if target else []
@@ -554,7 +552,3 @@ def _choices(kind: Any) -> set[str]:
 
 def _checked(kind: type[T], path: str, **values: Any) -> T:
     return from_mapping(kind, values, path=path)
-
-
-def _with(pose: PoseConfig, **values: Any) -> PoseConfig:
-    return dataclasses.replace(pose, **values)

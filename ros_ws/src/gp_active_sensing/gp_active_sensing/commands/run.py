@@ -91,7 +91,6 @@ def _conclude(
     as_json: bool,
     no_report: bool,
 ) -> None:
-    """Write the page, and print the summary: as JSON, or its lines and where everything is."""
     from gp_active_sensing.report import write_report
 
     page = None if no_report else write_report(directory)

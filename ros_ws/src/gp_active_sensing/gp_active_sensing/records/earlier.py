@@ -95,7 +95,6 @@ def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Warn where a run was begun with other versions."""
     now, then = dict(found.get("versions", {})), dict(expected.get("versions", {}))
     changed = ", ".join(
         f"{name} {then.get(name, 'none')} -> {now.get(name, 'none')}"

@@ -75,8 +75,6 @@ def parse_events(lines: Iterable[Line]) -> Iterator[Event]:
 
 
 class _Codec(NamedTuple):
-    """How values of a type are written and read."""
-
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     mark: str = ""
@@ -98,7 +96,6 @@ def _layout(kind: str) -> tuple[tuple[str, _Codec, Any], ...]:
 
 
 def _codec(hint: Any) -> _Codec:
-    """Return how values of an annotated type are written and read."""
     if hint in _CODECS:
         return _CODECS[hint]
     origin, inner = get_origin(hint), get_args(hint)

@@ -314,7 +314,6 @@ def _reader_class() -> Any:
 
 
 def _topics_of(reader: Any) -> tuple[BagTopic, ...]:
-    """Sum the connections of a bag by topic and type."""
     found: dict[tuple[str, str], BagTopic] = {}
     for connection in reader.connections:
         key = (connection.topic, connection.msgtype)
@@ -344,7 +343,6 @@ def _shipped(path: Path) -> Path:
 
 
 def _storage_files(path: Path) -> list[Path]:
-    """List the storage files of a bag without its metadata."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.iterdir() if file.suffix in _STORAGE)

@@ -240,7 +240,6 @@ def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options of the command line as configuration."""
     found: dict[str, Any] = {"reading": {}, "pose": {}}
     if given.map_file:
         found["map"] = {"kind": kind_of_map(given.map_file), "file": given.map_file}

@@ -76,7 +76,6 @@ def find_recording(bag: Bag) -> Recording | None:
 
 
 def _read(bag: Bag, topic: str) -> list[Recording]:
-    """Return the missions of a topic, one after the other."""
     found: list[Recording] = []
     setup: Any = None
     number = 0

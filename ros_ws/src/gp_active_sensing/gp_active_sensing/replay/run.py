@@ -139,7 +139,6 @@ def replay_bag(
 
 
 def _nothing_used(done: Replayed, feed: TopicReader) -> ReplayError:
-    """Return why a bag gave no reading."""
     why = [f"{count} {word}" for word, count in done.summary["rejected_by_reason"].items()]
     why += [f"{count} of {topic} undecodable" for topic, count in feed.unreadable.items()]
     msg = (
@@ -158,7 +157,6 @@ def _repeated(
     show: Show,
     begin: Begin,
 ) -> Replayed:
-    """Repeat a recorded mission and compare."""
     clock = VirtualClock()
     maps, first = {}, None
     if config.map.topic:
@@ -268,7 +266,6 @@ class _Player:
         return found
 
     def _step(self) -> None:
-        """Let the mission use what is in its inbox, and answer its requests."""
         asked = True
         while asked:
             asked = False

@@ -102,7 +102,6 @@ class ReplayStages:
         self._show(self._parts.recorder.stages.newest)
 
     def _compared(self, stage: Stage) -> dict[str, Any]:
-        """Return what the chosen place and the place that was read told at the decision."""
         known = self._asked.pop(stage.number, None)
         went = _went(stage)
         names = self._parts.mission.loop.topology.names

@@ -310,7 +310,6 @@ class ReproducibilityCheck:
                 self.stages.stop(event.reason, over=isinstance(event, MissionEnded))
 
     def _adjust(self, config: Mapping[str, Any]) -> None:
-        """Continue with another configuration, as the node did."""
         now = from_mapping(ActiveSensingConfig, config)
         for name in now.probes:
             if name not in self.parts.mission.probes:
@@ -414,7 +413,6 @@ class ReproducibilityCheck:
         job: DecisionRequest | PlanAheadRequest,
         at: int | None,
     ) -> SensingLoop:
-        """Compare a decision with the recorded one; return the engine after the recorded one."""
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:

@@ -142,7 +142,6 @@ def _sensor(config: Mapping[str, Any]) -> str:
 
 
 def _topic(section: Any) -> str:
-    """Return where a stream of messages comes from."""
     if not isinstance(section, Mapping) or not section.get("topic"):
         return ""
     field = f", field {section['field']}" if section.get("field") else ""
@@ -151,7 +150,6 @@ def _topic(section: Any) -> str:
 
 
 def _limits(data: RunData, tally: Tally) -> str:
-    """Return how many places the limits have closed, and what changed."""
     if not tally.moved:
         return ""
     closed, opened = tally.moved["closed"], tally.moved["opened"]
@@ -162,7 +160,6 @@ def _limits(data: RunData, tally: Tally) -> str:
 
 
 def _gated(tally: Tally) -> str:
-    """Return how many readings were set aside, and the wildest of them."""
     for wildest in tally.wildest(1):
         off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
         return f"{tally.set_aside}; the wildest was {wildest.reading.value:.4g}{off}"

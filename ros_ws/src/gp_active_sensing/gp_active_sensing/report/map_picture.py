@@ -37,7 +37,6 @@ _MOST_NAMES = 40
 
 
 def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Figure, Axes]:
-    """Return an empty picture of a part of a map [m]; north is up."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -63,7 +62,6 @@ def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Fi
 
 
 def _legend(axes: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
-    """Add a legend of (words, colour, marker)."""
     from matplotlib.lines import Line2D
 
     handles = [

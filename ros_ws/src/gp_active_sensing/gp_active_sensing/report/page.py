@@ -133,7 +133,6 @@ def facts_table(data: RunData, tally: Tally) -> str:
 
 
 def _set_aside(tally: Tally) -> Iterator[str]:
-    """Say how many readings were set aside."""
     if count := tally.set_aside:
         what = "reading was" if count == 1 else "readings were"
         yield f"{count} {what} set aside as next to impossible; they are listed under Mission"
@@ -144,7 +143,6 @@ GATED = 50
 
 
 def _gated(tally: Tally) -> str:
-    """Return the table of the readings that were set aside and did not come back."""
     gated = tally.wildest(GATED)
     if not gated:
         return ""
@@ -195,7 +193,6 @@ def _explained(data: RunData, done: Reconstruction) -> float | None:
 
 
 def _replay_notes(replayed: Any) -> Iterator[str]:
-    """Say what a replay found, where the run is one."""
     if not isinstance(replayed, Mapping):
         return
     if damage := replayed.get("damage"):
@@ -260,7 +257,6 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
 
 
 def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[str]:
-    """Yield the expected error of the map, and its lower bound."""
     promised = done.steps[-1].promised
     if promised is None:
         return
@@ -272,7 +268,6 @@ def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[s
 
 
 def _search_tiles(data: RunData, unit: str) -> Iterator[str]:
-    """Say what a search found and missed, where the truth is known."""
     regret = data.summary.get("regret")
     if not isinstance(regret, Mapping) or not regret:
         return
@@ -297,7 +292,6 @@ def _percent(share: float) -> str:
 
 
 def _belief_tiles(done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the most probable kernel, and the most probable of the length-scales of the panel."""
     candidates = zip(done.belief.hyperparameters, done.belief.weights.tolist(), strict=True)
     best = most_probable((h.kernel, h.length_scales, weight) for h, weight in candidates)
     if best.kernel:

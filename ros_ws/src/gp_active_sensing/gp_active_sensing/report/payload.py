@@ -349,7 +349,6 @@ def _percent(step: ReportStep, kind: str) -> list[float | None]:
 
 
 def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
-    """Return where the probe went instead of where the plan said; how it got there is not known."""
     went = step.record.get("went")
     if not isinstance(went, int) or went == plan.waypoint:
         return {}
@@ -475,7 +474,6 @@ def _readings(steps: Sequence[ReportStep]) -> dict[str, Any]:
 
 
 def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
-    """Return the maps and the ranges of their colours, the same for all steps."""
     last = len(done.shown) - 1
     rows = sorted({*range(0, len(done.shown), thin), last})
     truth = done.truth

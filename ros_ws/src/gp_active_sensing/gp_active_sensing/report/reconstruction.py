@@ -72,7 +72,6 @@ def replay(data: RunData) -> Reconstruction:
 
 
 def _teller(data: RunData) -> JournalTeller:
-    """Return the teller of a run's quantity, before the first reading."""
     source = data.linked_to
     before = None if source is None else _teller(source)
     return JournalTeller(data.fresh_belief(), data.topology, data.of, before)
@@ -241,7 +240,6 @@ class GrowingReconstruction:
         self._size *= 2
 
     def _merge_all(self) -> None:
-        """Make one step of all readings before the first decision."""
         whole = self.parts[0]
         for part in self.parts[1:]:
             whole = _merged(whole, part)
@@ -283,7 +281,6 @@ class GrowingReconstruction:
         part.version = self.looks
 
     def _record(self, part: GrowingStep) -> Mapping[str, Any]:
-        """Return the record of a step; {} where it has none."""
         chunk = part.chunk
         if chunk.plan is None or not chunk.plan.waypoints:
             return {}

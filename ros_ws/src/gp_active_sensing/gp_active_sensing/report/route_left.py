@@ -116,7 +116,6 @@ def _places_left(
 
 
 def _end_of(data: RunData, probe: _ProbeAtEnd) -> int | None:
-    """Return the place where a probe has to end; None = anywhere."""
     if isinstance(probe.decision, ReturnBegun):
         return probe.decision.path[-1]
     section = data.config.get("probe")

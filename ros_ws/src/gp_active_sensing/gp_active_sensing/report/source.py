@@ -165,7 +165,6 @@ class RunData:
 
 
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a section of a configuration, {} where there is none."""
     found = config.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -288,7 +287,6 @@ def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None,
 
 
 def _sensor(config: Mapping[str, Any], truth: GroundTruth | None) -> SimulatedSensor | None:
-    """Return the sensor that read the truth, where the configuration says it."""
     if truth is None or not isinstance(config.get("sensor"), Mapping):
         return None
     try:

@@ -84,7 +84,6 @@ class JournalTeller:
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
     def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
-        """Tell the belief a reading; say whether its place is new."""
         belief, stay = self.belief, (event.probe, place)
         now, count = event.average, 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))

@@ -150,7 +150,6 @@ def run_scenario(
 
 
 def _play(runner: SimulationRunner, scenario: Scenario) -> None:
-    """Go on until the mission is over."""
     waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
     patience = PATIENCE + 100.0 * waits
     decided, since = 0, runner.seconds

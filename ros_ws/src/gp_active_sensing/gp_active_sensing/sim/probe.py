@@ -94,7 +94,6 @@ class SimulatedProbe:
         return self._at(0) if self._pose is None else self._pose
 
     def _at(self, place: int) -> tuple[float, ...]:
-        """Return the pose at the waypoint of a place."""
         up = self.topology.heights
         return (*self.topology.goals[place].tolist(), *([] if up is None else [float(up[place])]))
 
@@ -206,7 +205,6 @@ class SimulatedProbe:
         return tuple(passed)
 
     def _place_on(self, leg: _Leg) -> None:
-        """Set the pose to where the leg is driven by now."""
         done = min(self._done, leg.metres)
         x, y, *up = (float(np.interp(done, leg.lengths, column)) for column in leg.points.T)
         step = min(int(np.searchsorted(leg.lengths, done, side="right")), len(leg.points) - 1)

@@ -296,7 +296,6 @@ class SimulatedRobot:
         self._read(place)
 
     def _read(self, place: int | None) -> None:
-        """Take the readings of a place, now."""
         if place is None:
             return
         first = self._traces.visits[place]

@@ -316,7 +316,6 @@ class SimulationRunner:
         return self._step_mission()
 
     def _change_batteries(self) -> None:
-        """Change the batteries that the mission waits for, which takes a while."""
         for name, probe in self.mission.probes.items():
             if not probe.sortie.waiting:
                 continue
@@ -351,7 +350,6 @@ class SimulationRunner:
         return max(0.0, min(most, min(found, default=IDLE)))
 
     def _enqueue(self, name: str, moment: Observation) -> None:
-        """Leave the messages of a probe for the mission."""
         battery = self.batteries.get(name)
         if battery is not None:
             battery.step(moment)
@@ -390,7 +388,6 @@ class SimulationRunner:
         raise RunError(msg)
 
     def _take_answers(self) -> None:
-        """Take the expert's answers that have come by now."""
         if self.expert is None:
             return
         topology = self.mission.loop.topology
@@ -416,7 +413,6 @@ class SimulationRunner:
             self.mission.showing = False
 
     def _take_decisions(self) -> None:
-        """Carry out the decisions that are due."""
         while self._deciding and self._deciding[0][0] <= self.now_ns:
             _, job = self._deciding.popleft()
             plan = self._decide(job)
@@ -456,7 +452,6 @@ class SimulationRunner:
         return plan
 
     def _record(self, job: DecisionRequest) -> None:
-        """Write the record of the stage that ended."""
         stage, recorder = job.finished, self.parts.recorder
         wanted = recorder.run is not None or self.on_stage is not None
         if stage is None or not wanted or not self.mission.claim(stage):

@@ -193,7 +193,6 @@ def _trip(
 
 
 def _checked(topology: Topology, budget: Budget, start: int | None, speed: float | None) -> Budget:
-    """Return a budget that lasts for the way home from the start."""
     try:
         check_end(topology, budget, start, speed=speed)
     except PlanningError as error:

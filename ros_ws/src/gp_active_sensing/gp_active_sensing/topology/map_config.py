@@ -94,6 +94,14 @@ class MapConfig:
         "relational_share": "was removed; an embedding explains 95 % of the squared distances",
         "seed": "was removed; the draw is always the same",
     }
+    WERE: ClassVar[Mapping[str, Any]] = {
+        "descent_speed": None,
+        "geofence": None,
+        "occupied": OCCUPIED,
+        "period": 2.0,
+        "relational": None,
+        "seed": 0,
+    }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
     """Kind of the places of such a map, for messages."""
@@ -136,6 +144,10 @@ class MapConfig:
         """
         if cls is not MapConfig:
             return cls, dict(given)
+        if isinstance(columns := given.get("columns_of"), Mapping):  # as earlier versions record it
+            given = {**given, "columns_of": [f"{k}={v}" for k, v in columns.items() if v]}
+        if given.get("descent_speed") == given.get("climb_speed"):
+            given = {key: value for key, value in given.items() if key != "descent_speed"}
         usual = {field.name: plain(default_of(field)) for field, _ in declared(MapConfig)}
         stated = {key for key in given if key in usual and plain(given[key]) != usual[key]}
         kinds = _kinds_of({key: given[key] for key in stated})

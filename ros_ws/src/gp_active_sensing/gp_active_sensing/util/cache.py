@@ -75,7 +75,6 @@ def cached_arrays(
 
 
 def _read(path: Path) -> Arrays:
-    """Return the arrays of a file. Raises whatever is wrong with it."""
     with open_file(path) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > MOST:
             msg = f"expected at most {MOST} bytes, got {size}"
@@ -103,7 +102,6 @@ def _digest(key: Mapping[str, object]) -> str:
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    """Write beside, then rename: another process sees a whole file or none."""
     made = io.BytesIO()
     np.savez(made, **arrays)  # type: ignore[arg-type]
     data = made.getvalue()

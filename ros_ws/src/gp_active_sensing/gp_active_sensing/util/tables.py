@@ -284,7 +284,6 @@ class Table:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Say what is wrong with the file itself."""
         try:
             yield
         except OSError as error:

@@ -97,8 +97,6 @@ class _Loader(yaml.SafeLoader):
 
 
 class _TooMuch(yaml.YAMLError):
-    """A document that is beyond a limit."""
-
     def __init__(self, line: int, expected: str) -> None:
         super().__init__(f"line {line}: {expected}")
 
@@ -292,7 +290,6 @@ def _same(found: Any, meant: Any) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """Return text in double quotes, with the escapes of YAML."""
     return '"' + one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 

@@ -138,7 +138,6 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
 
 
 def _edges(path: Path, config: FieldConfig) -> _Cells:
-    """Read SUMO's edgeData."""
     if config.value_columns:
         msg = (
             f"{path}: field.value_columns: is for CSV tables; XML says its time slots itself "
@@ -171,7 +170,6 @@ def _columns(path: Path, config: FieldConfig) -> _Cells:
 
 
 def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, ...]]:
-    """Return the columns to read and their time slots; () for a single column without a time."""
     path, known = table.path, table.header
     columns: list[str] = []
     for pattern in config.value_columns or (config.value_column,):

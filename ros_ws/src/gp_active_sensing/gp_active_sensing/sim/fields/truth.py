@@ -124,7 +124,6 @@ def _check_values(
 
 
 def _shown(topology: Topology, place: int) -> str:
-    """Return a place's coordinates and features in words."""
     shown = dict(zip(("x", "y"), topology.positions[place].tolist(), strict=True))
     shown |= dict(zip(topology.feature_names, topology.features[place].tolist(), strict=True))
     return ", ".join(f"{name} = {value:g}" for name, value in shown.items())

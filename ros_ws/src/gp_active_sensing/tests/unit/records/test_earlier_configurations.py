@@ -1,0 +1,30 @@
+"""Configurations that runs, journals and bags of earlier versions hold can still be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.sim.scenario import Scenario
+
+EARLIER: dict[str, Any] = json.loads(Path(__file__).with_name("earlier.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", EARLIER["scenarios"])
+def test_the_configuration_of_a_simulated_run(name: str) -> None:
+    given = EARLIER["scenarios"][name]
+    if name == "town_live":  # whose `rerouting` is an option of SUMO now
+        given["traffic"]["rerouting"] = None
+    found = from_mapping(Scenario, given)
+    assert found.map.kind == given["map"]["kind"]
+
+
+@pytest.mark.parametrize("name", EARLIER["nodes"])
+def test_the_parameters_of_a_mission(name: str) -> None:
+    found = from_mapping(ActiveSensingConfig, EARLIER["nodes"][name])
+    assert found.policy == EARLIER["nodes"][name]["policy"]
