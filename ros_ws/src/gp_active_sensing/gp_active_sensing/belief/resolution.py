@@ -104,8 +104,9 @@ def _even(values: FloatArray, rounding: float) -> float:
         return 0.0
     apart = np.diff(values)
     step = float(apart.min())
+    if step <= _APART * rounding:
+        return 0.0
     whole = np.round(apart / step)
-    even = np.abs(apart - whole * step) <= 2.0 * rounding + 1e-3 * step
-    if step <= _APART * rounding or not even.all():
+    if not (np.abs(apart - whole * step) <= 2.0 * rounding + 1e-3 * step).all():
         return 0.0
     return float(apart.sum() / whole.sum())

@@ -65,7 +65,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     location = topology.snap(x, y, snap_distance, *up)
     if location is None:
         msg = (
-            f"{where}: position ({', '.join(f'{c:.1f}' for c in numbers)}) is farther than "
+            f"{where}: position ({', '.join(f'{c:.9g}' for c in numbers)}) is farther than "
             f"{snap_distance:g} m from every place of map {topology.name!r}"
         )
         raise ReadingError("off_map", msg)

@@ -40,6 +40,7 @@ def step_of(values: np.ndarray) -> float:
         (FINE, 0.0),
         (FINE.astype(np.float32).astype(float), 0.0),
         (101325.0 + 0.01 * FINE, 0.0),
+        (np.array([*FINE, 3e-322, 1e99]), 0.0),
     ],
 )
 def test_a_step_is_found(values: np.ndarray, step: float) -> None:
