@@ -52,7 +52,8 @@ def run(
     from rich.console import Console
 
     from gp_active_sensing.commands.console import show_stages, summary_lines
-    from gp_active_sensing.sim import load_scenario, run_name, run_scenario
+    from gp_active_sensing.sim import load_scenario, run_scenario
+    from gp_active_sensing.sim.driver import run_name
     from gp_active_sensing.util.files import unused
 
     if resume and out is None:
@@ -143,13 +144,8 @@ def report(directory: Path) -> None:
 @click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
 @click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
 @click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
-@click.option("--reading-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option("--reading-field", default="", metavar="PATH", help="Such as twist.twist.linear.x")
-@click.option(
-    "--reading-variance-field", metavar="PATH", help="Path of the noise variance in the message."
-)
 @click.option("--pose-topic", default="", metavar="TOPIC", help="Default: /pose.")
-@click.option("--pose-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option(
     "--set",
     "overrides",

@@ -318,7 +318,7 @@ class _Builder:
         self.units = {
             name: each.unit or known.of(name).unit for name, each in config.further.items()
         }
-        exports = config.mission.export if self.driver == "ros" and run is not None else ()
+        exports = config.mission.export if self.driver != "sim" and run is not None else ()
         check_exports(exports, loop.topology)
         recorder = Recorder(
             *(run, self.kept),

@@ -40,8 +40,7 @@ class ReplayOptions:
         budget: places to observe.
         expansions: limit of each decision, instead of one in seconds.
         seed: key of every random draw.
-        reading_topic, reading_type, reading_field, reading_variance_field: as for the node.
-        pose_topic, pose_type: as for the node.
+        reading_topic, reading_field, pose_topic: as for the node; types are those of the bag.
         overrides: ``a.b=value``.
     """
 
@@ -53,11 +52,8 @@ class ReplayOptions:
     expansions: int | None = None
     seed: int | None = None
     reading_topic: str = ""
-    reading_type: str = ""
     reading_field: str = ""
-    reading_variance_field: str | None = None
     pose_topic: str = ""
-    pose_type: str = ""
     overrides: tuple[str, ...] = ()
 
     @property
@@ -251,15 +247,8 @@ def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
         found["seed"] = given.seed
     if given.reading_field:
         found["reading"]["field"] = given.reading_field
-    if given.reading_variance_field is not None:
-        found["reading"]["variance_field"] = given.reading_variance_field
-    for kind, topic, type_name in (
-        ("reading", given.reading_topic, given.reading_type),
-        ("pose", given.pose_topic, given.pose_type),
-    ):
-        if type_name:
-            found[kind]["type"] = type_name
-        elif topic and (own := _type_in(held, topic)):  # who names a topic means what is in it
+    for kind, topic in (("reading", given.reading_topic), ("pose", given.pose_topic)):
+        if topic and (own := _type_in(held, topic)):  # who names a topic means what is in it
             found[kind]["type"] = own
     return found
 

@@ -154,11 +154,11 @@ class TopicReader:
         datum: tuple[float, float] | None = None,
         *,
         heights: bool = False,
-        refuse: Refuse | None = None,
+        refuse: Refuse,
     ) -> None:
         reading, pose = config.reading, config.pose
         self._bag = bag
-        self._refuse = self._counted if refuse is None else refuse
+        self._refuse = refuse
         self._streams: dict[str, list[tuple[str, str]]] = {}
         self._twists: dict[str, Twists] = {}
         held = {topic.name for topic in bag.topics}
@@ -199,12 +199,6 @@ class TopicReader:
         """Messages that are not of their type, by topic."""
         self.why = ""
         """Why the newest topic with such a message has one."""
-        self.refused: Counter[str] = Counter()
-        """Readings that are none, by reason, where nobody else counts them."""
-
-    def _counted(self, kind: str, reason: str, probe: str) -> int:
-        self.refused[reason] += 1
-        return self.refused[reason]
 
     def _check_types(self, types: Mapping[str, str]) -> None:
         held = {topic.name: topic.type for topic in self._bag.topics}
@@ -212,10 +206,10 @@ class TopicReader:
             for _, key in uses:
                 expected = "/msg/".join(split_type_name(types[key]))
                 if held.get(topic, expected) != expected:
-                    option = _OPTIONS.get(key, f"--set {key}.type={{}}").format(held[topic])
+                    name = "pose.twist_type" if key == "twist" else f"{key}.type"
                     msg = (
-                        f"{_KEYS.get(key, f'{key}.type')}: topic {topic} of bag {self._bag.path} "
-                        f"is {held[topic]}, expected {expected}; give {option}"
+                        f"{name}: topic {topic} of bag {self._bag.path} is {held[topic]}, expected "
+                        f"{expected}; give --set {name}={held[topic]}"
                     )
                     raise ConfigError(msg)
 
@@ -275,15 +269,6 @@ class TopicReader:
             quantity=key.partition(".")[2],
         )
         return ProbeMessage(probe, raw)
-
-
-_KEYS = {"reading": "reading.type", "pose": "pose.type", "twist": "pose.twist_type"}
-_OPTIONS = {
-    "reading": "--reading-type {} and --reading-field",
-    "pose": "--pose-type {}",
-    "twist": "--set pose.twist_type={}",
-}
-"""Options that give a replay another type, by stream."""
 
 
 class BagMaps:

@@ -20,10 +20,10 @@ _VALUES = ("#4b2a86", "#3f559f", "#2f7d9f", "#2aa08c", "#5dbb63", "#a9cc44", "#e
 _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8de7e")
 
 
-def colour_table(anchors: tuple[str, ...], count: int = _COUNT) -> tuple[str, ...]:
-    """Return `count` colours ("#rrggbb") along straight lines between the anchors."""
+def colour_table(anchors: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `_COUNT` colours ("#rrggbb") along straight lines between the anchors."""
     corners = np.array([_channels(anchor) for anchor in anchors])
-    at = np.linspace(0.0, len(anchors) - 1.0, count)
+    at = np.linspace(0.0, len(anchors) - 1.0, _COUNT)
     mixed = [np.interp(at, np.arange(len(anchors)), channel) for channel in corners.T]
     return tuple(
         f"#{round(red):02x}{round(green):02x}{round(blue):02x}"

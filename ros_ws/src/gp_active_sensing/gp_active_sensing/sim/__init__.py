@@ -7,63 +7,28 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.engine.config import BudgetConfig, LimitConfig
-    from gp_active_sensing.sim.driver import run_name, run_scenario
-    from gp_active_sensing.sim.fields.config import FieldConfig
-    from gp_active_sensing.sim.fields.truth import build_truth
-    from gp_active_sensing.sim.probe import SimulatedProbe
-    from gp_active_sensing.sim.scenario import (
-        ProbeConfig,
-        Scenario,
-        load_scenario,
-        scenario_from_mapping,
-    )
-    from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
-    from gp_active_sensing.sim.world import World, build_loop, build_world
-
-__all__ = [
-    "BudgetConfig",
-    "FieldConfig",
-    "LimitConfig",
-    "ProbeConfig",
-    "Scenario",
-    "SensorConfig",
-    "SimulatedProbe",
-    "SimulatedSensor",
-    "World",
-    "build_loop",
-    "build_truth",
-    "build_world",
-    "load_scenario",
-    "run_name",
-    "run_scenario",
-    "scenario_from_mapping",
-]
+    from gp_active_sensing.sim.driver import run_scenario as run_scenario
+    from gp_active_sensing.sim.fields.config import FieldConfig as FieldConfig
+    from gp_active_sensing.sim.fields.truth import build_truth as build_truth
+    from gp_active_sensing.sim.probe import SimulatedProbe as SimulatedProbe
+    from gp_active_sensing.sim.scenario import Scenario as Scenario
+    from gp_active_sensing.sim.scenario import load_scenario as load_scenario
+    from gp_active_sensing.sim.scenario import scenario_from_mapping as scenario_from_mapping
+    from gp_active_sensing.sim.sensor import SensorConfig as SensorConfig
+    from gp_active_sensing.sim.sensor import SimulatedSensor as SimulatedSensor
+    from gp_active_sensing.sim.world import World as World
+    from gp_active_sensing.sim.world import build_loop as build_loop
+    from gp_active_sensing.sim.world import build_world as build_world
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "driver": (
-            "run_name",
-            "run_scenario",
-        ),
-        "probe": ("SimulatedProbe",),
-        "scenario": (
-            "BudgetConfig",
-            "FieldConfig",
-            "LimitConfig",
-            "ProbeConfig",
-            "Scenario",
-            "SensorConfig",
-            "load_scenario",
-            "scenario_from_mapping",
-        ),
-        "sensor": ("SimulatedSensor",),
+        "driver": ("run_scenario",),
+        "fields.config": ("FieldConfig",),
         "fields.truth": ("build_truth",),
-        "world": (
-            "World",
-            "build_loop",
-            "build_world",
-        ),
+        "probe": ("SimulatedProbe",),
+        "scenario": ("Scenario", "load_scenario", "scenario_from_mapping"),
+        "sensor": ("SensorConfig", "SimulatedSensor"),
+        "world": ("World", "build_loop", "build_world"),
     },
 )

@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -222,7 +221,6 @@ def build_loop(
     *,
     budget: Budget | None = None,
     clock: Clock = time.monotonic,
-    run_dir: Path | None = None,
 ) -> SensingLoop:
     """Return the engine of a scenario, before its first reading.
 
@@ -231,7 +229,6 @@ def build_loop(
         topology: its map.
         budget: that of its world; None = found out again.
         clock: monotonic seconds.
-        run_dir: of a run that has a copy of its belief's model.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
@@ -247,7 +244,7 @@ def build_loop(
     ]
     return SensingLoop(
         topology,
-        belief_on(scenario.belief, topology, drift, run_dir=run_dir),
+        belief_on(scenario.belief, topology, drift),
         policy,
         budget=scenario.budget.budget() if budget is None else budget,
         seed=scenario.seed,

@@ -174,9 +174,9 @@ def test_the_shipped_bag_as_anybody_s_bag(tmp_path: Path) -> None:
     """Without its journal, the readings alone: the same map."""
     given = ReplayOptions(
         scenario="town",
-        reading_variance_field="variance",
         policy="random",
         overrides=(
+            "reading.variance_field=variance",
             "belief.kernel=matern32",
             "belief.length_scales=[80, 130, 200, 320, 500, 800, 1300]",
             "belief.signal_std=[11]",

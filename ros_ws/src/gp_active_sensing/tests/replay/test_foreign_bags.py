@@ -54,8 +54,8 @@ def replayed(bag: Path, out: Path, field: str, **given: Any) -> dict[str, Any]:
 
 
 def means(out: Path) -> list[float]:
-    rows = (out / "map.csv").read_text().splitlines()[1:]
-    return [float(row.split(",")[3]) for row in rows]
+    head, *rows = (row.split(",") for row in (out / "map.csv").read_text().splitlines())
+    return [float(row[head.index("mean")]) for row in rows]
 
 
 def defined(*texts: tuple[str, str], base: Any = None) -> Any:

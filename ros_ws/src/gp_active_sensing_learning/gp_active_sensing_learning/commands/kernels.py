@@ -42,10 +42,8 @@ class KernelOptions:
     resume: bool
     report: Path | None
     reading_topic: str | None
-    reading_type: str | None
     reading_field: str | None
     pose_topic: str | None
-    pose_type: str | None
 
     def asked(self, data: str, **said: Any) -> RowRequest:
         """Return what the data are: these options, and those that `learn` always has."""
@@ -55,10 +53,8 @@ class KernelOptions:
             data,
             inputs=tuple(name for word in (self.inputs or "").split(",") if (name := word.strip())),
             reading_topic=self.reading_topic or "",
-            reading_type=self.reading_type or "",
             reading_field=self.reading_field or "",
             pose_topic=self.pose_topic or "",
-            pose_type=self.pose_type or "",
             **said,
         )
 
@@ -85,10 +81,8 @@ _positive = click.IntRange(min=1)
 _file = click.Path(path_type=Path, dir_okay=False)
 _OF_BAG = (
     click.option("--reading-topic", metavar="TOPIC", help="Topic in a bag; default: /reading."),
-    click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
     click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
     click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
-    click.option("--pose-type", metavar="TYPE", help="Default: the topic's own."),
 )
 _OPTIONS = (
     click.option(

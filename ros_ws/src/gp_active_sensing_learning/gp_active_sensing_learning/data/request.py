@@ -44,7 +44,7 @@ class RowRequest:
         usual_snap: where it is not said: that of a model.
         scenario, map_file: whose map.
         overrides: ``a.b=value``.
-        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+        reading_topic, reading_field, pose_topic: of a bag.
         transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
         held_out: nothing is learned from the rows, see `Dataset.checked`.
     """
@@ -60,10 +60,8 @@ class RowRequest:
     map_file: str | None = None
     overrides: tuple[str, ...] = ()
     reading_topic: str = ""
-    reading_type: str = ""
     reading_field: str = ""
     pose_topic: str = ""
-    pose_type: str = ""
     transform: str | None = None
     held_out: bool = False
 
@@ -75,7 +73,7 @@ class RowRequest:
     @property
     def of_bag(self) -> dict[str, str]:
         """Return the given options that only a bag has."""
-        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
+        names = ("reading_topic", "reading_field", "pose_topic")
         return {name: text for name in names if (text := getattr(self, name))}
 
 

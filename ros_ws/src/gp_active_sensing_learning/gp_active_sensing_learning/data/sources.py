@@ -171,10 +171,8 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
         map_file=asked.map_file or "",
         overrides=asked.overrides,
         reading_topic=asked.reading_topic,
-        reading_type=asked.reading_type,
         reading_field=asked.reading_field,
         pose_topic=asked.pose_topic,
-        pose_type=asked.pose_type,
     )
     if asked.scale != 1.0:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gp_active_sensing.config import default_of, param
 from gp_active_sensing.errors import ConfigError
@@ -23,11 +23,10 @@ _ONLY = {
     "file": ("table", "raster"),
     "value_columns": ("table",),
     "time_column": ("table",),
-    "between": ("table", "raster"),
-    "start_time": ("table", "raster"),
+    "between": ("table",),
+    "start_time": ("table",),
     "fill": ("table",),
     "layer": ("raster",),
-    "slot_seconds": ("raster",),
     "formula": ("formula",),
     "plume": ("plume",),
 }
@@ -48,7 +47,8 @@ class FieldConfig:
             "layout": "was removed; give time_column for a table with a line for each time",
             "slots": "was removed; name the columns by their time slots: v_900_1800",
             "row_order": "was removed; the first row of a raster is the northern edge",
-            "layers": "was removed; give slot_seconds for layers that follow one another in time",
+            "layers": "was removed; give a table of the places with time_column",
+            "slot_seconds": "was removed; give a table of the places with time_column",
             "cell": "was removed; a raster says the size of its cells (gdal_translate -a_ullr)",
             "origin": "was removed; a raster says where it lies (gdal_translate -a_ullr)",
             "fit": "was removed; give the map the domain of the function (map.low, map.high)",
@@ -56,6 +56,8 @@ class FieldConfig:
             "experiments in batch_5.yaml have Branin-Hoo and cosines",
         }
     )
+
+    WERE: ClassVar[Mapping[str, Any]] = MappingProxyType({"slot_seconds": None})
 
     kind: str = param(
         "gp",
@@ -111,14 +113,13 @@ class FieldConfig:
     )
     between: str = param(
         "step",
-        help="the value between slots: that of the slot, or linear from middle to middle (table, "
-        "layers of a raster); in a table with a time_column from line to line",
+        help="the value between slots: that of the slot, or linear from middle to middle (table); "
+        "with a time_column from line to line",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
         None,
-        help="the clock of the table, or of the layers, when the mission begins; null = where the "
-        "first slot begins",
+        help="the clock of the table when the mission begins; null = where the first slot begins",
         unit="s of the table's clock",
         low=-HUGE,
         high=HUGE,
@@ -145,14 +146,6 @@ class FieldConfig:
         high=HUGE,
     )
     layer: int | None = param(None, help="which band of a .tif, from 0 (raster)", low=0)
-    slot_seconds: float | None = param(
-        None,
-        help="how long each band of a .tif counts, as time goes by; null = one band, and the field "
-        "stands still (raster)",
-        unit="s",
-        above=0.0,
-        high=HUGE,
-    )
     formula: str | None = param(
         None,
         help="expression in x and y [m], t [s of the mission] and the map's features, such as "
@@ -172,7 +165,8 @@ class FieldConfig:
                 Formula(self.formula)
             except ConfigError as error:
                 problems += [f"formula: {problem}" for problem in error.problems]
-        problems += self._time_problems() + self._layer_problems()
+        if self.time_column and self.value_columns:
+            problems.append("value_columns: is for a line for each place, without a time_column")
         for field in dataclasses.fields(self):
             kinds = _ONLY.get(field.name, _KINDS)
             if self.kind not in kinds and getattr(self, field.name) != default_of(field):
@@ -182,20 +176,3 @@ class FieldConfig:
                 )
         if problems:
             raise ConfigError(problems)
-
-    def _layer_problems(self) -> list[str]:
-        if self.kind != "raster":
-            return []
-        if self.slot_seconds is not None:
-            one = self.layer is not None
-            return ["layer: picks one layer, and slot_seconds takes them all"] if one else []
-        return [
-            f"{key}: is for layers that change with time; give slot_seconds"
-            for key, default in (("between", "step"), ("start_time", None))
-            if getattr(self, key) != default
-        ]
-
-    def _time_problems(self) -> list[str]:
-        if self.time_column and self.value_columns:
-            return ["value_columns: is for a line for each place, without a time_column"]
-        return []

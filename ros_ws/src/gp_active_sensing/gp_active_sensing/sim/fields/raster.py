@@ -15,11 +15,10 @@ import numpy as np
 from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.fields.table import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.rasters import RasterCells, lay, of_ascii, read_layers
+from gp_active_sensing.topology.loaders.rasters import RasterCells, lay, of_ascii, read_layer
 from gp_active_sensing.topology.projection import LOCAL
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.types import BoolArray
 
 _SHOWN = 5
 
@@ -29,28 +28,13 @@ def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundT
 
     Args:
         path: the raster.
-        config: how it lies on the map, scale and offset; whether its layers are times.
+        config: which band, scale and offset.
         topology: the map.
-
-    Returns:
-        A field that stands still, or one that has the layers one after the other.
 
     Raises:
         MapError: a raster that cannot be used; the message names the places that it does not cover.
     """
-    rasters = read_rasters(path, config, topology.datum)
-    values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
-    length = config.slot_seconds
-    if length is None:
-        return GroundTruth(values[0])
-    slots = tuple(Slot(k * length, (k + 1) * length) for k in range(len(rasters)))
-    linear, start = config.between == "linear", config.start_time or 0.0
-    return TimeSeriesField(slots, values, linear=linear, start=start)
-
-
-def _sampled(
-    raster: RasterCells, path: Path, config: FieldConfig, topology: Topology
-) -> FloatArray:
+    raster = read_field_raster(path, config, topology.datum)
     positions = np.asarray(topology.positions, dtype=np.float64)
     outside = ~raster.inside(positions)
     if outside.any():
@@ -71,7 +55,7 @@ def _sampled(
             "out of the map (map.outline, map.obstacles)"
         )
         raise MapError(msg)
-    return np.asarray(config.offset + config.scale * values, dtype=np.float64)
+    return GroundTruth(np.asarray(config.offset + config.scale * values, dtype=np.float64))
 
 
 def _count(which: BoolArray, topology: Topology) -> str:
@@ -79,17 +63,17 @@ def _count(which: BoolArray, topology: Topology) -> str:
     return f"{len(names)} of {topology.n} places: {listed(names, _SHOWN)}"
 
 
-def read_rasters(
+def read_field_raster(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
-) -> list[RasterCells]:
-    """Read the one raster of a file, or all of its bands, rows from south to north.
+) -> RasterCells:
+    """Read a raster, rows from south to north.
 
     Without a system of its own, or on a map whose origin is not known, coordinates are metres of
     the map.
 
     Args:
         path: ``.asc``, ``.tif`` or ``.tiff``.
-        config: which band, or all of them.
+        config: which band.
         datum: longitude and latitude of the map's origin [degree]; None where it is not known.
 
     Raises:
@@ -98,23 +82,23 @@ def read_rasters(
     """
     suffix = path.suffix.lower()
     if suffix in (".tif", ".tiff"):
-        found = read_layers(path, (config.layer or 0) if config.slot_seconds is None else None)
+        found = read_layer(path, config.layer or 0)
     elif suffix == ".asc":
-        if config.layer is not None or config.slot_seconds is not None:
-            msg = f"{path}: field.layer, field.slot_seconds: an ESRI ASCII grid is one layer"
+        if config.layer is not None:
+            msg = f"{path}: field.layer: an ESRI ASCII grid is one layer"
             raise MapError(msg)
-        found = [of_ascii(path, "")[0]]
+        found = of_ascii(path, "")[0]
     else:
         msg = (
             f"{path}: expected a raster .asc (ESRI ASCII grid) or .tif, got {suffix!r}; GDAL turns "
             "others into one (gdal_translate -of AAIGrid IN OUT.asc), numpy.savetxt an array"
         )
         raise MapError(msg)
-    if datum is None and found[0].crs.startswith("GEOG"):
+    if datum is None and found.crs.startswith("GEOG"):
         msg = (
             f"{path}: is in degrees, and the map does not say where its origin lies; take a map in "
             "longitude and latitude, or give map.datum of a grid"
         )
         raise MapError(msg)
-    crs = found[0].crs if datum is not None and found[0].crs else LOCAL
-    return [lay(replace(layer.flipped(), crs=crs), path, datum) for layer in found]
+    crs = found.crs if datum is not None and found.crs else LOCAL
+    return lay(replace(found.flipped(), crs=crs), path, datum)

@@ -112,32 +112,27 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
     """Return a band of a file that GDAL reads, and the unit of its values, "" = none."""
     with _opened(path, value) as (found, transform):
         band, notes = _band(path, found, value)
-        (made,) = _layers(path, found, transform, [band], notes)
+        made = _layer(path, found, transform, band, notes)
         return made, found.units[band - 1] or ""
 
 
-def _layers(
-    path: Path, found: Any, transform: Any, bands: Sequence[int], notes: list[str]
-) -> list[RasterFile]:
-    """Return bands (from 1) with scale and offset; what was done is added to `notes`."""
-    _check_size(path, found.width, found.height, MAX_CELLS // max(1, len(bands)))
+def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
+    """Return a band (from 1) with scale and offset; what was done is added to `notes`."""
+    _check_size(path, found.width, found.height, MAX_CELLS)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
     system = crs.to_wkt() if crs else ""
-    layers = []
-    for number, read in zip(bands, found.read(list(bands), masked=True), strict=True):
-        layer = np.ma.filled(read.astype(np.float64), np.nan)
-        fills = are_fills(layer)
-        if fills.any():
-            shown = ", ".join(f"{v:g}" for v in np.unique(layer[fills])[:3])
-            notes.append(f"{int(fills.sum())} cells are {shown} and count as without data")
-        layer[fills | ~np.isfinite(layer)] = np.nan
-        scale, offset = found.scales[number - 1], found.offsets[number - 1]
-        if (scale, offset) != (1.0, 0.0):
-            np.add(scale * layer, offset, out=layer)
-            notes.append(f"its values are {scale:g} times what is stored, and {offset:g} more")
-        layers.append(RasterFile(layer, (a, b, c, d, e, f), system, tuple(notes)))
-    return layers
+    layer = np.ma.filled(found.read(number, masked=True).astype(np.float64), np.nan)
+    fills = are_fills(layer)
+    if fills.any():
+        shown = ", ".join(f"{v:g}" for v in np.unique(layer[fills])[:3])
+        notes.append(f"{int(fills.sum())} cells are {shown} and count as without data")
+    layer[fills | ~np.isfinite(layer)] = np.nan
+    scale, offset = found.scales[number - 1], found.offsets[number - 1]
+    if (scale, offset) != (1.0, 0.0):
+        np.add(scale * layer, offset, out=layer)
+        notes.append(f"its values are {scale:g} times what is stored, and {offset:g} more")
+    return RasterFile(layer, (a, b, c, d, e, f), system, tuple(notes))
 
 
 def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
@@ -270,23 +265,22 @@ def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFil
     return replace(raster, values=values, notes=notes)
 
 
-def read_layers(path: Path, layer: int | None) -> list[RasterFile]:
-    """Read a layer (from 0) of a GeoTIFF, None = all of them.
+def read_layer(path: Path, layer: int) -> RasterFile:
+    """Read a layer (from 0) of a GeoTIFF.
 
     Raises:
         MapError: a file that cannot be read or has too many cells, or no such layer.
         MissingDependencyError: rasterio is not installed.
     """
     with _opened(path) as (found, transform):
-        if layer is not None and layer >= found.count:
+        if layer >= found.count:
             msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {layer}"
             raise MapError(msg)
         if transform.is_identity:
             logger.warning(
                 "%s: does not say where it lies; its cells count as metres from 0, 0", path
             )
-        bands = range(1, found.count + 1) if layer is None else [layer + 1]
-        return _layers(path, found, transform, list(bands), [])
+        return _layer(path, found, transform, layer + 1, [])
 
 
 def _plain(text: str | None) -> str:

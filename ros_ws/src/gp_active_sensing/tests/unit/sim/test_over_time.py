@@ -1,4 +1,4 @@
-"""Fields that are known over time: tables with a line for each time, rasters with layers."""
+"""Fields that are known over time: tables with a line for each time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_table_with_a_column_of_times_has_no_other_columns() -> None:
 def test_keys_that_were_removed_say_what_replaces_them() -> None:
     for config, key, replaced in (
         (FieldConfig, "layout", "time_column"),
-        (FieldConfig, "layers", "slot_seconds"),
+        (FieldConfig, "slot_seconds", "time_column"),
         (FieldConfig, "fit", "map.low"),
         (PlumeConfig, "turn_rate", "swing"),
         (TrafficConfig, "step_length", "options"),

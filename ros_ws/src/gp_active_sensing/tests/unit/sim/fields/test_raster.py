@@ -137,9 +137,8 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"field\.file: .*no file 'nothing\.asc'"):
         values("nothing.asc", centres())
     file = ascii_file(tmp_path, GRID)
-    for wrong in ({"slot_seconds": 1.0}, {"layer": 0}):
-        with pytest.raises(MapError, match=r"field\..*: an ESRI ASCII grid is one layer"):
-            values(file, centres(), **wrong)
+    with pytest.raises(MapError, match=r"field\.layer: an ESRI ASCII grid is one layer"):
+        values(file, centres(), layer=0)
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -172,13 +171,6 @@ def test_a_geotiff_in_metres(tmp_path: Path) -> None:
     assert values(file, centres(), layer=1).tolist() == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
     with pytest.raises(MapError, match=r"field\.layer: .*has layers 0 … 1, got 2"):
         values(file, centres(), layer=2)
-    more: dict[str, Any] = {"kind": "raster", "file": file, "slot_seconds": 10.0}
-    series = build_truth(FieldConfig(**more), centres(), 0)
-    assert series.changes
-    for seconds, first in ((0.0, 1.0), (9.9, 1.0), (10.0, 10.0), (1e9, 10.0)):
-        assert series.at(seconds)[0] == first
-    linear = build_truth(FieldConfig(**more, between="linear", start_time=5.0), centres(), 0)
-    np.testing.assert_allclose(linear.at(5.0), 0.5 * (series.at(0.0) + series.at(10.0)))
 
 
 def test_a_geotiff_that_says_where_on_earth_it_lies(tmp_path: Path) -> None:

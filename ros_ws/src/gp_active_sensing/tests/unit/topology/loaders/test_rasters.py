@@ -14,7 +14,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
 from gp_active_sensing.export import FieldMap, export_map
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.fields.raster import read_rasters
+from gp_active_sensing.sim.fields.raster import read_field_raster
 from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.topology.grids import build_grid
 from gp_active_sensing.topology.loaders import kind_of_map
@@ -379,7 +379,7 @@ def test_only_the_tiff_driver_opens_a_tif(tmp_path: Path) -> None:
         with pytest.raises(MapError):
             read_raster(other)
         with pytest.raises(MapError):
-            read_rasters(other, field)
+            read_field_raster(other, field)
 
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")  # the test writes such a file
@@ -401,11 +401,11 @@ def test_no_file_beside_a_geotiff_is_opened_but_its_world_file(
         assert found.overviews(1) == []
         assert [Path(name).name for name in found.files] == ["plain.tif"]
     field = from_mapping(FieldConfig, {"kind": "raster", "file": "plain.tif"})
-    read_rasters(plain, field)
+    read_field_raster(plain, field)
     assert caplog.messages  # nothing says where it lies
     plain.with_suffix(".tfw").write_text("5\n0\n0\n-5\n102.5\n12.5\n")
     assert read_raster(plain).transform == where[:6]
-    (raster,) = read_rasters(plain, field)
+    raster = read_field_raster(plain, field)
     assert raster.raster.transform == (5.0, 0.0, 100.0, 0.0, 5.0, 0.0)
     plain.with_suffix(".tfw").write_text("5 0 0 -5 102.5")
     with pytest.raises(MapError):
