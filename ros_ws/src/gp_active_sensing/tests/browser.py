@@ -7,6 +7,7 @@ and 4. Also used by ``docs/images/make_pictures.py`` and the benchmarks.
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import itertools
 import json
@@ -18,7 +19,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -49,7 +49,7 @@ def find_browser() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-class Browser:
+class Browser(contextlib.AbstractContextManager["Browser"]):
     """A browser with a profile of its own; ends what it started.
 
     Args:
@@ -66,7 +66,7 @@ class Browser:
         self._said = profile / "stderr.txt"
         self._numbers = itertools.count(1)
         self._answers: dict[int, dict[str, Any]] = {}
-        self._pages: dict[str, Page] = {}
+        self.pages: dict[str, Page] = {}
         self._rest = b""
         ours_read, theirs_write = _pipe()
         theirs_read, ours_write = _pipe()
@@ -91,15 +91,7 @@ class Browser:
             self.close()
             raise
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def page(self, **looks: Any) -> Page:
@@ -107,7 +99,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         page = Page(self, str(target), str(answer["sessionId"]))
-        self._pages[page.session] = page
+        self.pages[page.session] = page
         for domain in ("Page", "Runtime", "Network", "Log"):
             page.call(f"{domain}.enable")
         page.look(**looks)
@@ -145,10 +137,6 @@ class Browser:
             if select.select([self._read], [], [], left)[0]:
                 self._take_in("waiting")
 
-    def forget(self, page: Page) -> None:
-        self._pages.pop(page.session, None)
-        self.call("Target.closeTarget", targetId=page.target)
-
     def close(self) -> None:
         """End the browser, and whatever processes it has started."""
         if self._process.poll() is None:
@@ -178,7 +166,7 @@ class Browser:
             message = json.loads(item)
             if "id" in message:
                 self._answers[message["id"]] = message
-            elif (page := self._pages.get(message.get("sessionId", ""))) is not None:
+            elif (page := self.pages.get(message.get("sessionId", ""))) is not None:
                 page.take(message["method"], message.get("params", {}))
 
     def _failure(self, what: str, why: str) -> BrowserError:
@@ -273,34 +261,27 @@ class Page:
         return file
 
     def take(self, method: str, event: dict[str, Any]) -> None:
-        handler: Callable[[dict[str, Any]], None] | None = {
-            "Runtime.consoleAPICalled": self._console,
-            "Runtime.exceptionThrown": lambda e: self.complaints.append(
-                _thrown(e["exceptionDetails"])
-            ),
-            "Log.entryAdded": self._log,
-            "Network.requestWillBeSent": self._request,
-        }.get(method)
-        if handler is not None:
-            handler(event)
+        """Take in an event."""
+        match method:
+            case "Runtime.consoleAPICalled":
+                if event["type"] in ("error", "warning", "assert"):
+                    words = [str(a.get("value", a.get("description", ""))) for a in event["args"]]
+                    self.complaints.append(f"console {event['type']}: {' '.join(words)}")
+            case "Runtime.exceptionThrown":
+                self.complaints.append(_thrown(event["exceptionDetails"]))
+            case "Log.entryAdded":
+                entry = event["entry"]
+                if entry["level"] in ("error", "warning"):
+                    self.complaints.append(f"{entry['source']} {entry['level']}: {entry['text']}")
+            case "Network.requestWillBeSent":
+                url = str(event["request"]["url"])
+                if url.split("#")[0] != self._own:
+                    self.requests.append(url)
 
     def close(self) -> None:
-        self.browser.forget(self)
-
-    def _console(self, event: dict[str, Any]) -> None:
-        if event["type"] in ("error", "warning", "assert"):
-            words = [str(a.get("value", a.get("description", ""))) for a in event["args"]]
-            self.complaints.append(f"console {event['type']}: {' '.join(words)}")
-
-    def _log(self, event: dict[str, Any]) -> None:
-        entry = event["entry"]
-        if entry["level"] in ("error", "warning"):
-            self.complaints.append(f"{entry['source']} {entry['level']}: {entry['text']}")
-
-    def _request(self, event: dict[str, Any]) -> None:
-        url = str(event["request"]["url"])
-        if url.split("#")[0] != self._own:
-            self.requests.append(url)
+        """Close the page."""
+        self.browser.pages.pop(self.session, None)
+        self.browser.call("Target.closeTarget", targetId=self.target)
 
 
 def _pipe() -> tuple[int, int]:

@@ -1,12 +1,15 @@
-"""The command line, called as a user calls it."""
+"""Commands and programs, called as a user calls them."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli as group
+from tests.waiting import LIMIT
 
 
 def cli(*arguments: str | Path | int) -> Result:
@@ -20,3 +23,9 @@ def failed(result: Result, *expected: str) -> None:
     assert "Traceback" not in result.output
     for text in expected:
         assert text in result.stderr
+
+
+def ran(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Return how a program ended; its output is what it says on both streams."""
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.run(command, **both, text=True, timeout=LIMIT, check=False, **options)

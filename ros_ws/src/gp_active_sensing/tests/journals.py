@@ -23,5 +23,12 @@ def change_events(path: Path, change: Callable[[Events], object]) -> None:
     write_events(path, events)
 
 
+def events_of(run: Path, *kinds: str) -> Events:
+    """Return the events of a run directory as they stand in their lines, of some kinds or all."""
+    lines = (run / "journal.jsonl").read_text("utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    return [event for event in events if not kinds or event["event"] in kinds]
+
+
 def records_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]

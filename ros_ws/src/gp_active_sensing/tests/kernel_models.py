@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy.special import softmax
@@ -15,6 +16,7 @@ from gp_active_sensing.kernel_model import (
     KernelModel,
     KernelPosterior,
     Scaling,
+    write_model,
 )
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
@@ -115,6 +117,13 @@ def make_model(
         ),
         settings={"seed": 0, "transform": "identity", **(settings or {})},
     )
+
+
+def write_three(path: Path, seed: int = 0) -> Path:
+    """Write a model of three kernels for a map of 35 m."""
+    X, y = rows(seed)
+    bounds = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
+    return write_model(path, make_model(tuple(bounds), 0.35 * X, y - 10.0, bounds=bounds))
 
 
 def _belief_over(bounds: FloatArray) -> KernelPosterior:

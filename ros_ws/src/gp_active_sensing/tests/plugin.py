@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import math
 import os
@@ -33,6 +34,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if prefix and Path(prefix).resolve() not in found.parents:
         message = f"expected gp_active_sensing below {prefix}, but it was imported from {found}"
         raise pytest.UsageError(message)
+
+
+def pytest_report_header() -> list[str]:
+    """Say which tests are left out for want of a library."""
+    folders = {"ros": "rclpy", "replay": "rosbags"}
+    return [
+        f"tests/{folder}: left out, {module} is not installed"
+        for folder, module in folders.items()
+        if importlib.util.find_spec(module) is None
+    ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,9 +107,10 @@ def package_root() -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Embeddings, spectra and runs are kept for these tests only; the user's stay as they are."""
+    """Embeddings, spectra, tokens and runs are kept for these tests only, beside the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("ROS_HOME", str(tmp_path_factory.mktemp("ros_home")))
         yield
 
@@ -111,6 +123,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data in {folder}; GPAS_DATA names the folder that has them")
     return folder
+
+
+@pytest.fixture
+def asking() -> Iterator[None]:
+    """Have a policy known by the name `asking`, which asks an expert."""
+    from tests.unit.experts.asking import registered
+
+    with registered():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import configparser
-import functools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +22,7 @@ from tests.heavy import extra_of, why_not
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, sources, steps
 from tests.ros.conftest import LOOPBACK, domain_id
+from tests.ros.launched import REASON
 
 COMMAND_LIMIT = 500.0
 """Longest time of a command [s]."""
@@ -194,7 +193,7 @@ class Reader:
                 assert (PACKAGE / "launch" / file).exists(), f"{step.where}: no launch file {file}"
                 use = file.removesuffix(".launch.py")
                 check_arguments(use, arguments)
-                if not _ros2_knows_us():
+                if REASON:
                     pytest.skip("no ros2 launch that knows the package; the arguments are right")
                 self._nodes(step, use, arguments, step.words)
             case _:
@@ -217,6 +216,7 @@ class Reader:
             command,
             cwd=self.folder,
             env=self._environment(),
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -294,14 +294,3 @@ def _toml(text: str) -> dict[str, Any]:
     else:
         import tomli as tomllib  # pytest brings it where Python has none
     return tomllib.loads(text)
-
-
-@functools.cache
-def _ros2_knows_us() -> bool:
-    program = shutil.which("ros2")
-    if program is None:
-        return False
-    done = subprocess.run(
-        [program, "pkg", "prefix", "gp_active_sensing"], capture_output=True, check=False
-    )
-    return done.returncode == 0

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from gp_active_sensing.config import from_mapping
@@ -236,23 +237,12 @@ class House:
 
     def way(self, start: tuple[int, int], goal: tuple[int, int]) -> list[tuple[int, int]]:
         """Return the squares from one to another, as a controller drives them; [] = none."""
-        before: dict[tuple[int, int], tuple[int, int]] = {start: start}
-        queue = deque([start])
-        while queue:
-            x, y = square = queue.popleft()
-            if square == goal:
-                break
-            for step in ((x + 1, y), (x, y + 1), (x - 1, y), (x, y - 1)):
-                inside = 0 <= step[0] < self.columns and 0 <= step[1] < self.rows
-                if inside and step not in before and step not in self.walls | self.shut:
-                    before[step] = square
-                    queue.append(step)
-        if goal not in before:
+        squares = nx.grid_2d_graph(self.columns, self.rows)
+        squares.remove_nodes_from((self.walls | self.shut) - {start})
+        try:
+            return list(nx.shortest_path(squares, start, goal))
+        except (nx.NodeNotFound, nx.NetworkXNoPath):
             return []
-        way = [goal]
-        while way[-1] != start:
-            way.append(before[way[-1]])
-        return way[::-1]
 
 
 @dataclass

@@ -39,7 +39,6 @@ def message(kind: str, **fields: Any) -> Any:
 
 
 def header(stamp_ns: int, frame: str = "map") -> Any:
-    """Make a header."""
     stamp = message("builtin_interfaces/msg/Time", sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)
     return message("std_msgs/msg/Header", stamp=stamp, frame_id=frame)
 

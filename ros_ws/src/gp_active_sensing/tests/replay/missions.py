@@ -54,7 +54,6 @@ CONFIG: dict[str, Any] = {
 
 
 def odometry(stamp: int, x: float, y: float, heading: float = 0.0) -> Any:
-    """Make a pose message."""
     zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
     turned = (math.sin(0.5 * heading), math.cos(0.5 * heading))
     pose = message(
@@ -76,7 +75,6 @@ def odometry(stamp: int, x: float, y: float, heading: float = 0.0) -> Any:
 
 
 def temperature(stamp: int, value: float, variance: float = 0.09) -> Any:
-    """Make a reading message."""
     return message(
         "sensor_msgs/msg/Temperature",
         header=header(stamp, "sensor"),
@@ -86,7 +84,6 @@ def temperature(stamp: int, value: float, variance: float = 0.09) -> Any:
 
 
 def occupancy(found: GridMap) -> Any:
-    """Make a map message."""
     grid = found.grid
     rows, columns = grid.shape
     x, y = grid.origin
@@ -109,8 +106,6 @@ def occupancy(found: GridMap) -> Any:
 
 @dataclass
 class _Body:
-    """A probe on the grid."""
-
     x: float
     y: float
     target: tuple[float, float] | None = None
@@ -198,7 +193,6 @@ class Recorder:
         )
 
     def run(self) -> Recorder:
-        """Play it."""
         self.mission.start()
         start, count = self._time, 0
         todo = dict(sorted(self.commands.items()))
@@ -222,7 +216,6 @@ class Recorder:
         self.mission.map.take(self.mission, found)
 
     def change(self, config: dict[str, Any]) -> None:
-        """Change parameters, as the node does."""
         self.whole = {**self.whole, **config}
         before, self.settings = self.settings, from_mapping(ActiveSensingConfig, self.whole)
         trace = self.mission.trace
@@ -306,13 +299,10 @@ class Recorder:
 
     def _deliver(self) -> None:
         due = sorted(entry for entry in self._coming if entry[0] <= self._time)
-        last: dict[tuple[str, type], float] = {}
         for at, number, name, what in due:
             self._coming.remove((at, number, name, what))
-            last[name, type(what)] = at
             self.mission.inbox.put(what, at, name)
 
     def bag(self, path: Path, *, storage: str = "mcap") -> Path:
-        """Write what was recorded."""
         ordered = sorted(self.messages, key=lambda entry: entry[1])
         return write_bag(path, ordered, storage=storage)

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.mission import changes
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions
@@ -153,9 +151,6 @@ def test_with_another_policy_it_is_followed_instead(tmp_path: Path) -> None:
     assert told["stages"] == done.summary["observed"] == 20
     assert told["agreed"] < 20
     assert done.summary["policy"] == "random"
-
-
-# -- the shipped bag -------------------------------------------------------------------------------
 
 
 def test_the_shipped_bag_gives_the_same_decisions(tmp_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.experts import SimulatedExpert
 from gp_active_sensing.mission.inbox import raw_answer
@@ -18,13 +15,8 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.replay.missions import Recorder
 from tests.replay.test_again import check_equal, compared
-from tests.unit.experts.asking import registered
 
-
-@pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
-    with registered():
-        yield
+pytestmark = pytest.mark.usefixtures("asking")
 
 
 def slope(places: IntArray, seconds: float) -> FloatArray:

@@ -7,20 +7,11 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.run_directory import MODEL, RunDirectory
 from gp_active_sensing.replay.run import replay_bag
-from tests.kernel_models import make_model, rows
+from tests.kernel_models import write_three
 from tests.replay.missions import Recorder
-
-
-def write(path: Path, seed: int = 0) -> Path:
-    X, y = rows(seed)
-    bounds = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
-    return write_model(path, make_model(tuple(bounds), 0.4 * X, y - 10.0, bounds=bounds))
 
 
 def recorded(model: Path, folder: Path) -> Path:
@@ -30,7 +21,7 @@ def recorded(model: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    return write(tmp_path / "yesterday.npz")
+    return write_three(tmp_path / "yesterday.npz")
 
 
 def test_the_decisions_come_out_again_with_the_same_model_only(
@@ -45,7 +36,7 @@ def test_the_decisions_come_out_again_with_the_same_model_only(
     assert (tmp_path / "again" / MODEL).read_bytes() == first
     record = RunDirectory.open(tmp_path / "again").records()[-1]
     assert set(record["kernels"]) == {"SE", "LIN", "PER+SE"}
-    write(model, seed=4)
+    write_three(model, seed=4)
     with pytest.raises(ConfigError, match="is not the model that is meant"):
         replay_bag(bag, tmp_path / "other")
     # The one of then, kept elsewhere under its name.

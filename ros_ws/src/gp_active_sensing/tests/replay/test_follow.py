@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.loop import SensingLoop
@@ -115,14 +113,6 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert len(rows) == 1 + 18
     read = [row.split(",")[rows[0].split(",").index("readings")] for row in rows[1:]]
     assert sum(count != "0" for count in read) == len(WAY)
-
-
-def test_a_budget_ends_the_decisions(tmp_path: Path, bag: Path) -> None:
-
-    done = replay_bag(bag, tmp_path / "run", replace(GIVEN, budget=4))
-    assert done.summary["observed"] == 4
-    assert done.summary["reason"] == "the budget of readings is spent"
-    assert done.summary["rejected_by_reason"]["mission_over"] > 0
 
 
 @pytest.mark.parametrize(

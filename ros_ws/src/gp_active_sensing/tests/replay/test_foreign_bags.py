@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from gp_active_sensing.errors import ReplayError
@@ -243,13 +240,6 @@ def test_a_fill_value_is_no_reading_even_as_the_first(
     word = "not_finite" if math.isnan(fill) else "not_valid" if fill == 85.0 else "fill_value"
     assert reasons == {word: 1}
     assert means(tmp_path / "out") == pytest.approx([5.2, 6.0, 7.0, 7.8], abs=0.3)
-
-
-def test_a_range_that_holds_a_usual_fill_value_makes_it_a_reading(tmp_path: Path) -> None:
-    bag = driven(tmp_path / "bag", lambda stamp, value: plain(stamp, -999.0))
-    given = (*OVERRIDES, "reading.valid=[-2000, 0]")
-    summary = replayed(bag, tmp_path / "out", "temperature", overrides=given)
-    assert (summary["rejected"], summary["observed"]) == (0, 4)
 
 
 def test_a_bag_of_which_nothing_can_be_read_fails_with_the_reason(tmp_path: Path) -> None:

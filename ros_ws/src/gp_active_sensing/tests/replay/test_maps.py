@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.errors import ReplayError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from tests.processors import on_two_processors
 
 SCRIPT = """

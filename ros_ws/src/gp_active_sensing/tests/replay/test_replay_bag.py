@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
-from rosbags.typesys import get_types_from_msg
-
 from gp_active_sensing.errors import MissingDependencyError, ReplayError
 from gp_active_sensing.replay import Bag, BagTopic
 from tests.replay.bags import STORE, header, message, write_bag
@@ -74,19 +70,6 @@ def test_a_split_bag_with_overlapping_files_is_merged_by_stamp(tmp_path: Path) -
         stamps = [m.stamp_ns for m in bag.messages()]
     assert len(stamps) == 20
     assert stamps == sorted(stamps)
-
-
-def test_a_type_of_the_bag_s_own_is_decoded_with_its_definition(tmp_path: Path) -> None:
-    types = get_types_from_msg("float64 depth\nuint8 level\n", "our_msgs/msg/Sounding")
-    from rosbags.typesys import Stores, get_typestore
-
-    store = get_typestore(Stores.ROS2_JAZZY)
-    store.register(types)
-    sounding = store.types["our_msgs/msg/Sounding"](depth=4.5, level=3)
-    path = write_bag(tmp_path / "bag", [("/depth", 7, sounding)], extra_types=types)
-    with Bag(path) as bag:
-        decoded = bag.decode(next(bag.messages()))
-    assert (decoded.depth, decoded.level) == (4.5, 3)
 
 
 def test_a_payload_of_another_type_is_an_error_with_topic_and_stamp(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-
 from gp_active_sensing.errors import ActiveSensingError, ReplayError
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.options import ReplayOptions

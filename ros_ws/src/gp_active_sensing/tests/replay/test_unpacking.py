@@ -7,8 +7,6 @@ import struct
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("rosbags")
 from mcap.writer import CompressionType, Writer
 
 from gp_active_sensing.errors import ReplayError

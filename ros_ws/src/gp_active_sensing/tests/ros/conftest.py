@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import os
 import sys
 import tempfile
@@ -18,6 +19,12 @@ from tests.waiting import LIMIT, wait_until
 
 __all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_said", "wait_until"]
 
+if importlib.util.find_spec("rclpy") is None:
+    plain = {
+        f"test_{name}.py"
+        for name in ("environment", "logs", "probe_status", "runner_processes", "worker")
+    }
+    collect_ignore = {path.name for path in Path(__file__).parent.glob("test_*.py")} - plain
 LOOPBACK = {
     "FASTRTPS_DEFAULT_PROFILES_FILE": str(Path(__file__).with_name("loopback.xml")),
     "ROS_AUTOMATIC_DISCOVERY_RANGE": "SYSTEM_DEFAULT",
@@ -50,6 +57,12 @@ def domain_id(use: str = "tests") -> int:
         return domain
     msg = f"all {_DOMAINS} ROS domains for tests are in use; wait for other test runs to end"
     raise RuntimeError(msg)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test whose nodes are in its own process; one that starts others marks itself."""
+    if "context" in getattr(item, "fixturenames", ()):
+        item.add_marker("ros")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -110,24 +123,26 @@ class Ros:
                 return
 
     def add(self, node: Any) -> Any:
-        """Add a node."""
         self.nodes.append(node)
         self.executor.add_node(node)
         return node
 
     def node(self, name: str = "tester") -> Any:
-        """Add a plain node."""
         return self.add(self._rclpy.create_node(name))
 
+    def hear(self, kind: Any, topic: str, profile: Any = 1000) -> list[Any]:
+        """Return the list of what a new node hears on a topic."""
+        messages: list[Any] = []
+        self.node("listener").create_subscription(kind, topic, messages.append, profile)
+        return messages
+
     def call(self, client: Any, request: Any) -> Any:
-        """Call a service and return the answer."""
         assert client.wait_for_service(timeout_sec=LIMIT), "the service is not there"
         future = client.call_async(request)
         wait_until(future.done, "the service's answer")
         return future.result()
 
     def close(self) -> None:
-        """Stop spinning and destroy the nodes."""
         self._stopping.set()
         self._thread.join(LIMIT)
         for node in self.nodes:

@@ -20,8 +20,6 @@ SUCCEEDED = GoalStatus.STATUS_SUCCEEDED
 
 
 class NavigateToPose:
-    """The action."""
-
     class Goal:
         def __init__(self) -> None:
             self.pose = PoseStamped()
@@ -29,8 +27,6 @@ class NavigateToPose:
 
 
 class NavigateThroughPoses:
-    """The action that leads through several places."""
-
     class Goal:
         def __init__(self) -> None:
             self.poses: list[PoseStamped] = []
@@ -113,12 +109,10 @@ class Client:
 
     @property
     def waits(self) -> bool:
-        """Whether a goal has no answer yet."""
         return bool(self._unanswered)
 
     @property
     def at(self) -> list[tuple[float, float]]:
-        """Where the goals were."""
         return [(g.pose.position.x, g.pose.position.y) for g in self.goals]
 
     def destroy(self) -> None:

@@ -21,8 +21,6 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.fuzzing import NUMBERS, absurd_values, mutated, sums
 from tests.ros.probe import GRID
 
-__all__ = ["Case", "cases", "fuzz_callbacks", "fuzz_parameters", "fuzzed_parameters"]
-
 _BEGUN_NS = 100_000_000_000
 STEP = 50
 """Messages between two steps of the mission."""
@@ -72,7 +70,6 @@ class Case:
         return message
 
     def make_reading(self) -> Any:
-        """Return a message for topic ``reading``."""
         message = self._reading()
         if hasattr(message, "header"):
             self._header(message, ("sensor", "", "x" * 300))
@@ -89,7 +86,6 @@ class Case:
         return message
 
     def make_pose(self) -> Any:
-        """Return a message for topic ``pose``."""
         message = self._header(self._pose(), ("map", "", "odom", "/map", "x" * 300))
         if self._pose is NavSatFix:
             message.latitude = 1.35 + 1e-5 * self._number()
@@ -107,7 +103,6 @@ def _name(kind: Any) -> str:
 
 
 def cases(rng: random.Random) -> list[Case]:
-    """Return the configurations that are fuzzed."""
     return [
         Case(rng, (Temperature, "temperature", "variance"), Odometry),
         Case(
@@ -185,7 +180,6 @@ def _step(mission: Any, now_ns: int) -> None:
 
 
 def fuzzed_parameters(node: ActiveSensingNode) -> list[str]:
-    """Return the names of the parameters of a node that are its own."""
     return sorted(name for name in node.parameters.names if node.has_parameter(name))
 
 

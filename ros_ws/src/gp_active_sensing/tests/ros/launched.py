@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.ros.launches import Process, find_launch, read_arguments
+from tests.commanding import ran
 from tests.waiting import LIMIT
-
-__all__ = ["REASON", "launched", "node_pids", "parameters", "processes", "ros2", "runner"]
-
 
 PACKAGE = "gp_active_sensing"
 
@@ -28,20 +26,13 @@ def processes(launch: str, **given: str) -> dict[str, Process]:
 
 
 def parameters(process: Process) -> dict[str, Any]:
-    """Return the parameters of a node that are in no file."""
     return dict(process.parameters)
 
 
 def _why_not() -> str:
     if shutil.which("ros2") is None:
         return "the command ros2 is not on the PATH"
-    found = subprocess.run(
-        ["ros2", "pkg", "prefix", PACKAGE],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    found = ran("ros2", "pkg", "prefix", PACKAGE)
     return "" if found.returncode == 0 else f"{PACKAGE} is in no sourced workspace"
 
 
@@ -50,12 +41,10 @@ REASON = _why_not()
 
 
 def ros2(name: str, *words: str) -> list[str]:
-    """Return the command that starts a launch with ``ros2``."""
     return ["ros2", "launch", PACKAGE, f"{name}.launch.py", *words]
 
 
 def runner(name: str, *words: str) -> list[str]:
-    """Return the command that starts it without."""
     return [sys.executable, "-m", "gp_active_sensing.ros.runner", name, *words]
 
 

@@ -48,7 +48,6 @@ NAMES = {
 
 
 def sensing(ros: Ros, *parameters: str, given: tuple[str, ...] = GRID) -> ActiveSensingNode:
-    """Add a node ``active_sensing`` to the test."""
     arguments = [word for text in (*given, *parameters) for word in ("-p", text)]
     node: ActiveSensingNode = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
     return node
@@ -81,7 +80,6 @@ class Probe:
         self._clients: dict[str, Any] = {}
 
     def connect(self) -> Probe:
-        """Wait until the node listens."""
         wait_until(self.poses.get_subscription_count, "a subscriber of pose")
         wait_until(self.readings.get_subscription_count, "a subscriber of reading")
         return self
@@ -117,13 +115,11 @@ class Probe:
         self.clock.publish(Clock(clock=outputs.time_of(round(1e9 * seconds))))
 
     def call(self, service: str) -> Any:
-        """Call one of the node's services."""
         if service not in self._clients:
             self._clients[service] = self.node.create_client(Trigger, f"/active_sensing/{service}")
         return self.ros.call(self._clients[service], Trigger.Request())
 
     def wait_value(self, key: str, value: str) -> None:
-        """Wait until /diagnostics says something."""
         wait_until(lambda: self.values.get(key) == value, f"diagnostics {key} = {value}")
 
     def hear(self, message: PoseStamped) -> None:
@@ -147,8 +143,18 @@ class Probe:
                 self.problems = status.message
 
 
+def started(
+    ros: Ros, *parameters: str, given: tuple[str, ...] = GRID
+) -> tuple[ActiveSensingNode, Probe]:
+    """Return a node that has sent its first waypoint, and the probe, which stands at place 0."""
+    node = sensing(ros, *parameters, given=given)
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    return node, probe
+
+
 def grid_message(found: GridMap) -> OccupancyGrid:
-    """Return the message of a map."""
     grid, message = found.grid, OccupancyGrid()
     message.header.frame_id = found.frame
     message.info.height, message.info.width = grid.shape
@@ -159,18 +165,26 @@ def grid_message(found: GridMap) -> OccupancyGrid:
     return message
 
 
-def write_scenario(path: Path, *, dropout: float = 0.0, budget: int = 5) -> Path:
-    """Write a tiny scenario on a grid."""
+def write_scenario(
+    path: Path,
+    *,
+    columns: int = 4,
+    rows: int = 2,
+    dropout: float = 0.0,
+    policy: str = "ie",
+    budget: int = 5,
+) -> Path:
+    """Write a small scenario on a grid."""
     path.write_text(
         f"""
 name: tiny
 seed: 3
-map: {{kind: grid, columns: 4, rows: 2, spacing: 10.0, speed: 5.0}}
+map: {{kind: grid, columns: {columns}, rows: {rows}, spacing: 10.0, speed: 5.0}}
 field: {{kind: gp, length_scale: 20.0, signal_std: 3.0, mean: 20.0, unit: degC}}
 sensor: {{noise_std: 0.2, dropout: {dropout}}}
 probe: {{start: 0}}
 belief: {{length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.2], mean_std: 50.0}}
-policy: {{name: ie}}
+policy: {{name: {policy}}}
 budget: {{readings: {budget}}}
 limit: {{expansions: 10}}
 """,

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 import yaml
 
-__all__ = ["options", "ros2_bag"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -55,7 +53,6 @@ def ros2_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record(given: argparse.Namespace) -> None:
-    """Record until interrupted."""
     import rclpy
     from rclpy.parameter import Parameter
     from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -113,7 +110,6 @@ def record(given: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Run the command."""
     record(options(sys.argv[1:]))
     return signal.SIGINT
 

@@ -7,36 +7,21 @@ import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.ros import diagnostics, qos
 from gp_active_sensing.ros.environment import REFUSED
+from tests.journals import events_of, records_of
 from tests.ros.conftest import Ros, wait_said, wait_until
-from tests.ros.probe import Probe, sensing
+from tests.ros.probe import Probe, sensing, started
 from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
 from tests.waiting import LIMIT
-
-pytestmark = pytest.mark.ros
-
-
-def started(ros: Ros, *parameters: str) -> tuple[Any, Probe]:
-    """Return a node that has sent its first waypoint, and the probe, which stands at place 0."""
-    node = sensing(ros, *parameters)
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    return node, probe
 
 
 def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
@@ -57,15 +42,13 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
         assert 0 < latency["median_ms"] <= latency["p99_ms"]
     how = [latencies[f"arrival_to_waypoint_{word}"]["count"] for word in ("foreseen", "computed")]
     assert sum(how) == 3
-    records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    records = records_of(run)
     assert [r["stage"] for r in records] == [1, 2, 3]
     for record in records:
         assert record["value"] == pytest.approx(10.0 + math.sin(record["position"][0]))
         assert record["lower"] <= record["upper"]
         assert record["rmspe"] is None, "no truth is known on a robot"
-    events = [
-        json.loads(line)["event"] for line in (run / "journal.jsonl").read_text().splitlines()
-    ]
+    events = [event["event"] for event in events_of(run)]
     assert events[0] == "start"
     assert events[-1] == "end"
     assert events.count("reading") == events.count("decision") == 3
@@ -102,54 +85,21 @@ def test_what_is_published(ros: Ros) -> None:
     assert waypoint.header.frame_id == "map"
 
 
-def test_bad_messages_are_counted_and_the_mission_goes_on(ros: Ros) -> None:
-    node, probe = started(ros)
-    t = probe.now_ns()
-    probe.reading(math.nan, t=t)
-    probe.reading(math.inf, t=t)
-    probe.reading(1.0, variance=-2.0, t=t)
-    probe.pose(0.0, frame="odom")
-    probe.pose(math.nan)
-    probe.pose(1e5, t=t + 5_000_000_000)
-    probe.reading(1.0, t=t + 5_000_000_000)
-    for reason, count in (
-        ("not_finite", "2"),
-        ("bad_variance", "1"),
-        ("wrong_frame", "1"),
-        ("pose_not_finite", "1"),
-        ("pose_off_map", "1"),
-        ("off_map", "1"),
-    ):
-        probe.wait_value(f"rejected_{reason}", count)
-    assert probe.values["readings_accepted"] == "0"
-    probe.pose(10.0, t=t + 6_000_000_000)
-    probe.reading(5.0, t=t + 6_000_000_000)
-    probe.wait_value("readings_accepted", "1")
-    assert not node.callback_errors
-    assert not ros.failures
-
-
 # -- who comes late --------------------------------------------------------------------------------
 
 
 def test_a_late_joiner_gets_the_waypoint(ros: Ros) -> None:
     _, probe = started(ros)
-    late: dict[str, list[PoseStamped]] = {"latched": [], "plain": []}
-    for name, profile in (("latched", qos.latched()), ("plain", QoSProfile(depth=10))):
-        node = ros.node(f"late_{name}")
-        node.create_subscription(PoseStamped, "next_waypoint", late[name].append, profile)
-    wait_until(lambda: all(late.values()), "the waypoint of before")
-    assert late["latched"][0] == late["plain"][0] == probe.waypoints[0]
+    latched, plain = (ros.hear(PoseStamped, "next_waypoint", p) for p in (qos.latched(), 10))
+    wait_until(lambda: latched and plain, "the waypoint of before")
+    assert latched[0] == plain[0] == probe.waypoints[0]
 
 
 def test_incompatible_quality_of_service_is_reported(
     ros: Ros, capfd: pytest.CaptureFixture[str]
 ) -> None:
     _, probe = started(ros)
-    got: list[Any] = []
-    ros.node("picky").create_subscription(
-        MarkerArray, "active_sensing/probes", got.append, qos.latched()
-    )
+    ros.hear(MarkerArray, "active_sensing/probes", qos.latched())
     probe.wait_value("qos_~/probes: DURABILITY", "1")
     assert "make the subscriber volatile" in capfd.readouterr().err
 

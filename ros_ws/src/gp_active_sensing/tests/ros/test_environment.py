@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros.environment import REQUIRED, RosEnvironment, inspect_ros, require_ros
 from tests.cases import case
-from tests.waiting import LIMIT
+from tests.commanding import ran
 
 
 def look(
@@ -58,28 +57,16 @@ def test_the_wheels_own_prefix_is_not_a_second_installation(
         assert look({"AMENT_PREFIX_PATH": str(tmp_path / prefix)}, wheels="7.1.6").usable
 
 
-def test_nothing_found_names_both_ways_to_install() -> None:
-    found = look(installed=())
-    assert found.summary == "not found"
-    with pytest.raises(MissingDependencyError) as error:
-        require_ros(found)
-    assert "pip install 'gp_active_sensing[ros]'" in str(error.value)
-    assert "source /opt/ros/jazzy/setup.bash" in str(error.value)
-
-
-def test_where_no_wheels_exist_pip_is_not_advised() -> None:
-    for system in [("Linux", "aarch64"), ("Darwin", "arm64")]:
-        with case(system):
-            found = look(installed=(), system=system)
-            assert "pip install" not in found.advice
-            assert "Linux on x86_64 only" in found.advice
-
-
-def test_missing_message_packages_are_named() -> None:
+def test_what_is_missing_is_said_and_pip_only_advised_where_there_are_wheels() -> None:
     some = tuple(name for name in REQUIRED if name != "visualization_msgs")
-    found = look({"AMENT_PREFIX_PATH": "/opt/ros/jazzy"}, installed=some)
-    with pytest.raises(MissingDependencyError, match="ros-\\$ROS_DISTRO-visualization-msgs"):
-        require_ros(found)
+    for found, part in (
+        (look(installed=()), "pip install"),
+        (look({"AMENT_PREFIX_PATH": "/opt/ros/jazzy"}, installed=some), "visualization-msgs"),
+    ):
+        with pytest.raises(MissingDependencyError, match=part):
+            require_ros(found)
+    for system in [("Linux", "aarch64"), ("Darwin", "arm64")]:
+        assert "pip install" not in look(installed=(), system=system).advice
 
 
 def test_the_check_itself_imports_no_ros() -> None:
@@ -87,7 +74,7 @@ def test_the_check_itself_imports_no_ros() -> None:
         "import sys; from gp_active_sensing.ros.environment import inspect_ros; inspect_ros();"
         "sys.exit('rclpy' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert ran(sys.executable, "-c", code).returncode == 0
 
 
 NODES = ("active_sensing", "simulator", "bag_player", "live_page")
@@ -106,15 +93,9 @@ for name in {NODES}:
 
 def test_a_node_without_ros_ends_with_one_line() -> None:
     """As a console script and as a module, where rclpy cannot be imported."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_ROS],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
+    done = ran(sys.executable, "-c", WITHOUT_ROS)
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
     assert len(lines) == 2 * len(NODES)
     assert all(line.startswith("error: ROS 2 is ") and "rclpy" in line for line in lines)
 
@@ -128,8 +109,5 @@ def test_a_program_interrupted_while_it_imports_ends_without_a_traceback(tmp_pat
         "os.kill(os.getpid(), signal.SIGINT)\n"
         "raise SystemExit('still alive')\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=LIMIT
-    )
-    assert done.returncode == -signal.SIGINT
-    assert done.stderr == ""
+    done = ran(sys.executable, str(script))
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, "")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from gp_active_sensing.ros.environment import FAILED, REFUSED, crashed, ended_in_order, said
 from gp_active_sensing.ros.runner import ProcessGroup, exit_code
+from tests.commanding import ran
 from tests.page_tables import PAGE
 from tests.ros.conftest import wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2, runner
@@ -64,9 +62,6 @@ def test_what_the_codes_of_several_nodes_make() -> None:
         assert exit_code(group) == FAILED, "it did not end when asked"
 
 
-# -- single nodes --------------------------------------------------------------------------------
-
-
 @pytest.mark.ros
 def test_a_node_that_cannot_use_what_it_was_given(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
@@ -78,20 +73,10 @@ def test_a_node_that_cannot_use_what_it_was_given(tmp_path: Path) -> None:
         ("bag_player", ("-p", "bag:=nowhere"), "nowhere: not found"),
     ):
         module = f"gp_active_sensing.ros.{node}_node"
-        done = subprocess.run(
-            [sys.executable, "-m", module, "--ros-args", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=LIMIT,
-        )
+        done = ran(sys.executable, "-m", module, "--ros-args", *words)
         assert done.returncode == REFUSED, done.stdout
         assert reason in done.stdout, (node, words)
         assert "Traceback" not in done.stdout
-
-
-# -- launches ------------------------------------------------------------------------------------
 
 
 @pytest.mark.ros

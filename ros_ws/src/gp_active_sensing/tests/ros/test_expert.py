@@ -7,15 +7,11 @@ import math
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import PointCloud2
@@ -33,17 +29,10 @@ from tests.fuzzing import NUMBERS, mutated
 from tests.pages import REPOSITORY, blocks
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing, write_scenario
-from tests.unit.experts.asking import registered
 
-pytestmark = pytest.mark.ros
+pytestmark = pytest.mark.usefixtures("asking")
 EXPERTS_PAGE = REPOSITORY / "docs" / "changing.md"
 ASKING = (*(text for text in GRID if "policy" not in text), "policy.name:=asking")
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
-    with registered():
-        yield
 
 
 class Expert:
@@ -125,8 +114,7 @@ def test_a_silent_expert_is_waited_for_until_the_time_out(ros: Ros) -> None:
     wait_until(lambda: expert.status.get("unanswered") == "3", "its status")
     assert "not answered in time" in expert.summary
     # It came late and hears the question all the same, if it asks for what was said before.
-    late: list[PointCloud2] = []
-    expert.node.create_subscription(PointCloud2, "expert/query", late.append, qos.latched())
+    late = ros.hear(PointCloud2, "expert/query", qos.latched())
     wait_until(lambda: late, "the last question")
     expert.answer(late[0])
     wait_until(lambda: expert.status.get("late") == "3", "the late answers")
@@ -233,7 +221,6 @@ def test_fuzzed_answers(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def simulated(path: Path, **expert: Any) -> Path:
-    """Write a scenario with an expert."""
     scenario = write_scenario(path)
     section = {"kind": "model", "noise_std": 0.1, "timeout": 2.0, **expert}
     text = scenario.read_text("utf-8").replace("name: ie", "name: sparq_gp_ucb")
@@ -246,10 +233,8 @@ def test_the_simulator_answers_at_simulated_time(ros: Ros, tmp_path: Path) -> No
     scenario = simulated(tmp_path / "tiny.yaml", delay=1.5, noise_std=1e-6)
     given = ["--ros-args", "-p", f"scenario:={scenario}", "-p", "speed_factor:=20.0"]
     one = ros.add(SimulatorNode(cli_args=given))
-    heard: list[PointCloud2] = []
-    tester = ros.node()
-    tester.create_subscription(PointCloud2, "expert/answer", heard.append, 10)
-    questions = tester.create_publisher(PointCloud2, "expert/query", qos.latched())
+    heard = ros.hear(PointCloud2, "expert/answer")
+    questions = ros.node().create_publisher(PointCloud2, "expert/query", qos.latched())
     wait_until(questions.get_subscription_count, "the simulator")
     grid = make_grid(4, 2, 10.0)
     points = query_points(grid, [5, 2])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
@@ -23,22 +19,11 @@ from gp_active_sensing.mission.probe import NO_POSE
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.journals import events_of
 from tests.ros.conftest import Ros, wait_active, wait_until
+from tests.ros.probe import sensing, write_scenario
 
-pytestmark = pytest.mark.ros
 NAMES = ("probe_1", "probe_2", "probe_3")
-SCENARIO = """
-name: field
-seed: 3
-map: {kind: grid, columns: 8, rows: 6, spacing: 10.0, speed: 5.0}
-field: {kind: gp, length_scale: 20.0, signal_std: 3.0, mean: 20.0, unit: degC}
-sensor: {noise_std: 0.2}
-probe: {start: 0}
-belief: {length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.2], mean_std: 50.0}
-policy: {name: max_entropy}
-budget: {readings: 40}
-limit: {expansions: 10}
-"""
 
 
 class Watcher:
@@ -81,51 +66,36 @@ class Watcher:
         return self.ros.call(client, Trigger.Request())
 
 
-class Robot:
-    """Sends poses of a probe, until they are heard."""
+def wait_heard(ros: Ros, mission: Mission, name: str) -> None:
+    """Send poses of a probe, until they are heard."""
+    poses = ros.node("robot").create_publisher(Odometry, f"{name}/pose", qos.reliable(10))
+    message = Odometry()
+    message.header.frame_id, message.header.stamp.sec = "map", 1
+    message.pose.pose.orientation.w = 1.0
 
-    def __init__(self, ros: Ros, name: str) -> None:
-        self.poses = ros.node("robot").create_publisher(Odometry, f"{name}/pose", qos.reliable(10))
-        self.name = name
+    def heard() -> bool:
+        poses.publish(message)
+        return len(mission.probes[name].ingestion.track) > 0
 
-    def wait_heard(self, mission: Mission) -> None:
-        message = Odometry()
-        message.header.frame_id, message.header.stamp.sec = "map", 1
-        message.pose.pose.orientation.w = 1.0
-
-        def heard() -> bool:
-            self.poses.publish(message)
-            return len(mission.probes[self.name].ingestion.track) > 0
-
-        wait_until(heard, f"a pose of {self.name}")
-
-
-def arguments(*parameters: str) -> list[str]:
-    return ["--ros-args", *(word for text in parameters for word in ("-p", text))]
+    wait_until(heard, f"a pose of {name}")
 
 
 def simulator(ros: Ros, scenario: Path, *parameters: str) -> SimulatorNode:
-    given = arguments(
-        f"scenario:={scenario}", "probes:=[probe_1, probe_2, probe_3]", "exit_at_end:=false",
-        *parameters,
-    )  # fmt: skip
-    node: SimulatorNode = ros.add(SimulatorNode(cli_args=given))
+    given = (f"scenario:={scenario}", "probes:=[probe_1, probe_2, probe_3]", "exit_at_end:=false")
+    words = [word for text in (*given, *parameters) for word in ("-p", text)]
+    node: SimulatorNode = ros.add(SimulatorNode(cli_args=["--ros-args", *words]))
     return node
 
 
 def coordinator(ros: Ros, scenario: Path, *parameters: str) -> ActiveSensingNode:
-    given = arguments(
-        f"scenario:={scenario}", "use_sim_time:=true", "plan_ahead:=false", *parameters
-    )
-    node: ActiveSensingNode = ros.add(ActiveSensingNode(cli_args=given))
-    return node
+    given = (f"scenario:={scenario}", "use_sim_time:=true", "plan_ahead:=false")
+    return sensing(ros, *parameters, given=given)
 
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
-    path = tmp_path / "field.yaml"
-    path.write_text(SCENARIO, encoding="utf-8")
-    return path
+    size = {"columns": 8, "rows": 6}
+    return write_scenario(tmp_path / "field.yaml", **size, policy="max_entropy", budget=40)
 
 
 def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
@@ -133,12 +103,12 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
 ) -> None:
     watcher = Watcher(ros)
     played = simulator(ros, scenario, "speed_factor:=6.0")
-    sensing = coordinator(
+    node = coordinator(
         ros, scenario, "probes:=[probe_1, probe_2]", f"run_dir:={tmp_path / 'run'}",
         "mission.lost_after:=5.0",
     )  # fmt: skip
-    wait_active(sensing)
-    mission = sensing.mission
+    wait_active(node)
+    mission = node.mission
 
     def wait_gone(name: str, why: str) -> None:
         wait_until(lambda: mission.probes[name].gone == why, f"{name} to be {why or 'there'}")
@@ -148,7 +118,7 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
     assert "probe_3" not in mission.probes
 
     names = Parameter("probes", value=list(NAMES))
-    (answer,) = sensing.set_parameters([names])
+    (answer,) = node.set_parameters([names])
     assert answer.successful, answer.reason
     wait_gone("probe_3", "")
 
@@ -174,8 +144,7 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
     watcher.wait_state("mission", "ended")
     assert watcher.status["mission"]["observed"] == "40"
     assert not ros.failures
-    journal = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
-    events = [json.loads(line) for line in journal.splitlines()]
+    events = events_of(tmp_path / "run")
     assert_shared(events, readings=40)
     fleet = [(e["probe"], e["why"]) for e in events if e["event"] == "roster"]
     assert ("probe_3", "") in fleet
@@ -204,8 +173,8 @@ def assert_shared(events: list[dict[str, Any]], readings: int) -> None:
 
 
 def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenario: Path) -> None:
-    sensing = coordinator(ros, scenario, "probes:=[probe_1]")
-    wait_active(sensing)
+    node = coordinator(ros, scenario, "probes:=[probe_1]")
+    wait_active(node)
     # As an operator does: in the executor's thread, where what is waited on may be destroyed.
     setting = ros.node().create_client(SetParameters, "/active_sensing/set_parameters")
 
@@ -214,8 +183,8 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
         message = Parameter("probes", value=["probe_1", *names]).to_parameter_msg()
         (answer,) = ros.call(setting, SetParameters.Request(parameters=[message])).results
         assert answer.successful, answer.reason
-        topics, services = len(list(sensing.subscriptions)), len(list(sensing.services))
-        return topics, services, set(sensing.results.health.streams)
+        topics, services = len(list(node.subscriptions)), len(list(node.services))
+        return topics, services, set(node.results.health.streams)
 
     others = [f"other_{i}" for i in range(5)]
     alone = listed()
@@ -223,17 +192,16 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
     for _ in range(3):
         assert listed() == alone
         assert listed("other_3")[:2] == (alone[0] + 2, alone[1] + 3)
-    mission = sensing.mission
+    mission = node.mission
     assert list(mission.probes) == ["probe_1", *others]
     assert mission.probes["other_0"].gone == "left: taken off the list"
     assert mission.probes["other_3"].gone == NO_POSE
-    robot = Robot(ros, "other_3")
-    robot.wait_heard(mission)
+    wait_heard(ros, mission, "other_3")
     listed()
     wait_until(lambda: not len(mission.inbox), "the poses that were under way")
     listed("other_3")
     listed()
     assert len(mission.probes["other_3"].ingestion.track) == 0
     assert mission.probes["other_3"].ingestion.poses > 0, "totals stay"
-    assert not sensing.callback_errors
+    assert not node.callback_errors
     assert not ros.failures

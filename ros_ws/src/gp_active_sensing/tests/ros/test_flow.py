@@ -6,15 +6,13 @@ import math
 import subprocess
 import sys
 from collections import deque
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from geometry_msgs.msg import PoseStamped, Twist
 from nav_msgs.msg import Path as PathMessage
 from sensor_msgs.msg import NavSatFix
@@ -28,8 +26,6 @@ from tests.ros import fake_nav2
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.fake_nav2 import Client
 from tests.ros.probe import GRID, Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 PAGE = REPOSITORY / "docs" / "nav2.md"
 LAKE = (
@@ -125,10 +121,7 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
     node = sensing(
         ros, "waypoint.navigate:=action", "waypoint.ahead:=3", "policy.name:=lawnmower", given=GRID
     )
-    paths: list[PathMessage] = []
-    ros.node("follower").create_subscription(
-        PathMessage, "next_path", paths.append, qos.latched(10)
-    )
+    paths = ros.hear(PathMessage, "next_path", qos.latched(10))
     probe = Probe(ros).connect()
     probe.pose(0.0)
     wait_until(lambda: clients and clients[0].through, "the first goal")
@@ -141,8 +134,7 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
     assert path == [10.0, 20.0, 30.0]
     assert not any(handle.cancelled for handle in client.handles)
     wait_until(lambda: [p.pose.position.x for p in paths[-1].poses] == path, "the same path")
-    late: list[PathMessage] = []
-    ros.node("late").create_subscription(PathMessage, "next_path", late.append, 10)
+    late = ros.hear(PathMessage, "next_path")
     wait_until(lambda: late, "the path for one who came later, and asks for no latched messages")
     assert late[-1] == paths[-1]
     assert node.mission.probe.passed.pending() == {0}
@@ -151,8 +143,7 @@ def test_places_ahead_are_one_goal_of_nav2(ros: Ros, monkeypatch: pytest.MonkeyP
 
 
 def test_waypoints_in_degrees(ros: Ros) -> None:
-    heard: list[NavSatFix] = []
-    ros.node("autopilot").create_subscription(NavSatFix, "target", heard.append, qos.latched(10))
+    heard = ros.hear(NavSatFix, "target", qos.latched(10))
     sensing(
         ros,
         "waypoint.type:=sensor_msgs/msg/NavSatFix",
@@ -172,26 +163,13 @@ def test_waypoints_in_degrees(ros: Ros) -> None:
     assert heard[1].altitude == 7.0
 
 
-class GlobalPosition:
-    """Fields of ardupilot_msgs/GlobalPosition and mavros_msgs/GlobalPositionTarget."""
-
-    def __init__(self, header: Any) -> None:
-        self.header = header
-        self.coordinate_frame = self.type_mask = 0
-        self.latitude = self.longitude = self.altitude = 0.0
-
-
-class GeoPoseStamped:
-    """Fields of geographic_msgs/GeoPoseStamped."""
-
-    def __init__(self, header: Any) -> None:
-        self.header = header
-        point = SimpleNamespace(latitude=0.0, longitude=0.0, altitude=0.0)
-        self.pose = SimpleNamespace(position=point, orientation=None)
-
-
 def test_messages_of_autopilots(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds: dict[str, Any] = {"GlobalPosition": GlobalPosition, "GeoPoseStamped": GeoPoseStamped}
+    zero = {"latitude": 0.0, "longitude": 0.0, "altitude": 0.0}
+    pose = SimpleNamespace(position=SimpleNamespace(**zero), orientation=None)
+    kinds: dict[str, Any] = {
+        "GlobalPosition": partial(SimpleNamespace, coordinate_frame=0, type_mask=0, **zero),
+        "GeoPoseStamped": partial(SimpleNamespace, pose=pose),
+    }
     monkeypatch.setattr(geographic, "find_message_type", lambda name: kinds[name.split("/")[-1]])
     waypoint = outputs.waypoint_message((0.0, 100.0, 1.0), "odom", 5, 2.0)
     ardupilot = geographic.GeographicWaypoints("ardupilot_msgs/msg/GlobalPosition", (45.0, 10.0))

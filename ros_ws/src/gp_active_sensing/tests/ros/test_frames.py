@@ -6,9 +6,6 @@ import math
 import sys
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Temperature
 
@@ -19,8 +16,6 @@ from tests.cases import case
 from tests.ros.conftest import Ros, wait_said, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
-
-pytestmark = pytest.mark.ros
 
 HALF = 0.5 * math.pi
 
@@ -51,16 +46,6 @@ class Sensor(Probe):
         message.header.frame_id = frame
         message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
         self.readings.publish(message)
-
-
-def test_a_reading_belongs_where_the_mount_says(ros: Ros) -> None:
-    node = sensing(ros, "reading.mount:=[-10.0, 0.0]")
-    probe = Sensor(ros).connect()
-    now = probe.now_ns()
-    probe.odometry(10.0, heading=math.pi, t=now)  # the sensor is 10 m ahead of x = 10 m
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    probe.measured(20.0, t=now)
-    wait_until(lambda: observed(node) == [2], "the reading")
 
 
 def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
@@ -145,9 +130,6 @@ def test_the_covariance_of_odometry_widens_a_reading(ros: Ros, use: bool) -> Non
         _, variance = node.mission.loop.belief.predict()
     assert (float(variance[2]) > 0.05) == use
     assert (float(variance[2]) < 0.011) != use
-
-
-# -- turning radius ----------------------------------------------------------------------------
 
 
 def test_the_published_way_has_the_curves(ros: Ros) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 
@@ -17,8 +14,6 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters
 from tests.ros.probe import Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 
 @pytest.mark.parametrize(

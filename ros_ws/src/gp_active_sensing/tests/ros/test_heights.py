@@ -7,16 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from sensor_msgs.msg import NavSatFix
 
 from gp_active_sensing.messages.conversions import pose_reader
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 COLUMN = (
     *(word for word in GRID if not word.startswith(("map.columns", "belief.length"))),

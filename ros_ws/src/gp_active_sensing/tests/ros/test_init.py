@@ -11,9 +11,6 @@ from typing import Any
 import click
 import pytest
 import yaml
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from nav_msgs.msg import OccupancyGrid, Odometry
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import NavSatFix, Temperature
@@ -33,12 +30,10 @@ from gp_active_sensing.ros.running_system import (
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.live import GridMap
+from tests.commanding import ran
 from tests.ros.conftest import Ros, domain_id
 from tests.ros.probe import grid_message
 from tests.unit.mission.grids import house
-from tests.waiting import LIMIT
-
-pytestmark = pytest.mark.ros
 
 COMMAND = [sys.executable, "-m", "gp_active_sensing.cli", "init"]
 WHERE = (52.5, 13.4)
@@ -86,16 +81,7 @@ class Boat:
 
 
 def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    return ran(*COMMAND, *words, cwd=folder, stdin=subprocess.DEVNULL)
 
 
 def written(folder: Path, name: str = "mission.yaml") -> dict[str, Any]:
@@ -170,6 +156,7 @@ def drafted(
     return draft, found["ros__parameters"]
 
 
+@pytest.mark.ros
 def test_without_a_running_system_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +169,7 @@ def test_without_a_running_system_it_says_so(
     assert "Numbers in sensor_msgs/msg/Temperature: temperature, variance" in again.stdout
 
 
+@pytest.mark.ros
 def test_a_few_questions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,7 +200,6 @@ MAP = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
 
 
 def publish_map(ros: Ros, found: GridMap = ROOM, latched: bool = True) -> None:
-    """Publish a map as map_server does: once, for all who come."""
     profile = qos.latched() if latched else qos.reliable()
     publisher = ros.node("map_server").create_publisher(OccupancyGrid, "/map", profile)
     publisher.publish(grid_message(found))

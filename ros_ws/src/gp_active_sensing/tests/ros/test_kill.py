@@ -14,24 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
+from tests.journals import events_of
+from tests.ros.probe import write_scenario
 from tests.waiting import LIMIT
 
 pytestmark = [pytest.mark.ros, pytest.mark.long]
 
-SCENARIO = """
-name: killed
-seed: 1
-map: {kind: grid, columns: 6, rows: 5, spacing: 10.0, speed: 5.0}
-field: {kind: gp, length_scale: 20.0, signal_std: 3.0, mean: 20.0, unit: degC}
-sensor: {noise_std: 0.3, dropout: 0.2}
-probe: {start: 0}
-belief: {length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.3], mean_std: 50.0}
-policy: {name: bal, horizon: 3}
-budget: {readings: 8}
-limit: {expansions: 30}
-"""
 SPEED, PATIENCE = 40.0, 4.0
 """Simulated seconds per second; how long a reading is waited for [s, real time]."""
 
@@ -84,9 +72,8 @@ def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> list[di
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-    lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     accepted = json.loads((run / "summary.json").read_text("utf-8"))["readings"]
-    events = [json.loads(line) for line in lines]
+    events = events_of(run)
     assert accepted == sum(event["event"] == "reading" for event in events)
     return events
 
@@ -94,8 +81,10 @@ def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> list[di
 def test_a_killed_mission_ends_as_the_one_that_was_not(
     tmp_path: Path, ros_environment: None
 ) -> None:
-    scenario = tmp_path / "killed.yaml"
-    scenario.write_text(SCENARIO, encoding="utf-8")
+    size = {"columns": 6, "rows": 5}
+    scenario = write_scenario(
+        tmp_path / "killed.yaml", **size, dropout=0.2, policy="bal, horizon: 3", budget=8
+    )
     found = []
     rng = np.random.default_rng(7)
     for name, kills in (("plain", []), ("killed", rng.uniform(0.0, 0.3, 2).tolist())):

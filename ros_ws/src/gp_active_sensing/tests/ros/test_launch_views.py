@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from rclpy.qos import DurabilityPolicy
 
 from gp_active_sensing.ros.publishers import PROBE_TOPICS, TOPICS

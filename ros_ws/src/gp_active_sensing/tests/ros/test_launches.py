@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
-
 from gp_active_sensing.errors import (
     ConfigError,
     MissingDependencyError,
@@ -24,11 +21,8 @@ from gp_active_sensing.errors import (
     RunError,
     UnknownNameError,
 )
-from gp_active_sensing.planning import policies
-from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.launches import LAUNCHES, PACKAGE, declarations, find_launch
-from gp_active_sensing.ros.parameters import NODES
 from gp_active_sensing.ros.runner import (
     RESPAWN_SECONDS,
     child_environment,
@@ -41,6 +35,7 @@ from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.web.serve import can_serve
 from tests.ros.launched import parameters, processes
 from tests.ros.ros2_bag import ros2_bag  # noqa: F401  a fixture
+from tests.ros.test_owners import keys_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"replay": {"bag": "some_bag"}}
@@ -56,16 +51,6 @@ MISSION = """\
 """
 
 # -- what is started ------------------------------------------------------------------------------
-
-
-def parameters_of(executable: str) -> set[str]:
-    any_policy: set[str] = set()
-    for name in policies.names():
-        factory: Any = policies.factory(name)
-        if executable == "active_sensing":
-            leaves = leaves_of(NODES[executable], {"policy": factory})
-            any_policy |= {leaf.name for leaf in leaves if leaf.name.startswith("policy.")}
-    return {leaf.name for leaf in leaves_of(NODES[executable], {"policy": None})} | any_policy
 
 
 def with_everything(name: str, folder: Path) -> dict[str, str]:
@@ -95,8 +80,7 @@ def test_every_executable_parameter_and_file_exists(name: str, tmp_path: Path) -
             continue
         module, function = scripts[process.executable].split(":")
         assert callable(getattr(importlib.import_module(module), function))
-        known = parameters_of(process.executable) | {"use_sim_time"}
-        assert set(parameters(process)) <= known
+        assert set(parameters(process)) <= keys_of(process.executable) | {"use_sim_time"}
         assert process.name == "live_page" or Path(process.params_file).is_file()
 
 

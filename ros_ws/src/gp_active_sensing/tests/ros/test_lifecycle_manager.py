@@ -10,10 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from lifecycle_msgs.msg import Transition
 
 from tests.ros.conftest import Ros, wait_until
@@ -21,7 +17,6 @@ from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.test_node_base import ACTIVATE, CLEANUP, CONFIGURE, DEACTIVATE, Lifecycle
 from tests.waiting import LIMIT
 
-pytestmark = pytest.mark.ros
 SHUTDOWN = Transition.TRANSITION_UNCONFIGURED_SHUTDOWN
 EXPECTED = {
     CONFIGURE: "inactive",

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,26 +25,13 @@ from tests.unit.report.runs import node_run
 from tests.unit.web.serving import Viewer, ask
 from tests.waiting import LIMIT
 
-pytestmark = pytest.mark.ros
-
-
-@pytest.fixture(autouse=True)
-def _tokens_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-class _At:
-    """Where a server in another process is."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-
 
 def command(at: Any, name: str, token: str) -> tuple[int, dict[str, Any]]:
     status, text, _ = ask(at, f"/do/{name}", "POST", Authorization=f"Bearer {token}")
     return status, json.loads(text)
 
 
+@pytest.mark.ros
 def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
     scenario, run = write_scenario(tmp_path / "tiny.yaml", budget=12), tmp_path / "run"
     words = (f"scenario:={scenario}", f"run_dir:={run}", "speed_factor:=2", "exit_at_end:=true")
@@ -55,7 +43,7 @@ def test_a_mission_is_watched_paused_and_finished(tmp_path: Path) -> None:
             ),
             "the address",
         )
-        at: Any = _At(int(found[1]))
+        at: Any = SimpleNamespace(port=int(found[1]))
         with Viewer(at) as viewer:
             viewer.until(lambda parts: parts.get("mission", {}).get("used", 0) > 0)
             viewer.until(lambda parts: parts.get("robots"))

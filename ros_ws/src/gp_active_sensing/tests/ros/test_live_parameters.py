@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.ros.active_sensing_node import LIVE
-from gp_active_sensing.ros.descriptors import READ_ONLY
 from tests.cases import case
 from tests.ros.conftest import Ros, wait_until
-from tests.ros.probe import sensing
-from tests.ros.test_active_sensing_node import started
-
-pytestmark = pytest.mark.ros
+from tests.ros.probe import sensing, started
 
 
 def change(node: Any, **values: Any) -> str:
@@ -94,35 +86,6 @@ def test_lists_of_numbers_of_the_other_type(ros: Ros) -> None:
     assert change(node, map__features=[1, 2]) != ""
 
 
-def test_times_and_limits_take_effect(ros: Ros) -> None:
-    node, _ = started(ros)
-    mission = node.mission
-    assert change(node, mission__drive_timeout=7.0, mission__block_seconds=8.0) == ""
-    assert (mission.blocked.config.drive_timeout, mission.config.block_seconds) == (7.0, 8.0)
-    assert change(node, limit__expansions=3, plan_ahead=False) == ""
-    assert mission.loop.limit.expansions == 3
-    assert mission.probe.ahead.samples == 0
-    assert change(node, mission__arrival="radius") == ""
-    assert mission.probe.config.arrival == "radius"
-    assert "expected one of reading, radius" in change(node, mission__arrival="soon")
-    assert "out of range Min: 0.0" in change(node, mission__drive_timeout=-1.0)
-    assert "read when the node is configured" in change(node, map__spacing=5.0)
-    assert change(node, waypoint__navigate="action") != ""
-
-
-def test_every_parameter_has_a_descriptor_and_the_fixed_ones_are_read_only(ros: Ros) -> None:
-    node = sensing(ros, "autostart:=false")
-    assert set(LIVE) <= {*node.parameters.names}
-    for name in node.parameters.names:
-        descriptor = node.describe_parameter(name)
-        assert descriptor.description, name
-        assert descriptor.read_only == (name in READ_ONLY), name
-        if name.startswith("mission.") and name.endswith(("timeout", "seconds", "after")):
-            assert "[s]" in descriptor.description
-            assert descriptor.floating_point_range, name
-    assert "read-only parameter" in change(node, autostart=True)
-
-
 @pytest.mark.long
 def test_waypoints_come_as_a_stream_when_that_is_wanted(ros: Ros) -> None:
     node, probe = started(ros, "waypoint.rate:=20.0", "waypoint.altitude:=30.0")
@@ -163,8 +126,7 @@ def test_a_controller_may_say_that_a_place_cannot_be_reached(ros: Ros) -> None:
 def test_a_mission_shows_where_its_probe_is(ros: Ros) -> None:
     from visualization_msgs.msg import MarkerArray
 
-    heard: list[MarkerArray] = []
-    ros.node("viewer").create_subscription(MarkerArray, "active_sensing/probes", heard.append, 10)
+    heard = ros.hear(MarkerArray, "active_sensing/probes")
     _, probe = started(ros)
     probe.pose(7.0)
     wait_until(

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from nav_msgs.msg import OccupancyGrid
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
@@ -20,11 +17,10 @@ from gp_active_sensing.export import export_map
 from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.ros import qos
+from tests.journals import events_of
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.unit.report.runs import data_of
-
-pytestmark = pytest.mark.ros
 
 TALL = ("map.rows:=3", "map.origin:=[5.0, -20.0]")
 
@@ -43,12 +39,11 @@ def read_one(ros: Ros, *parameters: str, value: float = 12.0) -> tuple[Any, Prob
 
 
 def grids(ros: Ros) -> dict[str, list[Any]]:
-    heard: dict[str, list[Any]] = {"mean_grid": [], "std_grid": [], "grid_limits": []}
-    listener = ros.node("costmap")
-    for name, found in heard.items():
-        kind = Float64MultiArray if name == "grid_limits" else OccupancyGrid
-        listener.create_subscription(kind, f"/active_sensing/{name}", found.append, qos.latched())
-    return heard
+    kinds = {"mean_grid": OccupancyGrid, "std_grid": OccupancyGrid}
+    return {
+        name: ros.hear(kind, f"/active_sensing/{name}", qos.latched())
+        for name, kind in (kinds | {"grid_limits": Float64MultiArray}).items()
+    }
 
 
 def limits_in(message: Any) -> dict[str, float]:
@@ -102,9 +97,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def rows_read(run: Path) -> list[dict[str, str]]:
     """The rows of the places that were read, in the order of the journal."""
-    lines = (run / "journal.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
-    order = [event["location"] for event in events if event["event"] == "reading"]
+    order = [event["location"] for event in events_of(run, "reading")]
     rows = rows_of(run / "map.csv")
     return [rows[place] for place in dict.fromkeys(order)]
 

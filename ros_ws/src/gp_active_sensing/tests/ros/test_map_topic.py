@@ -5,10 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from nav_msgs.msg import OccupancyGrid
 
 from gp_active_sensing.report.reconstruction import replay
@@ -19,8 +15,6 @@ from gp_active_sensing.topology.live import GridMap
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, grid_message, sensing
 from tests.unit.mission.grids import NOTHING_FREE, house
-
-pytestmark = pytest.mark.ros
 
 PARAMETERS = (
     "map.kind:=grid",
@@ -83,12 +77,8 @@ def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: 
     wait_until(lambda: observed(node) >= 3, "three places to be read")
     bad = grid_message(ROOM)
     bad.data = bad.data[:2]
-    for message, problem in (
-        (grid_message(house((-1.0, -1.0, 11.0, 3.0), frame="odom")), "the mission in frame 'map'"),
-        (bad, "cells as its info says, got 2"),
-    ):
-        slam.publisher.publish(message)
-        wait_until(lambda text=problem: text in probe.values.get("map_problem", ""), problem)
+    slam.publisher.publish(bad)
+    wait_until(lambda: "got 2" in probe.values.get("map_problem", ""), "the problem of the map")
     slam.publish(LARGER)
     wait_until(lambda: places(node) == 12, "the map to grow")
     wait_until(lambda: observed(node) == 12, "all of it to be read")

@@ -9,9 +9,6 @@ import time
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from std_msgs.msg import Float64
@@ -190,181 +187,115 @@ def test_a_service_that_fails_answers(ros: Ros, weak: Weak) -> None:
 
 # -- signals -----------------------------------------------------------------------------------
 
-SCRIPT = """
-import sys
-from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.node_base import run_node
+NODE = """
+import signal, sys, time, rclpy
+from gp_active_sensing.ros import node_base
 
-class Quiet(GuardedNode):
+class Node(node_base.GuardedNode):
     def __init__(self):
-        super().__init__("quiet")
-        self.spins = 0
-        self.timer = self.create_timer(0.001, self.say)
-    def say(self):
-        self.spins += 1
-        if self.spins == 3:
+        super().__init__("node")
+        self.times = 0
+        {begin}
+    def count(self):
+        self.times += 1
+        if self.times == 3:
             print("up", flush=True)
     def release(self):
         print("released", flush=True)
-
-sys.exit(run_node(Quiet))
+    {more}
 """
-CONFIGURING = """
-import sys, time
-from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.node_base import run_node
-
-class Slow(GuardedNode):
-    def __init__(self):
-        super().__init__("slow")
-        self.start_by_itself()
-    def configure(self):
+COUNT = "self.timer = self.create_timer(0.001, self.count)"
+RUN = "sys.exit(node_base.run_node(Node))\n"
+WAIT = """(self):
         print("up", flush=True)
         while True:
             time.sleep(0.01)
-    def release(self):
-        print("released", flush=True)
-
-sys.exit(run_node(Slow))
 """
-IGNORING = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell's "&" does
-
-
-def run_and_signal(script: str, *numbers: int) -> tuple[int, str, str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n"
-        for number in numbers:
-            process.send_signal(number)
-        out, err = process.communicate(timeout=LIMIT)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    return process.returncode, out, err
-
-
-# A node under which rclpy is shut down by somebody else, as by rclpy's own SIGTERM handler.
-GONE = """
-import sys, rclpy
-from gp_active_sensing.ros.node_base import GuardedNode, run_node
-
-class Gone(GuardedNode):
-    def __init__(self):
-        super().__init__("gone")
-        self.timer = self.create_timer(0.05, rclpy.shutdown)
-    def release(self):
-        print("released", flush=True)
-
-sys.exit(run_node(Gone))
-"""
-
-
-def run(script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
-    )
-
-
-@pytest.mark.long
-def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
-    done = run(GONE)
-    assert (done.returncode, done.stdout) == (0, "released\n"), done.stderr
-    assert "Traceback" not in done.stderr
-
-
-STRICT = """
-import sys
-from rclpy.executors import SingleThreadedExecutor
-from gp_active_sensing.ros import node_base
-from gp_active_sensing.ros.node_base import GuardedNode, RCLError
-
-class Node(GuardedNode):
-    def __init__(self):
-        super().__init__("strict")
-        self.create_timer(0.01, self.count)
-        self.times = 0
-    def count(self):
+ENDS = """def count(self):
         self.times += 1
         if self.times == 5:
             self.end()
+"""
+STRICT = """
+from rclpy.executors import SingleThreadedExecutor
 
 spin_once, calls = SingleThreadedExecutor.spin_once, []
 
 def strict(self, timeout_sec):
     calls.append(1)
     if {when}:
-        raise RCLError("failed to take message from subscription")
+        raise node_base.RCLError("failed to take message from subscription")
     spin_once(self, timeout_sec)
 
 SingleThreadedExecutor.spin_once = strict
 node_base.MOST_FAILURES = 3
-sys.exit(node_base.run_node(Node))
 """
+LATE = """
+code = node_base.run_node(Node)
+signal.raise_signal(signal.SIGINT)
+sys.exit(code)
+"""
+
+
+def run(
+    *signals: tuple[str, int], begin: str = COUNT, more: str = "", then: str = RUN
+) -> tuple[int, str, str]:
+    """Run a node and send signals, each after a line that it prints; return code and output."""
+    program = NODE.format(begin=begin, more=more) + then
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line, number in signals:
+                assert not line or process.stdout.readline() == f"{line}\n"
+                process.send_signal(number)
+            out, err = process.communicate(timeout=LIMIT)
+        finally:
+            process.kill()
+    return process.returncode, out, err
+
+
+def in_order(*signals: tuple[str, int], **script: str) -> None:
+    code, out, err = run(*signals, **script)
+    assert (code, out) == (0, "released\n"), err
+    assert "Traceback" not in err
+
+
+@pytest.mark.long
+def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
+    """As where rclpy's own handler of SIGTERM shuts it down."""
+    in_order(begin="self.timer = self.create_timer(0.05, rclpy.shutdown)")
 
 
 @pytest.mark.long
 def test_a_middleware_that_says_what_it_cannot_take_does_not_end_the_node() -> None:
-    for when, code in (("len(calls) % 4 == 1", 0), ("len(calls) % 4 != 1", 0), ("True", 1)):
-        with case(when, code):
-            done = run(STRICT.replace("{when}", when))
-            assert done.returncode == code, done.stderr
-            assert 1 <= done.stderr.count("cannot be taken") <= 3, "not a line each"
-            assert ("Traceback" in done.stderr) == bool(code), "for ever is not survived"
+    for when, expected in (("len(calls) % 4 == 1", 0), ("len(calls) % 4 != 1", 0), ("True", 1)):
+        with case(when):
+            code, _, err = run(more=ENDS, then=STRICT.format(when=when) + RUN)
+            assert code == expected, err
+            assert 1 <= err.count("cannot be taken") <= 3, "not a line each"
+            assert ("Traceback" in err) == bool(code), "for ever is not survived"
 
 
 def test_signals_end_the_node_cleanly() -> None:
     """Also a node that is configuring; a second Ctrl-C and one to a background job are heard."""
-    for script, numbers in (
-        (CONFIGURING, (signal.SIGTERM,)),
-        (IGNORING + SCRIPT, (signal.SIGINT, signal.SIGINT)),
-    ):
-        with case(script, numbers):
-            code, out, err = run_and_signal(script, *numbers)
-            assert (code, out) == (0, "released\n"), err
-            assert "Traceback" not in err
-
-
-HANGING = SCRIPT.replace(
-    'print("released", flush=True)', 'print("up", flush=True)\n        threading.Event().wait()'
-).replace("import sys", "import sys, threading")
+    in_order(("up", signal.SIGTERM), begin="self.start_by_itself()", more=f"def configure{WAIT}")
+    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"  # as a shell's "&" does
+    in_order(("up", signal.SIGINT), ("", signal.SIGINT), then=ignoring + RUN)
 
 
 @pytest.mark.long
 def test_a_second_sigterm_ends_a_node_that_hangs_at_its_end() -> None:
-    process = subprocess.Popen([sys.executable, "-c", HANGING], stdout=subprocess.PIPE, text=True)
-    with process:
-        try:
-            assert process.stdout is not None
-            for _ in range(2):
-                assert process.stdout.readline() == "up\n"
-                process.send_signal(signal.SIGTERM)
-            assert process.wait(LIMIT) == -signal.SIGTERM
-        finally:
-            process.kill()
-
-
-# A second Ctrl-C that comes when the node has ended and its process has not.
-LATE = (
-    SCRIPT.replace("sys.exit(run_node(Quiet))", "code = run_node(Quiet)")
-    + """
-import os, signal
-os.kill(os.getpid(), signal.SIGINT)
-sys.exit(code)
-"""
-)
+    code, _, _ = run(*[("up", signal.SIGTERM)] * 2, more=f"def release{WAIT}")
+    assert code == -signal.SIGTERM
 
 
 @pytest.mark.long
 def test_a_late_ctrl_c_changes_nothing() -> None:
-    for number in [signal.SIGINT, signal.SIGTERM]:
-        with case(number):
-            code, out, err = run_and_signal(LATE, number)
-            assert (code, out) == (0, "released\n"), err
-            assert "Traceback" not in err
+    """A second one, when the node has ended and its process has not."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        in_order(("up", number), then=LATE)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.descriptors import leaves_of
@@ -18,8 +16,6 @@ from gp_active_sensing.ros.parameters import NODES, ParameterTree
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.cases import case
 from tests.ros.conftest import Ros
-
-pytestmark = pytest.mark.ros
 
 Problems = Callable[..., str]
 BAL: Any = policies.factory("bal")

@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from rcl_interfaces.msg import ParameterType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -17,15 +14,13 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
-from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.parameters import ParameterTree
 from tests.cases import case
 from tests.chooser import CHOOSER
 from tests.ros.conftest import Ros, wait_until
-
-pytestmark = pytest.mark.ros
+from tests.ros.probe import sensing
 
 
 @dataclass(frozen=True)
@@ -152,9 +147,7 @@ def test_an_optional_list_is_taken_back(ros: Ros) -> None:
             keys = [
                 f"belief.{key}:={nothing}" for key in ("length_scales", "signal_std", "noise_std")
             ]
-            given = ("scenario:=town", *keys, "belief.mean_std:=.nan", "autostart:=false")
-            words = [word for text in given for word in ("-p", text)]
-            node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
+            node = idle(ros, "scenario:=town", *keys, "belief.mean_std:=.nan")
             belief = node.parameters.config().belief
             assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
             assert not belief.scale_known
@@ -185,31 +178,15 @@ def test_every_problem_at_once(make: Make) -> None:
         assert part in text, part
 
 
-# -- setting while it runs -----------------------------------------------------------------------
-
-
-def test_locked_only_live_parameters_may_change(make: Make) -> None:
-    tree = make("name:=x")
-    tree.locked = lambda: True
-    node = node_of(tree)
-    (refused,) = node.set_parameters([Parameter("count", value=2)])
-    assert not refused.successful
-    assert "deactivate and clean up the node first" in refused.reason
-    (done,) = node.set_parameters([Parameter("inner.limit", value=9.0)])
-    assert done.successful
-    assert tree.config().inner.limit == 9.0
-
-
 # -- the node's own ------------------------------------------------------------------------------
 
 
-def sensing(ros: Ros, *overrides: str) -> Any:
-    arguments = [word for text in ("autostart:=false", *overrides) for word in ("-p", text)]
-    return ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
+def idle(ros: Ros, *overrides: str) -> Any:
+    return sensing(ros, "autostart:=false", *overrides, given=())
 
 
 def test_scenario_gives_the_defaults_and_parameters_override(ros: Ros) -> None:
-    node = sensing(ros, "scenario:=line", "policy.horizon:=3", "budget.readings:=7")
+    node = idle(ros, "scenario:=line", "policy.horizon:=3", "budget.readings:=7")
     config = node.parameters.config()
     assert config.map.count == 100
     assert config.belief.length_scales[0] == 1.0
@@ -223,7 +200,7 @@ def test_scenario_gives_the_defaults_and_parameters_override(ros: Ros) -> None:
 
 def test_no_program_is_named_over_parameters_while_the_node_runs(ros: Ros) -> None:
     mine = [sys.executable, str(CHOOSER)]
-    node = sensing(ros, "scenario:=line", "policy.name:=external", f"policy.command:={mine}")
+    node = idle(ros, "scenario:=line", "policy.name:=external", f"policy.command:={mine}")
     (result,) = node.set_parameters([Parameter("policy.command", value=["/bin/true"])])
     assert not result.successful
     assert "read-only" in result.reason
@@ -241,8 +218,7 @@ def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
         if leaf.name != "policy.name":
             text = leaf.kind == Parameter.Type.STRING or leaf.name in NAMES
             wrong[leaf.name] = "[true, false]" if text else "'no such value'"
-    arguments = [word for name, text in wrong.items() for word in ("-p", f"{name}:={text}")]
-    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
+    node = sensing(ros, *(f"{name}:={text}" for name, text in wrong.items()), given=())
     assert len(wrong) > 40
     with pytest.raises(ConfigError) as error:
         node.parameters.config(check=lambda mapping: build_policy(mapping["policy"]))
@@ -268,12 +244,12 @@ def test_points_with_heights_need_an_altitude(ros: Ros) -> None:
     points = ("map.kind:=points", "map.count:=8", "policy.name:=ie")
     sky = (*points, "map.low:=[0.0, 0.0, 2.0]", "map.high:=[50.0, 50.0, 30.0]")
     with pytest.raises(ConfigError, match=r"waypoint\.altitude"):
-        sensing(ros, *sky).configure()
+        idle(ros, *sky).configure()
     for given in (
         (*sky, "waypoint.altitude:=0.0"),
         (*points, "map.low:=[0.0, 0.0]", "map.high:=[9.0, 9.0]"),
     ):
         with case(given):
-            node = sensing(ros, *given)
+            node = idle(ros, *given)
             node.configure()
             assert node.mission.loop.topology.n == 8

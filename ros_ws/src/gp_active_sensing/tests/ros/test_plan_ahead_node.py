@@ -8,17 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
-
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from tests.journals import records_of
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 
 class Held:
@@ -83,23 +77,8 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
     probe.reading(1.0, t=t)
     probe.wait_value("state", "ended")
     wait_until((run / "report.html").exists, "the report")
-    records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
-    assert [record["foreseen"] for record in records] == [False, True, True, True, True]
+    assert [record["foreseen"] for record in records_of(run)] == [False, True, True, True, True]
     latency = json.loads((run / "summary.json").read_text())["latency"]
     assert latency["arrival_to_waypoint"]["count"] == 5
     assert latency["arrival_to_waypoint_foreseen"]["count"] == 4
     assert not node.callback_errors
-
-
-def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    node, probe, policy = prepared(ros, f"run_dir:={run}", held_after=1)
-    wait_until(lambda: policy.held, "planning ahead")
-    assert node.mission.probe.ahead.progress
-    assert probe.call("pause").success
-    probe.wait_value("planned_ahead", "")
-    assert probe.call("resume").success
-    wait_until(lambda: policy.calls > 2, "planning ahead again")
-    assert probe.call("finish").success
-    assert policy.held, "which is given up"
-    assert json.loads((run / "summary.json").read_text())["status"] == "finished"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import OccupancyGrid
 from sensor_msgs.msg import PointCloud2, Range
@@ -18,8 +15,6 @@ from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.subscriptions import _sensors
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 POINT = "geometry_msgs/msg/PointStamped"
 BELIEF = {"length_scales": "[20.0, 60.0]", "signal_std": "[1.0]", "noise_std": "[0.1]"}
@@ -45,13 +40,11 @@ SONDE = (
 def test_fields_of_one_message_and_topics_reach_their_beliefs(ros: Ros) -> None:
     node = sensing(ros, given=SONDE)
     probe = Probe(ros)
-    fields: dict[str, list[PointCloud2]] = {"chl": [], "depth": []}
-    grids: list[OccupancyGrid] = []
-    for name, heard in fields.items():
-        topic = f"/active_sensing/{name}/field"
-        probe.node.create_subscription(PointCloud2, topic, heard.append, qos.latched(10))
-    grid = "/active_sensing/depth/mean_grid"
-    probe.node.create_subscription(OccupancyGrid, grid, grids.append, qos.latched(10))
+    fields = {
+        name: ros.hear(PointCloud2, f"/active_sensing/{name}/field", qos.latched(10))
+        for name in ("chl", "depth")
+    }
+    grids = ros.hear(OccupancyGrid, "/active_sensing/depth/mean_grid", qos.latched(10))
     sonde = probe.node.create_publisher(PointStamped, "sonde", qos.reliable(100))
     sounder = probe.node.create_publisher(Range, "sounder", qos.reliable(100))
     wait_active(node)
@@ -99,7 +92,6 @@ def test_a_probe_without_the_main_sensor_has_a_status(ros: Ros) -> None:
 
 
 def read_mean(cloud: PointCloud2) -> float:
-    """Return the estimate at the first place."""
     names = [field.name for field in cloud.fields]
     offset = cloud.fields[names.index("mean")].offset
     return float(np.frombuffer(bytes(cloud.data[offset : offset + 4]), dtype=np.float32)[0])

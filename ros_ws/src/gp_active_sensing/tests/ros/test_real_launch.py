@@ -11,9 +11,6 @@ import signal
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from geometry_msgs.msg import PoseStamped
 
 from gp_active_sensing.ros import qos

@@ -8,9 +8,6 @@ from __future__ import annotations
 import math
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 import shapely
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
@@ -19,8 +16,6 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.robots import Localisation, Robot
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
-
-pytestmark = pytest.mark.ros
 
 HOOK = [(0, 0), (200, 0), (200, 150), (160, 150), (160, 40), (40, 40), (40, 150), (0, 150)]
 PARAMETERS = (

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,7 +52,6 @@ def test_without_ros2_bag_nothing_is_started(
 
 
 @with_ros2_bag
-@pytest.mark.ros
 def test_all_topics_of_the_node_are_recorded(ros: Ros, tmp_path: Path) -> None:
     node = sensing(ros, "probes:=[probe_1, probe_2]")
     wait_active(node)
@@ -86,7 +84,6 @@ def waiting_for_start(folder: Path) -> Path:
 
 
 @with_ros2_bag
-@pytest.mark.ros
 def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
     words = [f"scenario:={scenario}", "speed_factor:=20", "exit_at_end:=true"]
@@ -135,24 +132,16 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path
     assert before == after, "to the bit, all of it"
 
 
-@pytest.mark.ros
 def test_the_journal_topic_says_what_was_used(ros: Ros, tmp_path: Path) -> None:
-    heard: list[dict[str, Any]] = []
-    profile = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     node = sensing(ros, "budget.readings:=3")
     probe = Probe(ros).connect()
     probe.obedient = True
     probe.pose(0.0)
     probe.wait_value("state", "ended")
-    late = ros.node("late")
-    late.create_subscription(
-        String,
-        "/active_sensing/journal",
-        lambda message: heard.extend(json.loads(message.data)),
-        profile,
-    )
-    events = lambda: [e for frame in heard for e in frame.get("events", ())]  # noqa: E731
-    wait_until(lambda: any(e["event"] == "end" for e in events()), "the end, for who comes late")
+    profile = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    late = ros.hear(String, "/active_sensing/journal", profile)
+    wait_until(lambda: any('"end"' in m.data for m in late), "the end, for who comes late")
+    heard = [frame for message in late for frame in json.loads(message.data)]
     assert "setup" in heard[0]
     assert heard[0]["setup"]["topics"] == {"": {"reading": "/reading", "pose": "/pose"}}
     assert heard[0]["setup"]["config"]["budget"]["readings"] == 3

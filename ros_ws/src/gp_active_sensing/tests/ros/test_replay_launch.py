@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,14 +21,12 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.steps import JournalTeller
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
+from tests.commanding import ran
 from tests.replay.bags import write_bag
 from tests.replay.missions import odometry, temperature
-from tests.ros.listening import Listener, listener
+from tests.ros.conftest import Ros
+from tests.ros.launched import runner
 from tests.ros.reports import check_command_reports
-from tests.waiting import LIMIT
-
-__all__ = ["listener"]  # a fixture
-pytestmark = pytest.mark.ros
 
 COLUMNS, ROWS, SPACING = 6, 5, 10.0
 START = 1_700_000_000_000_000_000
@@ -87,39 +83,17 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Drive:
     return Drive(write_bag(folder / "bag", messages), scenario, readings)
 
 
-def replay_command(drive: Drive, run_dir: Path, *words: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "gp_active_sensing.ros.runner",
-        "replay",
-        f"bag:={drive.bag}",
-        f"scenario:={drive.scenario}",
-        "reading_topic:=/car/temperature",
-        "pose_topic:=/car/odom",
-        "reading_variance_field:=variance",
-        f"run_dir:={run_dir}",
-        *words,
-    ]
-
-
-def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        replay_command(drive, run_dir, *words),
-        env=dict(os.environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+def replay(drive: Drive, run_dir: Path, word: str) -> subprocess.CompletedProcess[str]:
+    topics = ("reading_topic:=/car/temperature", "pose_topic:=/car/odom")
+    files = (f"bag:={drive.bag}", f"scenario:={drive.scenario}", f"run_dir:={run_dir}")
+    return ran(*runner("replay", *files, *topics, "reading_variance_field:=variance", word))
 
 
 @pytest.mark.parametrize("rate", ["0", pytest.param("20", marks=pytest.mark.long)])
 def test_the_belief_equals_that_of_the_same_readings_told_offline(
-    tmp_path: Path, drive: Drive, listener: Listener, rate: str
+    tmp_path: Path, drive: Drive, ros: Ros, rate: str
 ) -> None:
-    listener.subscribe(PointCloud2, "/active_sensing/field")
+    heard = ros.hear(PointCloud2, "/active_sensing/field")
     done = replay(drive, tmp_path / "run", f"rate:={rate}")
     assert done.returncode == 0, done.stdout
     scenario = load_scenario(drive.scenario)
@@ -151,7 +125,7 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     check_command_reports(run.path)
 
     mean, variance = offline.belief.predict()
-    cloud = listener.heard["/active_sensing/field"][-1]
+    cloud = heard[-1]
     table = np.frombuffer(cloud.data.tobytes(), dtype="<f4").reshape(-1, 5)
     np.testing.assert_allclose(table[:, :2], world.topology.positions)
     np.testing.assert_allclose(table[:, 3], mean, rtol=1e-5)

@@ -7,9 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from std_msgs.msg import Float64, Header
 
 from gp_active_sensing.ros import qos, running_system
@@ -125,15 +122,12 @@ def test_simulated_time_goes_faster(hear: Any) -> None:
 
 
 def test_listeners() -> None:
-    class Node:
-        def count_subscribers(self, name: str) -> int:
-            return 1
-
-        def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
-            return [(name, []) for name in ("/rosout", "/goal", "/odom")]
-
-        def get_subscriptions_info_by_topic(self, name: str) -> list[Any]:
-            kinds = {"/rosout": ["a"], "/goal": ["b", "a", "b"]}.get(name, [])
-            return [SimpleNamespace(topic_type=kind) for kind in kinds]
-
-    assert RunningSystem(Node(), lambda: None).listeners(["/goal"]) == {"/goal": ("a", "b")}
+    kinds = {"/rosout": ["a"], "/goal": ["b", "a", "b"], "/odom": []}
+    node = SimpleNamespace(
+        count_subscribers=lambda name: 1,
+        get_topic_names_and_types=lambda: [(name, []) for name in kinds],
+        get_subscriptions_info_by_topic=lambda name: [
+            SimpleNamespace(topic_type=kind) for kind in kinds[name]
+        ],
+    )
+    assert RunningSystem(node, lambda: None).listeners(["/goal"]) == {"/goal": ("a", "b")}

@@ -8,14 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from gp_active_sensing.util.resources import find_resource
 from tests.ros.conftest import Ros, wait_active
 from tests.ros.probe import sensing, write_scenario
 
-pytestmark = pytest.mark.ros
 PREFIX = "/gp_active_sensing/"
 Rules = dict[str, set[str]]
 
@@ -64,9 +61,7 @@ def served(node: Any) -> set[str]:
     return {whole(s.srv_name, node.get_name()) for s in node.services}
 
 
-def test_what_the_nodes_do_is_what_they_may_do(
-    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_nodes_do_is_what_they_may_do(ros: Ros, tmp_path: Path) -> None:
     node = sensing(ros)
     wait_active(node)
     may = rules("active_sensing")
@@ -86,7 +81,6 @@ def test_what_the_nodes_do_is_what_they_may_do(
     pytest.importorskip("tornado", reason="the extra [web] is not installed")
     from gp_active_sensing.ros.live_page_node import LivePageNode
 
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     node = ros.add(LivePageNode(cli_args=[]))
     may = rules("live_page")
     assert published(node) == may["publish"]

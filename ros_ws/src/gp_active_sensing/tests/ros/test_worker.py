@@ -142,9 +142,6 @@ def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
     wait_until(lambda: len(said.calls) == 2, "the news since then")
 
 
-# -- planning ahead --------------------------------------------------------------------------------
-
-
 def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start) -> None:
     for how in ["pause", "finish", "stop"]:
         with case(how):

@@ -12,8 +12,6 @@ from nav_msgs.msg import Odometry
 from gp_active_sensing.messages.conversions import stamp_ns
 from gp_active_sensing.ros import to_messages as outputs
 
-__all__ = ["Tf"]
-
 
 class Tf(types.ModuleType):
     """What of tf2_ros is used: a buffer that is told transforms, a listener, an exception."""

@@ -6,6 +6,7 @@ tf2_msgs has no wheel either. They are looked up along the tree of frames, in th
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 
 class TransformException(Exception):
-    """There is no such transform."""
+    pass
 
 
 class Buffer:
@@ -32,51 +33,38 @@ class Buffer:
         if common is None:
             msg = f'"{source}" and "{target}" are not connected'
             raise TransformException(msg)
-        newest = min(there[common][1], up[common][1])
+        (place, turn, newest), (base, spin, newest_up) = there[common], up[common]
+        newest = min(newest, newest_up)
         if time.nanoseconds > newest:
             msg = f"Lookup would require extrapolation into the future ({source})"
             raise TransformException(msg)
-        x, y, turn = _after(_inverse(up[common][0]), there[common][0])
+        place, angle = (place - base) / spin, cmath.phase(turn / spin)
         found = TransformStamped(child_frame_id=source)
         found.header.frame_id = target
         stamp = newest if newest < _ALWAYS else 0
         found.header.stamp.sec, found.header.stamp.nanosec = divmod(stamp, 10**9)
-        found.transform.translation.x, found.transform.translation.y = x, y
-        found.transform.rotation.z, found.transform.rotation.w = _half(turn)
+        found.transform.translation.x, found.transform.translation.y = place.real, place.imag
+        rotation = found.transform.rotation
+        rotation.z, rotation.w = math.sin(0.5 * angle), math.cos(0.5 * angle)
         return found
 
-    def _to_root(self, frame: str) -> dict[str, tuple[tuple[float, float, float], int]]:
-        """Return how a frame lies in each frame above it, and how new that is."""
-        pose, newest = (0.0, 0.0, 0.0), _ALWAYS
-        found = {frame: (pose, newest)}
+    def _to_root(self, frame: str) -> dict[str, tuple[complex, complex, int]]:
+        """Return place (x + yi), turn and time of a frame in each frame above it."""
+        place, turn, newest = 0j, 1.0 + 0j, _ALWAYS
+        found = {frame: (place, turn, newest)}
         while (up := self._known.get(frame)) is not None:
             at, q = up.transform.translation, up.transform.rotation
-            pose = _after((at.x, at.y, 2.0 * math.atan2(q.z, q.w)), pose)
+            spin = cmath.rect(1.0, 2.0 * math.atan2(q.z, q.w))
+            place, turn = complex(at.x, at.y) + spin * place, spin * turn
             stamp = up.header.stamp.sec * 10**9 + up.header.stamp.nanosec
             newest = min(newest, stamp or _ALWAYS)
             frame = up.header.frame_id
-            found[frame] = pose, newest
+            found[frame] = place, turn, newest
         return found
 
 
 _ALWAYS = 2**62
 """The time of what is static [ns]."""
-
-
-def _after(
-    a: tuple[float, float, float], b: tuple[float, float, float]
-) -> tuple[float, float, float]:
-    cos, sin = math.cos(a[2]), math.sin(a[2])
-    return a[0] + cos * b[0] - sin * b[1], a[1] + sin * b[0] + cos * b[1], a[2] + b[2]
-
-
-def _inverse(a: tuple[float, float, float]) -> tuple[float, float, float]:
-    cos, sin = math.cos(a[2]), math.sin(a[2])
-    return -cos * a[0] - sin * a[1], sin * a[0] - cos * a[1], -a[2]
-
-
-def _half(turn: float) -> tuple[float, float]:
-    return math.sin(0.5 * turn), math.cos(0.5 * turn)
 
 
 class TransformBroadcaster:

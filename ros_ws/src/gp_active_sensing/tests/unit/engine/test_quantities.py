@@ -25,14 +25,14 @@ def further(name: str, grid=GRID, **options) -> QuantityBelief:
     return QuantityBelief(name, build_belief(CONFIG, grid.features), **options)
 
 
-def make(*names: str, policy: str = "tour", **options) -> SensingLoop:
+def make(*quantities: str | QuantityBelief, **options) -> SensingLoop:
     options = {"budget": Budget(readings=6), "limit": PlanLimit(expansions=50)} | options
     return SensingLoop(
         GRID,
         build_belief(CONFIG, GRID.features),
-        build_policy({"name": policy}),
+        build_policy({"name": "tour"}),
         name="heat",
-        quantities=[further(name) for name in names],
+        quantities=[further(each) if isinstance(each, str) else each for each in quantities],
         **options,
     )
 
@@ -159,24 +159,12 @@ def test_names_differ_and_beliefs_are_over_the_places_of_the_map(name: str) -> N
     with pytest.raises(ValueError, match="names"):
         make("twice", name)
     with pytest.raises(ValueError, match="places"):
-        SensingLoop(
-            GRID,
-            build_belief(CONFIG, GRID.features),
-            build_policy({"name": "tour"}),
-            quantities=[further("ph", make_grid(3, 3, 2.0))],
-        )
+        make(further("ph", make_grid(3, 3, 2.0)))
 
 
 def test_a_linked_quantity_follows_the_map_of_another() -> None:
     def loops(*readings: Reading) -> SensingLoop:
-        kinds = {"ph": {"link": "heat"}, "depth": {}}
-        found = SensingLoop(
-            GRID,
-            build_belief(CONFIG, GRID.features),
-            build_policy({"name": "tour"}),
-            name="heat",
-            quantities=[further(name, **kind) for name, kind in kinds.items()],
-        )
+        found = make(further("ph", link="heat"), "depth")
         found.tell(readings)
         found.finish_links()
         return found
@@ -199,9 +187,4 @@ def test_a_linked_quantity_follows_the_map_of_another() -> None:
     assert found.observed.sum() == 4
     for wrong in ("oxygen", "ph"):
         with pytest.raises(ConfigError):
-            SensingLoop(
-                GRID,
-                build_belief(CONFIG, GRID.features),
-                build_policy({"name": "tour"}),
-                quantities=[further("ph", link=wrong)],
-            )
+            make(further("ph", link=wrong))

@@ -43,7 +43,6 @@ class Asking(MaxEntropy):
 
 @contextmanager
 def registered(policy: type[Asking] = Asking) -> Iterator[None]:
-    """Have a policy known by the name `asking`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(policies._factories, "asking", policy)
         yield

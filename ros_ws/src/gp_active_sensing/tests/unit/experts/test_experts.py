@@ -76,9 +76,6 @@ def test_an_answer_comes_after_its_delay_with_the_value_of_the_question() -> Non
     assert answer.value == pytest.approx(30.0)
 
 
-# -- draws ---------------------------------------------------------------
-
-
 def test_noise_has_the_stated_variance() -> None:
     expert = SimulatedExpert(of_map(np.zeros(N)), N, noise_std=2.0, seed=5)
     for _ in range(100):
@@ -122,9 +119,6 @@ def test_faults_come_as_often_as_they_are_said_to() -> None:
     assert rates(1.0)[0] == 1.0
 
 
-# -- a second probe ---------------------------------------------------------------
-
-
 def test_a_probe_needs_the_time_of_its_way() -> None:
     expert = probe(start=0)  # 1 m between places, 1 m/s
     expert.ask([9, 2, 5], 100.0)
@@ -154,9 +148,6 @@ def test_a_place_without_a_way_gets_no_answer() -> None:
     )
     expert.ask([2, 1], 0.0)
     assert [a.location for a in expert.answers(1e6)] == [1]
-
-
-# -- from a scenario's section ---------------------------------------------------------------
 
 
 def build(**section: object) -> SimulatedExpert | None:

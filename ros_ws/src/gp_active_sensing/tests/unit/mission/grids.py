@@ -52,8 +52,3 @@ def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) 
 def take(drive: Drive, found: GridMap) -> bool:
     mission = drive.built.mission
     return mission.map.take(mission, found)
-
-
-def steps(drive: Drive, count: int) -> None:
-    for _ in range(count):
-        drive.step()

@@ -69,7 +69,6 @@ class Drive:
         return self.parts
 
     def start(self: D) -> D:
-        """Start the node, again or for the first time."""
         config = from_mapping(ActiveSensingConfig, self.config)
         first = None if self.first is None else FirstMap.of(config.map, self.first)
         self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns, first=first)
@@ -84,22 +83,18 @@ class Drive:
         return self
 
     def start_again(self) -> None:
-        """Kill the node and start it again."""
         self.kill()
         self.start()
 
     def steps(self, count: int) -> None:
-        """Take so many steps."""
         for _ in range(count):
             self.step()
 
     def decide(self, stage: int) -> None:
-        """Go on until so many decisions were taken."""
         while self.built.mission.decisions.stage < stage:
             self.step()
 
     def run(self, steps: int = 10_000) -> None:
-        """Go on until the mission is over."""
         for _ in range(steps):
             if self.built.mission.state == "ended":
                 return

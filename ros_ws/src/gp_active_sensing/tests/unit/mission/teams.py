@@ -44,7 +44,6 @@ class Team:
         self.begin()
 
     def begin(self) -> None:
-        """Start the node, or start it again."""
         config = from_mapping(ActiveSensingConfig, self.config)
         self.parts = build_parts(config, None, clock=lambda: self.t)
         self.mission = self.parts.mission
@@ -107,7 +106,6 @@ class Team:
         return False
 
     def plan(self) -> bool:
-        """Answer the last question; say whether the answer is used."""
         job, self.asked = self.asked, None
         answer = job.ask()
         used = self.mission.decided(job, answer)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,13 @@ from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, M
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
-from tests.unit.experts.asking import registered
+from tests.journals import events_of
 from tests.unit.mission.missions import Drive, same
 from tests.unit.sim.scenarios import GRID, scenario
 
+pytestmark = pytest.mark.usefixtures("asking")
 ASKING = {"name": "asking"}
 MODEL = {"kind": "model", "noise_std": 0.1, "timeout": 3.0}
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
-    with registered():
-        yield
 
 
 def runner(run_dir: Path | None = None, **sections: Any) -> SimulationRunner:
@@ -181,14 +174,9 @@ def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: 
 
 def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
     drive = AskedDrive(tmp_path / "run").start()
-    while len(of_drive(drive, "answer")) < 1:
+    while not events_of(tmp_path / "run", "answer"):
         drive.step()
     drive.start_again()
     drive.step()
     first, again = drive.questions
     assert again == first[1:]
-
-
-def of_drive(drive: AskedDrive, kind: str) -> list[dict[str, Any]]:
-    lines = Path(drive.config["run_dir"], "journal.jsonl").read_text().splitlines()
-    return of([json.loads(line) for line in lines], kind)

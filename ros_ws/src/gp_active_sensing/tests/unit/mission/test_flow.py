@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from gp_active_sensing.mission import changes
 from gp_active_sensing.types import Budget
 from tests.cases import for_each
-from tests.robots import Localisation, Robot, Voyage
+from tests.robots import Robot, Voyage
 from tests.unit.mission.missions import Drive
 
 BOAT: dict[str, Any] = {
@@ -124,72 +122,3 @@ def test_a_probe_that_settles_stops() -> None:
     assert voyage.run(300.0)
     assert not voyage.mission.probe.flows
     assert voyage.mission.loop.belief.observed.sum() == 3
-
-
-FIELDS = 12
-
-
-def waves(seed: int) -> Callable[[float, float], float]:
-    """Return a smooth field with a length-scale of about 30 m and a standard deviation of 2.2."""
-    rng = np.random.default_rng([5, seed])
-    k, phase, height = rng.normal(size=(40, 2)) / 30.0, rng.uniform(0, 6.3, 40), rng.normal(size=40)
-    return lambda x, y: float(10.0 + 0.5 * height @ np.cos(k @ (x, y) + phase))
-
-
-def figures(seed: int, ahead: int, follows: bool, budget: dict[str, Any]) -> list[float]:
-    """Return what one voyage of a 3 m/s boat with GPS and a sensor that is 3 s late gives."""
-    config = {
-        "map": {"kind": "grid", "columns": 14, "rows": 10, "spacing": 20.0},
-        "mission": {"wait_for_reading": False},
-        "limit": {"expansions": 200},
-        "reading": {"delay": 3.0},
-        "waypoint": {"ahead": ahead},
-        "budget": budget,
-        "seed": seed,
-    }
-    gps = Localisation(white=0.15, slow=0.6, seed=seed)
-    voyage = Voyage(config, Robot(0.0, 0.0, radius=5.0), gps, delay=3.0)
-    voyage.follows, voyage.field = follows, waves(seed)
-    assert voyage.run(2000.0)
-    mission, loop = voyage.mission, voyage.mission.loop
-    speed = np.hypot(*np.diff(np.array(voyage.robot.way), axis=0).T) / voyage.dt
-    truth = np.array([voyage.field(x, y) for x, y in loop.topology.positions.tolist()])
-    mean, variance = loop.belief.mixture().moments()
-    idle = float((speed < 0.3).sum()) * voyage.dt / mission.decisions.stage
-    covered = np.abs(mean - truth) <= 1.96 * np.sqrt(variance)
-    error, seconds = float(np.sqrt(np.mean((mean - truth) ** 2))), 1e-9 * voyage.now_ns
-    driven, places = mission.driven.metres, float(loop.belief.observed.sum())
-    return [
-        *(idle, float(speed.mean()), seconds, voyage.robot.metres, driven, places, error),
-        100.0 * float(covered.mean()),
-    ]
-
-
-@pytest.mark.long
-def test_before_and_after() -> None:
-    """Print idle time, speed, metres, places, error and coverage; `-s` shows the table."""
-    lines: list[str] = []
-    head = "idle s  m/s   s     m true m charged places error cover %"
-    for budget in ({"readings": 40}, {"seconds": 300.0}):
-        table = {
-            name: np.array([figures(seed, *how, budget) for seed in range(FIELDS)])
-            for name, how in {
-                "stops (ahead: 1)": (1, False),
-                "next_waypoint (ahead: 4)": (4, False),
-                "next_path (ahead: 4)": (4, True),
-            }.items()
-        }
-        lines.append(f"\n{budget}, mean of {FIELDS} fields{'':8}{head}")
-        before, *after = table.values()
-        for name, rows in table.items():
-            lines.append(" ".join([f"{name:36}", *(f"{x:6.2f}" for x in rows.mean(axis=0))]))
-        for rows in after:
-            worse = rows[:, 6] - before[:, 6]
-            error = worse.std(ddof=1) / math.sqrt(FIELDS)
-            lines.append(f"error, paired: {worse.mean():+.3f}, standard error {error:.3f}")
-            sys.stdout.write("\n".join(lines) + "\n")
-            lines.clear()
-            assert rows[:, 0].mean() <= 0.2
-            assert rows[:, 1].mean() >= 0.9 * 3.0
-            assert (rows[:, 5] >= before[:, 5]).all()
-            assert worse.mean() <= 2.0 * error

@@ -12,13 +12,13 @@ import pytest
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.mission.live_map import NoMapYet
 from gp_active_sensing.mission.mission import GROWS
-from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.config import mark_of_places, other_places
 from gp_active_sensing.topology.live import keep_map, kept_map, mark_of
 from gp_active_sensing.web.follow import RunFollower
 from tests.cases import for_each
+from tests.journals import events_of
 from tests.unit.mission.grids import (
     LARGER,
     LARGEST,
@@ -27,7 +27,6 @@ from tests.unit.mission.grids import (
     ROOM,
     drive_on,
     house,
-    steps,
     take,
 )
 from tests.unit.mission.missions import Drive
@@ -35,17 +34,12 @@ from tests.unit.mission.missions import Drive
 SHELF = house((-1.0, -1.0, 15.0, 7.0), taken=((1.0, 1.0, 3.0, 7.0),))
 
 
-def kinds(run_dir: Path) -> list[str]:
-    lines = (run_dir / "journal.jsonl").read_text().splitlines()
-    return [json.loads(line)["event"] for line in lines]
-
-
 def test_the_map_grows_twice_while_the_mission_goes_on(tmp_path: Path) -> None:
     drive = drive_on(tmp_path / "run", budget={"readings": 60}).start()
     loop = drive.built.mission.loop
     names = loop.topology.names
     assert len(names) == 16
-    steps(drive, 20)
+    drive.steps(20)
     read = loop.belief.readings.copy()
     left = loop.remaining.readings
     assert take(drive, LARGER)
@@ -53,20 +47,20 @@ def test_the_map_grows_twice_while_the_mission_goes_on(tmp_path: Path) -> None:
     assert loop.topology.n == loop.belief.n == 32
     np.testing.assert_array_equal(loop.belief.readings[:16], read)
     assert loop.remaining.readings == left
-    steps(drive, 20)
+    drive.steps(20)
     assert take(drive, LARGEST)
     assert loop.topology.names[:16] == names
     drive.run()
     assert drive.built.mission.reason == "the budget of readings is spent"
     assert loop.belief.observed.sum() == 60
     assert loop.belief.observed[32:].any(), "it goes where the map has grown"
-    assert kinds(tmp_path / "run").count("map") == 2
+    assert len(events_of(tmp_path / "run", "map")) == 2
 
 
 def test_occupied_places_are_left_out_and_come_back() -> None:
     drive = drive_on(None, LARGER).start()
     mission, loop = drive.built.mission, drive.built.mission.loop
-    steps(drive, 3)
+    drive.steps(3)
     assert take(drive, SHELF)
     closed = {loop.topology.names[place] for place in loop.closed}
     assert closed == {"c1r1", "c1r2", "c1r3"}
@@ -97,7 +91,7 @@ def test_a_probe_under_way_to_a_place_that_becomes_occupied_is_sent_elsewhere() 
     assert mission.loop.closed == {target}
     assert mission.probe.plan is None
     assert mission.state == "running"
-    steps(drive, 5)
+    drive.steps(5)
     assert mission.probe.target != target
 
 
@@ -107,7 +101,7 @@ def test_a_map_without_free_cells_is_refused_and_the_mission_goes_on(
     drive = drive_on(None).start()
     mission = drive.built.mission
     assert mission.map is not None
-    steps(drive, 5)
+    drive.steps(5)
     assert not take(drive, NOTHING_FREE)
     assert mission.map.refused == {"no_places": 1}
     assert "has no cell for a place" in mission.map.problem
@@ -153,7 +147,7 @@ def test_the_mission_waits_for_a_map_that_may_grow() -> None:
     assert mission.loop.belief.observed.all()
     assert mission.state == "running"
     assert take(drive, LARGER)
-    steps(drive, 5)
+    drive.steps(5)
     assert mission.reason == ""
     assert mission.probe.target is not None
     for _ in range(2000):
@@ -210,9 +204,9 @@ def test_a_mission_killed_between_maps_goes_on_as_if_it_had_not_been(
 
 def test_a_run_directory_without_its_maps_is_not_gone_on_with(tmp_path: Path) -> None:
     drive = drive_on(tmp_path / "run").start()
-    steps(drive, 10)
+    drive.steps(10)
     take(drive, LARGER)
-    steps(drive, 5)
+    drive.steps(5)
     drive.kill()
     (tmp_path / "run" / "map-2.yaml").rename(tmp_path / "away.yaml")
     with pytest.raises(RunError, match=r"map-2.yaml: is missing"):
@@ -251,7 +245,7 @@ def on_files(folder: Path) -> dict[str, dict[str, Any]]:
 
 def cut_off(drive: Drive, count: int = 10) -> tuple[str, ...]:
     drive.start()
-    steps(drive, count)
+    drive.steps(count)
     names = drive.built.mission.loop.topology.names
     drive.kill()
     return names
@@ -280,7 +274,7 @@ def test_places_of_a_file_stay_when_a_version_works_them_out_otherwise(
     assert drive.built.mission.loop.topology.names == names
     drive.run()
     assert load_run(run).topology.names == names
-    assert sum(e["event"] == "reading" for e in RunDirectory.open(run).events()) >= 10
+    assert len(events_of(run, "reading")) >= 10
 
 
 def test_places_of_a_topic_stay_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

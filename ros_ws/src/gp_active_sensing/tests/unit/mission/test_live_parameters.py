@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -116,16 +115,3 @@ def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
     assert rig.mission.state == "ended"
     assert rig.mission.reason == "the budget of readings is spent"
     assert rig.loop.remaining.readings == 0
-
-
-def test_another_budget_is_known_after_a_restart(tmp_path: Path) -> None:
-    given = config(budget={"readings": 4, "metres": 100.0}, run_dir=str(tmp_path / "run"))
-    first = build_parts(given, None)
-    first.mission.start()
-    changes.set_budget(first.mission, Budget(readings=3, seconds=60.0))
-    first.recorder.close()
-    second = build_parts(given, None)
-    assert second.mission.budget == Budget(readings=3, seconds=60.0)
-    assert second.mission.loop.remaining.readings == 3
-    assert second.mission.probe.purse == Budget(seconds=60.0)
-    second.recorder.close()

@@ -8,7 +8,7 @@ import pytest
 
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from tests.cases import for_each
-from tests.robots import SECOND, Localisation, Robot, Voyage
+from tests.robots import Localisation, Robot, Voyage
 from tests.unit.mission.worlds import Rig, grid
 
 CONFIG: dict[str, Any] = {
@@ -109,18 +109,6 @@ def test_off_the_map_is_an_alarm(then: str, caplog: pytest.LogCaptureFixture) ->
     assert voyage.run(400.0, lambda: mission.alarms == ())
     assert voyage.run(900.0), "and it goes on"
     assert mission.state == "ended"
-
-
-@for_each("variance", [0.0, 0.77])
-def test_a_mission_by_gps_is_charged_what_was_driven(variance: float) -> None:
-    """The robot's own log, not the mission's."""
-    gps = Localisation(white=0.15, slow=0.6, variance=variance, seed=5)
-    voyage = Voyage(CONFIG, Robot(5.0, 5.0), gps)
-    assert voyage.run(2000.0)
-    assert len(voyage.routes) > 10
-    driven = voyage.mission.driven.metres
-    assert driven == pytest.approx(voyage.robot.metres, rel=0.03)
-    assert voyage.now_ns > SECOND
 
 
 def test_a_latched_pose_holds_until_the_next_one() -> None:

@@ -188,7 +188,6 @@ def under_way(*, columns: int = 5, cells: int | None = SAMPLES, **options: objec
 
 
 def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
-    """Read a value at the place being driven to."""
     x, y = rig.topology.positions[rig.mission.plan.waypoints[0]]
     rig.pose(t, float(x), float(y))
     rig.reading(t, value)
@@ -198,33 +197,6 @@ def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
 def median(rig: Rig, cell: int = 1) -> float:
     contingent = rig.mission.probe.ahead.contingent
     return contingent.medians[cell]
-
-
-def decisions(rig: Rig) -> list[dict]:
-    return [event for event in rig.events if event["event"] == "decision"]
-
-
-def test_what_is_taken_is_what_asking_would_have_given() -> None:
-    ahead, asked = under_way(), Rig(grid(5))
-    asked.mission.start()
-    asked.pose(1.0, 0.0)
-    asked.step(1.0)
-    arrive(asked, 2.0, 5.0)
-    value = median(ahead)
-    for rig in (ahead, asked):
-        arrive(rig, 3.0, value)
-    assert ahead.sent == asked.sent
-    ours, theirs = (dict(decisions(rig)[-1]) for rig in (ahead, asked))
-    assert (ours.pop("foreseen"), ours.pop("foreseen_for")) == (True, value)
-    assert (theirs.pop("foreseen"), theirs.pop("foreseen_for")) == (False, None)
-    assert ours.pop("plan_seconds") > 0.0
-    assert theirs.pop("plan_seconds") > 0.0
-    assert ours == theirs, "whole enough to be taken again: candidates, expansions, policy state"
-    assert ours["candidates"]
-    loops = ahead.loop, asked.loop
-    assert loops[0].decisions == loops[1].decisions
-    assert loops[0].policy_state == loops[1].policy_state
-    assert loops[0].remaining == loops[1].remaining
 
 
 @for_each("cell", range(SAMPLES))

@@ -17,7 +17,8 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.run_directory import JOURNAL
 from tests.cases import for_each
-from tests.unit.mission.grids import LARGER, drive_on, steps, take
+from tests.journals import events_of
+from tests.unit.mission.grids import LARGER, drive_on, take
 from tests.unit.mission.missions import CONFIG, SECOND, Drive, same
 
 BELIEF = {"length_scales": [10.0, 40.0], "signal_std": [1.0], "noise_std": [0.1], "mean_std": 9.0}
@@ -32,8 +33,7 @@ SONDE: dict[str, Any] = {
 
 
 def readings_of(run_dir: Path) -> Counter[tuple[str, int, float]]:
-    lines = [json.loads(line) for line in (run_dir / JOURNAL).read_text().splitlines()]
-    used = [line for line in lines if line["event"] == "reading"]
+    used = events_of(run_dir, "reading")
     return Counter((line.get("quantity", ""), line["location"], line["value"]) for line in used)
 
 
@@ -168,9 +168,9 @@ def test_quantities_that_cannot_be_used_are_refused(changes: Any) -> None:
 
 def test_a_map_that_grows_has_room_for_every_quantity(tmp_path: Path) -> None:
     drive = drive_on(tmp_path / "run", budget={"readings": 24}, **SONDE).start()
-    steps(drive, 12)
+    drive.steps(12)
     assert take(drive, LARGER)
-    steps(drive, 12)
+    drive.steps(12)
     before = known(drive)
     drive.start_again()
     assert known(drive) == before

@@ -21,20 +21,12 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
-from tests.journals import change_events
+from tests.journals import change_events, events_of
 from tests.unit.mission.missions import SECOND, Drive, Killed, same
 
 
-def events_of(run_dir: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run_dir / JOURNAL).read_text().splitlines()]
-
-
 def told(run_dir: Path) -> Counter[tuple[int, float]]:
-    return Counter(
-        (event["location"], event["value"])
-        for event in events_of(run_dir)
-        if event["event"] == "reading"
-    )
+    return Counter((event["location"], event["value"]) for event in events_of(run_dir, "reading"))
 
 
 def straight(tmp_path: Path, **config: Any) -> Drive:
@@ -77,7 +69,6 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
 
 
 def state_of(drive: Drive) -> dict[str, Any]:
-    """Return what a mission knows."""
     mission = drive.built.mission
     loop, probe = mission.loop, mission.probe
     belief, open_now = loop.belief, mission.decisions.open
@@ -99,7 +90,9 @@ COMMANDS = {
     9: lambda mission: mission.pause("a look"),
     12: lambda mission: mission.resume(),
     20: lambda mission: mission.unreachable("", "a fence"),
-    31: lambda mission: changes.set_budget(mission, replace(mission.budget, readings=14)),
+    31: lambda mission: changes.set_budget(
+        mission, replace(mission.budget, readings=14, metres=None, seconds=390.0)
+    ),
     38: lambda mission: mission.accept_gated(),
 }
 LIMITS = {"readings": 9, "metres": 400.0, "seconds": 400.0}
@@ -177,22 +170,6 @@ def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
     assert events_of(tmp_path / "killed")[-2]["event"] == "asked"
     drive.run()
     same(plain, drive)
-
-
-def test_a_paused_mission_stays_paused(tmp_path: Path) -> None:
-    drive = Drive(tmp_path / "run").start()
-    drive.steps(10)
-    drive.built.mission.pause("the operator wants lunch")
-    drive.start_again()
-    mission = drive.built.mission
-    assert (mission.state, mission.reason) == ("paused", "the operator wants lunch")
-    stage = mission.decisions.stage
-    drive.steps(10)
-    assert mission.decisions.stage == stage
-    assert mission.resume() == ""
-    drive.obeyed = None
-    drive.run()
-    assert mission.loop.belief.observed.sum() == 12
 
 
 def test_after_an_orderly_end_of_the_process_it_goes_on(tmp_path: Path) -> None:

@@ -66,7 +66,6 @@ def place(topology: Topology, name: str) -> int:
 
 
 def job_of(steps: list[MissionOutput]) -> DecisionRequest | PlanAheadRequest | None:
-    """Return what a step asks of the planner."""
     jobs = [step.job for step in steps if step.job is not None]
     assert len(jobs) < 2
     return jobs[0] if jobs else None
@@ -192,7 +191,6 @@ class Rig:
             self.reports.append(step.job)
 
     def plan(self) -> None:
-        """Answer the mission's last question to the planner."""
         job, self.asked = self.asked, None
         answer = job.ask()
         if self.mission.decided(job, answer) and answer.path:

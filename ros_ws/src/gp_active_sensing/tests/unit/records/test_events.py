@@ -9,39 +9,16 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records import events as module
+from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import parse_event, to_line
 from gp_active_sensing.records.events import (
-    AnswerUnused,
-    BatteryNoted,
-    BudgetChanged,
-    ClockStepped,
-    DecisionAsked,
     DecisionTaken,
     Event,
-    ExpertAnswered,
-    ExpertAsked,
-    JournalGap,
-    LimitsMoved,
-    MapChanged,
-    MissionEnded,
-    MissionResumed,
-    MissionStarted,
-    MissionStopped,
     Moved,
-    MoveShut,
-    PlaceBlocked,
     ProbeStatus,
     ReadingEvent,
-    ReadingGated,
     ReadingUsed,
-    ReturnBegun,
-    RosterChanged,
-    SortieChanged,
-    StateChanged,
-    StatusNoted,
     StayRecord,
-    VisitMissed,
     Whereabouts,
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
@@ -62,17 +39,17 @@ PLAN = Plan(
     candidates=(CandidateValue(4, 1.25, 1.5), CandidateValue(9, 0.5, 0.75)),
 )
 EVENTS: list[Event] = [
-    MissionStarted(details={"seed": 1, "versions": {"numpy": "2.4"}, "driver": "sim"}),
-    MissionResumed(details={"seed": 1}),
-    StateChanged(state="paused", reason="asked", probes={"a": HERE, "b": NOWHERE}, stamp_ns=3),
-    ClockStepped(step_ns=9, stamp_ns=4),
-    JournalGap(failures=2, damaged=True),
-    MissionStopped(reason="Ctrl-C", stamp_ns=6),
-    MissionEnded(reason="nothing is left", stamp_ns=6),
-    DecisionAsked(
+    of.MissionStarted(details={"seed": 1, "versions": {"numpy": "2.4"}, "driver": "sim"}),
+    of.MissionResumed(details={"seed": 1}),
+    of.StateChanged(state="paused", reason="asked", probes={"a": HERE, "b": NOWHERE}, stamp_ns=3),
+    of.ClockStepped(step_ns=9, stamp_ns=4),
+    of.JournalGap(failures=2, damaged=True),
+    of.MissionStopped(reason="Ctrl-C", stamp_ns=6),
+    of.MissionEnded(reason="nothing is left", stamp_ns=6),
+    of.DecisionAsked(
         at=None, pending=(3, 4), waiting={"b": 2, "c": None}, where=NOWHERE, stamp_ns=2, probe="a"
     ),
-    DecisionAsked(at=3, pending=(), where=HERE, stamp_ns=2),
+    of.DecisionAsked(at=3, pending=(), where=HERE, stamp_ns=2),
     DecisionTaken(
         stage=3,
         plan=PLAN,
@@ -86,11 +63,11 @@ EVENTS: list[Event] = [
         stamp_ns=8,
         probe="a",
     ),
-    AnswerUnused(waypoint=None, reason="over", expanded=3, stamp_ns=2),
-    ReturnBegun(reason="over", path=(3, 2), cost=Cost(4.0, 2.0), at=4, where=HERE, stamp_ns=1),
-    ReturnBegun(reason="over", path=(), cost=Cost(0.0, 0.0), sortie=True, where=HERE, stamp_ns=1),
-    SortieChanged(number=1, over=True, stamp_ns=5, probe="b"),
-    BatteryNoted(level=0.75, where=HERE, stamp_ns=5),
+    of.AnswerUnused(waypoint=None, reason="over", expanded=3, stamp_ns=2),
+    of.ReturnBegun(reason="over", path=(3, 2), cost=Cost(4.0, 2.0), at=4, where=HERE, stamp_ns=1),
+    of.ReturnBegun(reason="over", path=(), cost=Cost(0, 0), sortie=True, where=HERE, stamp_ns=1),
+    of.SortieChanged(number=1, over=True, stamp_ns=5, probe="b"),
+    of.BatteryNoted(level=0.75, where=HERE, stamp_ns=5),
     Moved(cost=Cost(1.0, 2.0), where=HERE, went=0, given_up=True, stamp_ns=5, probe="b"),
     ReadingUsed(reading=Reading(1, None, 2.0), probe="a"),
     ReadingUsed(
@@ -100,25 +77,25 @@ EVENTS: list[Event] = [
         taken_back="agreed",
         stay=StayRecord(4, 1.5, None, 0.25),
     ),
-    ReadingGated(reading=READING, off=7.5),
-    VisitMissed(location=0, again=False, stamp_ns=3),
-    ExpertAsked(places=(1, 2), stamp_ns=3),
-    ExpertAnswered(reading=READING, late=True),
-    PlaceBlocked(location=4, until_ns=90, why="no nearer for 30 s", stamp_ns=3),
-    MoveShut(start=3, goal=4, until_ns=90, why="14 m driven where 8 m were planned", stamp_ns=3),
-    LimitsMoved(closed=(4, 5), opened=(2,), declared=(0, 1), began=("", "a"), stamp_ns=3),
-    BudgetChanged(readings=3, metres=None, seconds=4.5, error=0.5, error_of="worst"),
-    MapChanged(number=2, mark="5d41402a", places=40, closed=3, stamp_ns=3),
-    RosterChanged(why="left: asked to leave", where=HERE, stamp_ns=3, probe="a"),
-    StatusNoted(probes={"": ProbeStatus(HERE, {"no_pose": 2})}, expert={"late": 1}, stamp_ns=4),
+    of.ReadingGated(reading=READING, off=7.5),
+    of.VisitMissed(location=0, again=False, stamp_ns=3),
+    of.ExpertAsked(places=(1, 2), stamp_ns=3),
+    of.ExpertAnswered(reading=READING, late=True),
+    of.PlaceBlocked(location=4, until_ns=90, why="no nearer for 30 s", stamp_ns=3),
+    of.MoveShut(start=3, goal=4, until_ns=90, why="14 m driven where 8 m were planned", stamp_ns=3),
+    of.LimitsMoved(closed=(4, 5), opened=(2,), declared=(0, 1), began=("", "a"), stamp_ns=3),
+    of.BudgetChanged(readings=3, metres=None, seconds=4.5, error=0.5, error_of="worst"),
+    of.MapChanged(number=2, mark="5d41402a", places=40, closed=3, stamp_ns=3),
+    of.RosterChanged(why="left: asked to leave", where=HERE, stamp_ns=3, probe="a"),
+    of.StatusNoted(probes={"": ProbeStatus(HERE, {"no_pose": 2})}, expert={"late": 1}, stamp_ns=4),
 ]
 
 
 def test_every_kind_is_here() -> None:
-    found = vars(module).values()
+    found = vars(of).values()
     kinds = {kind for kind in found if isinstance(kind, type) and issubclass(kind, Event)}
     assert kinds - {Event, ReadingEvent} == {type(event) for event in EVENTS}
-    assert set(module.EVENT_TYPES.values()) == kinds - {Event, ReadingEvent}
+    assert set(of.EVENT_TYPES.values()) == kinds - {Event, ReadingEvent}
 
 
 def test_an_event_survives_its_line() -> None:
@@ -137,7 +114,7 @@ def test_what_external_tools_read_keeps_its_keys() -> None:
     assert decision["plan_seconds"] == 0.1
     assert {"at", "foreseen", "foreseen_for", "again", "policy_state"} <= decision.keys()
     assert "odometer" not in decision
-    assert to_line(AnswerUnused(waypoint=None))["probe"] == ""
+    assert to_line(of.AnswerUnused(waypoint=None))["probe"] == ""
     assert "probe" not in to_line(Moved(cost=Cost(1.0, 2.0)))
 
 

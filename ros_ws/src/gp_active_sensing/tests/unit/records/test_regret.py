@@ -14,7 +14,7 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import Regret, objective_of, regret_of
 from gp_active_sensing.sim import build_loop, build_world, run_scenario, scenario_from_mapping
 from tests.journals import records_of
-from tests.unit.sim.scenarios import mapping, scenario
+from tests.unit.sim.scenarios import LINE, mapping, scenario
 
 VALUES = np.array([1.0, 5.0, 2.0, 4.0])
 GUESS = np.array([0.0, 1.0, 3.0, 2.0])
@@ -119,13 +119,15 @@ def test_another_policy_is_measured_by_what_the_scenario_looks_for(tmp_path: Pat
 
 def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
     for changes in (
+        {"field": {"kind": "formula", "formula": "cos(x + t)"}},
         {"budget": {"readings": 6, "metres": 500.0}},
         {"budget": {"readings": 6, "seconds": 500.0}},
         {"policy": {**UCB, "toward": "step"}, "map": {"moves": "adjacent"}},
     ):
         known = {"policy": UCB, "belief": {"length_scales": [2.0]}}
         for sections, bounded in ((known, True), ({**known, **changes}, False)):
-            built = scenario(**sections)
+            field = sections.get("field", LINE["field"])
+            built = scenario_from_mapping({**mapping(**sections), "field": field})
             world = build_world(built)
             regret = regret_of(build_loop(built, world.topology, budget=world.budget), world.truth)
             assert regret is not None
@@ -134,13 +136,3 @@ def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
         several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
         assert several is not None
         assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
-
-
-def test_there_is_no_bound_for_a_field_that_changes() -> None:
-    field = {"kind": "formula", "formula": "cos(x + t)"}
-    known = mapping(policy=UCB, belief={"length_scales": [2.0]})
-    built = scenario_from_mapping({**known, "field": field})
-    world = build_world(built)
-    regret = regret_of(build_loop(built, world.topology), world.truth)
-    assert regret is not None
-    assert "regret_bound" not in regret.stage(0, world.truth.at(0.0), 0.0)

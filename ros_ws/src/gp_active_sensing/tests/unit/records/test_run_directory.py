@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from gp_active_sensing.records.events import MissionStarted, ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
 from gp_active_sensing.util.files import InUse
+from tests.commanding import ran
 
 READING = Reading(123, 4, 0.1 + 0.2, 0.5, "sensor", (1.0, 2.0))
 
@@ -123,12 +123,7 @@ except RunError as error:
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 run.append_event({"event": "end"})
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran(sys.executable, "-c", code, str(tmp_path / "run"))
     assert "journal.jsonl: cannot write" in done.stdout
     events = RunDirectory.open(tmp_path / "run").events()
     assert [event["event"] for event in events] == ["start", "end"]
@@ -164,7 +159,7 @@ run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=False)
+    done = ran(sys.executable, "-c", code, str(tmp_path / "run"))
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "run" / ".lock").read_text().strip().isdigit()
     with RunDirectory.begin_again(tmp_path / "run") as run:

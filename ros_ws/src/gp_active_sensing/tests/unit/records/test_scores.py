@@ -97,8 +97,6 @@ def test_nothing_is_said_where_nothing_is_left_or_nothing_reads() -> None:
     assert Scorer(truth, SimulatedSensor(truth, SensorConfig(), 0)).of(belief, 0.0) == NO_SCORES
 
 
-# -- values that stand in for a truth that is not known --------------------------------------------
-
 ONE = "id,value\n0,1\n2,3\n"
 SLOTS = "id,v_0_10,v_10_20\n0,1,2\n2,3,4\n"
 SPEEDS = '<edge id="0" speed="1"/><edge id="2" speed="3"/></interval>'
@@ -144,9 +142,6 @@ def test_a_cell_filled_from_another_slot_is_not_scored_in_its_own(tmp_path: Path
     linear = build_truth(FieldConfig(**more, between="linear"), LINE, 0)
     assert linear.known(3.0).all()  # before the middle of the first slot
     np.testing.assert_array_equal(linear.known(9.0), [True, False, True])
-
-
-# -- in what a mission leaves ----------------------------------------------------------------------
 
 
 def test_records_summary_report_and_experiments_have_them(tmp_path: Path) -> None:

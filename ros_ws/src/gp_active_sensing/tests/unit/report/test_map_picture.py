@@ -29,14 +29,12 @@ from tests.unit.topology.road_maps import segment, street, write
 
 
 def drawn(figure: Any) -> dict[str, Any]:
-    """Return what is drawn by the names of its parts."""
     axes = figure.axes[0]
     found = [*axes.collections, *axes.lines]
     return {part.get_gid(): part for part in found if part.get_gid()}
 
 
 def words(figure: Any) -> list[str]:
-    """Return title and legend."""
     axes = figure.axes[0]
     legend = axes.get_legend()
     return [axes.get_title(), *(text.get_text() for text in (legend.texts if legend else ()))]

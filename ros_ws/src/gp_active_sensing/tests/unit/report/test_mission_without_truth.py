@@ -11,17 +11,8 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.export import FieldMap
+from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import parse_events, to_line
-from gp_active_sensing.records.events import (
-    DecisionTaken,
-    Event,
-    MissionStarted,
-    ProbeStatus,
-    ReadingGated,
-    ReadingUsed,
-    StatusNoted,
-    Whereabouts,
-)
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.facts import Tally, facts_of
 from gp_active_sensing.report.map_frame import POWERS, georeference
@@ -37,13 +28,13 @@ from tests.unit.sim.scenarios import GRID
 NOON = 1_795_435_200 * 10**9  # 2026-11-23 12:00 UTC
 
 
-def status(seconds: float, x: float, y: float, probe: str = "") -> StatusNoted:
+def status(seconds: float, x: float, y: float, probe: str = "") -> of.StatusNoted:
     stamp = NOON + int(1e9 * seconds)
-    where = Whereabouts(0.0, (stamp, x, y))
-    return StatusNoted(stamp_ns=stamp, probes={probe: ProbeStatus(where, {})})
+    where = of.Whereabouts(0.0, (stamp, x, y))
+    return of.StatusNoted(stamp_ns=stamp, probes={probe: of.ProbeStatus(where, {})})
 
 
-def mission(path: Path, *more: Event, **config: Any) -> Path:
+def mission(path: Path, *more: of.Event, **config: Any) -> Path:
     """A mission of a robot: two decisions, poses on the way, one reading that was gated."""
     given = {
         "map": GRID["map"],
@@ -56,16 +47,16 @@ def mission(path: Path, *more: Event, **config: Any) -> Path:
         "pose": {"topic": "/odom", "type": "nav_msgs/msg/Odometry"},
         **config,
     }  # fmt: skip
-    events: list[Event] = [
-        MissionStarted(details={"driver": "ros", "versions": {}}),
+    events: list[of.Event] = [
+        of.MissionStarted(details={"driver": "ros", "versions": {}}),
         status(0.0, 0.0, 0.0),
-        DecisionTaken(stage=1, plan=plan(0, 1), stamp_ns=NOON),
+        of.DecisionTaken(stage=1, plan=plan(0, 1), stamp_ns=NOON),
         status(1.0, 3.0, 0.5),
-        ReadingUsed(reading=Reading(NOON + 2 * 10**9, 0, 30.0, position=(0.0, 0.0))),
-        ReadingGated(reading=Reading(NOON + 3 * 10**9, 0, 99.0), off=8.25),
-        DecisionTaken(stage=2, plan=plan(1), stamp_ns=NOON + 4 * 10**9),
+        of.ReadingUsed(reading=Reading(NOON + 2 * 10**9, 0, 30.0, position=(0.0, 0.0))),
+        of.ReadingGated(reading=Reading(NOON + 3 * 10**9, 0, 99.0), off=8.25),
+        of.DecisionTaken(stage=2, plan=plan(1), stamp_ns=NOON + 4 * 10**9),
         status(60.0, 6.0, -1.5),
-        ReadingUsed(reading=Reading(NOON + 125 * 10**9, 1, 32.0, position=(10.0, 0.0))),
+        of.ReadingUsed(reading=Reading(NOON + 125 * 10**9, 1, 32.0, position=(10.0, 0.0))),
         *more,
     ]
     with RunDirectory.create(path, given) as run:
@@ -118,7 +109,7 @@ def test_intervals_are_found_to_hold_or_to_be_too_narrow() -> None:
 
 
 def tracks_of(
-    events: Sequence[Event], extent: float, ends: Sequence[int], *, by_stage: bool = True
+    events: Sequence[of.Event], extent: float, ends: Sequence[int], *, by_stage: bool = True
 ) -> list[Track]:
     growing = GrowingTracks(extent)
     for event in events:
@@ -129,12 +120,12 @@ def tracks_of(
 def test_the_track_is_that_of_the_poses() -> None:
     events = [
         status(0.0, 0.0, 0.0),
-        DecisionTaken(stage=1, plan=plan(0), stamp_ns=NOON),
+        of.DecisionTaken(stage=1, plan=plan(0), stamp_ns=NOON),
         status(1.0, 3.0, 0.5),
         status(1.5, 3.0, 0.5),  # it stands
         status(0.5, 90.0, 90.0),  # late: what came before stays
-        ReadingUsed(reading=Reading(NOON + 2 * 10**9, 0, 1.0, position=(4.0, 0.0))),
-        DecisionTaken(stage=2, plan=plan(1), stamp_ns=NOON + 3 * 10**9),
+        of.ReadingUsed(reading=Reading(NOON + 2 * 10**9, 0, 1.0, position=(4.0, 0.0))),
+        of.DecisionTaken(stage=2, plan=plan(1), stamp_ns=NOON + 3 * 10**9),
         status(4.0, float("nan"), 0.0),
         status(5.0, 9.0, 9.0),
     ]
@@ -147,12 +138,12 @@ def test_the_track_is_that_of_the_poses() -> None:
 
 
 def test_without_decisions_steps_end_with_their_readings() -> None:
-    events: list[Event] = []
+    events: list[of.Event] = []
     for i in range(6):
         events.append(status(2 * i, float(i), 0.0))
         position = (i + 0.5, 0.0)
         events.append(
-            ReadingUsed(reading=Reading(NOON + (2 * i + 1) * 10**9, 0, 1.0, position=position))
+            of.ReadingUsed(reading=Reading(NOON + (2 * i + 1) * 10**9, 0, 1.0, position=position))
         )
     [track] = tracks_of(events, 10.0, [0, 2, 4, 6], by_stage=False)
     assert track.upto == [0, 4, 8, 12]
@@ -170,8 +161,8 @@ def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
 
 def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:
     reading = Reading(NOON, 0, 99.0)
-    back = ReadingUsed(reading=reading, taken_back="agrees with others")
-    gated = ReadingGated(reading=reading, off=7.0)
+    back = of.ReadingUsed(reading=reading, taken_back="agrees with others")
+    gated = of.ReadingGated(reading=reading, off=7.0)
     assert Tally.of([gated]).wildest(9) == [gated]
     assert Tally.of([gated, back]).wildest(9) == []
     assert Tally.of([gated, back]).set_aside == 0

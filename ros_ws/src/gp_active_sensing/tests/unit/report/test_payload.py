@@ -13,7 +13,6 @@ from gp_active_sensing.report.payload import (
     LEVELS,
     build_payload,
     pack,
-    pack_integers,
     scale_labels,
     unpack,
 )
@@ -117,13 +116,6 @@ def test_values_come_back_to_half_a_level() -> None:
     assert (packed["rows"], packed["columns"]) == (20, 50)
     half = 0.5 * (values.max() - values.min()) / LEVELS
     assert np.abs(unpack(packed) - values).max() <= half * 1.001
-
-
-def test_integers() -> None:
-    values = np.array([0, 1, 65535, 65536, 2**32 - 1])
-    back = unpack(pack_integers(values))
-    assert (back[:, 0] * 65536 + back[:, 1]).tolist() == values.tolist()
-    assert unpack(pack_integers(np.array([], dtype=np.int64))).shape == (0, 2)
 
 
 def made(**keys: Any) -> Topology:

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.run_directory import JOURNAL
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload, unpack
 from gp_active_sensing.report.reconstruction import map_of_run, replay
@@ -21,6 +20,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import FINER, LiveView
 from tests.browser import Open
+from tests.journals import events_of
 from tests.unit.mission.missions import Drive
 from tests.unit.mission.test_quantities import SONDE
 
@@ -38,7 +38,7 @@ def sonde(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_quantity_has_the_map_of_its_own_readings(sonde: Path) -> None:
     data = load_run(sonde)
     assert data.quantities == ("heat", "ph", "depth")
-    lines = [json.loads(line) for line in (sonde / JOURNAL).read_text().splitlines()]
+    lines = events_of(sonde)
     whole = map_of_run(sonde)
     for name in ("ph", "depth"):
         field = map_of_run(sonde, quantity=name)

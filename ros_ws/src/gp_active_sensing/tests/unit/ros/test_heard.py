@@ -11,7 +11,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros.heard import Needs, Received, pace_of, pose_needs, reading_needs
-from tests.cases import case
+from tests.cases import case, for_each
 
 
 def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Received:
@@ -58,60 +58,32 @@ def test_a_long_silence_counts() -> None:
     assert regular(0.005, silent=0.5).rate == pytest.approx(200.0), "a busy machine"
 
 
-def test_usual_poses_need_nothing() -> None:
-    for period in [0.02, 0.1, 0.5, 0.79]:
-        with case(period):
-            assert of_poses(regular(period)) == {}
-
-
-def test_slow_poses_may_be_older() -> None:
-    for period, age, wait in [(1.0, 2.5, 1.2), (2.9, 7.2, 3.5)]:
-        with case(period, age, wait):
-            found = of_poses(regular(period))
-            assert found["pose.max_age"] == (age, f"s: poses come every {period:.1f} s")
-            assert found["pose.wait"][0] == wait
-            assert set(found) == {"pose.max_age", "pose.wait"}
-
-
-def test_in_simulated_time_ages_are_longer_than_waits() -> None:
-    found = of_poses(regular(0.5, pace=20.0))
-    assert found["pose.max_age"] == (25.0, "s: poses come every 10.0 s")
-    assert found["pose.wait"][0] == 0.6, "of real time"
-    assert set(of_poses(regular(0.05, pace=20.0))) == {"pose.max_age"}
-
-
-def test_fast_readings_need_a_longer_queue() -> None:
-    for rate, written in [
-        (10.0, None),
-        (10.9, None),
-        (11.5, 12.0),
-        (209.0, 210.0),
-        (1234.0, 1200.0),
-    ]:
-        with case(rate, written):
-            found = of_readings(regular(1.0 / rate))
-            assert found.get("reading.rate", (None,))[0] == written
-
-
-def test_fast_poses_need_a_longer_queue() -> None:
-    assert of_poses(regular(0.01))["pose.rate"][0] == 100.0
-
-
-def test_slow_readings_are_waited_for() -> None:
-    assert of_readings(regular(3.9)) == {}
-    found = of_readings(regular(6.0))
-    assert found == {"mission.reading_timeout": (15.0, "s: readings come every 6.0 s")}
-    found = of_readings(regular(1.0), Received("/t", [], [3.0]))
-    assert found == {"mission.reading_timeout": (30.0, "s: one reading came in 12 s")}
-
-
-def test_the_slowest_and_the_fastest_count() -> None:
-    found = of_poses(regular(2.0), regular(0.01), Received("/silent"))
-    assert {key: value for key, (value, _) in found.items()} == {
-        "pose.max_age": 5.0,
-        "pose.wait": 2.4,
-        "pose.rate": 100.0,
-    }
+@for_each(
+    ("found", "needed"),
+    [
+        (of_poses(regular(0.02)), {}),
+        (of_poses(regular(0.79)), {}),
+        (of_poses(regular(1.0)), {"pose.max_age": 2.5, "pose.wait": 1.2}),
+        (of_poses(regular(2.9)), {"pose.max_age": 7.2, "pose.wait": 3.5}),
+        # In simulated time ages are longer than waits.
+        (of_poses(regular(0.5, pace=20.0)), {"pose.max_age": 25.0, "pose.wait": 0.6}),
+        (of_poses(regular(0.05, pace=20.0)), {"pose.max_age": 2.5}),
+        (of_poses(regular(0.01)), {"pose.rate": 100.0}),
+        (
+            of_poses(regular(2.0), regular(0.01), Received("/silent")),
+            {"pose.max_age": 5.0, "pose.wait": 2.4, "pose.rate": 100.0},
+        ),
+        (of_readings(regular(1.0 / 10.9)), {}),
+        (of_readings(regular(1.0 / 11.5)), {"reading.rate": 12.0}),
+        (of_readings(regular(1.0 / 209.0)), {"reading.rate": 210.0}),
+        (of_readings(regular(1.0 / 1234.0)), {"reading.rate": 1200.0}),
+        (of_readings(regular(3.9)), {}),
+        (of_readings(regular(6.0)), {"mission.reading_timeout": 15.0}),
+        (of_readings(regular(1.0), Received("/t", [], [3.0])), {"mission.reading_timeout": 30.0}),
+    ],
+)
+def test_what_a_rate_needs(found: Needs, needed: dict[str, float]) -> None:
+    assert {key: value for key, (value, _) in found.items()} == needed
 
 
 def test_what_is_needed_are_parameters() -> None:

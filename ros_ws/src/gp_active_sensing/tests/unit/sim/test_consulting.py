@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
-from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import cut, killed_and_resumed
 
+pytestmark = pytest.mark.usefixtures("asking")
 MODEL = {"kind": "model", "noise_std": 0.1}
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
-    with registered():
-        yield
 
 
 def asking(base: dict[str, Any] = GRID, **sections: Any) -> Scenario:
@@ -50,26 +42,6 @@ def waits(events: list[dict[str, Any]]) -> list[float]:
     return found
 
 
-def test_it_is_asked_before_each_decision(tmp_path: Path) -> None:
-    summary, events = run(asking(), tmp_path / "run")
-    kinds = [e["event"] for e in events if e["event"] in ("query", "decision")]
-    assert kinds == ["query", "decision"] * summary["stages"]
-    assert summary["expert"] == {
-        "questions": 6,
-        "asked": 18,
-        "answered": 18,
-        "unanswered": 0,
-        "used": 18,
-        "late": 0,
-        "rejected": {},
-        "waited_seconds": 0.0,
-    }
-    # They cost nothing of the budget, and do not make a place observed.
-    assert summary["observed"] == summary["stages"] == 6
-    records = RunDirectory.open(tmp_path / "run").records()
-    assert [r["expert_used"] for r in records] == [3] * 6
-
-
 def test_waiting_takes_time(tmp_path: Path) -> None:
     quick, _ = run(asking(), tmp_path / "quick")
     slow, events = run(asking(expert={**MODEL, "delay": 3.0}), tmp_path / "slow")
@@ -86,16 +58,6 @@ def test_a_silent_expert_is_waited_for_until_the_time_out(tmp_path: Path) -> Non
     assert summary["observed"] == 6
     assert waits(events) == pytest.approx([2.0] * 6)
     assert summary["expert"]["unanswered"] == 18
-
-
-def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:
-    faulty = {**MODEL, "faults": 0.4, "timeout": 1.0}
-    summary, _ = run(asking(expert=faulty, seed=8), tmp_path / "run")
-    counts = summary["expert"]
-    assert set(counts["rejected"]) == {"not_finite", "not_asked"}
-    assert 0 < counts["used"] + sum(counts["rejected"].values()) < counts["asked"] == 18
-    assert summary["status"] == "finished"
-    assert np.isfinite(summary["rmse"])
 
 
 def test_a_second_probe_answers_after_its_way(tmp_path: Path) -> None:
@@ -117,8 +79,6 @@ def test_the_way_home_is_not_waited_away(tmp_path: Path) -> None:
     assert sum(waits(events)[1:]) <= 60.0 + 1e-6
     assert summary["status"] == "finished"
 
-
-# -- killed and resumed ---------------------------------------------------------------
 
 FAULTY = {**MODEL, "delay": 6.0, "timeout": 2.0, "faults": 0.2}
 PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_std": 0.1}
@@ -150,6 +110,3 @@ def test_a_journal_whose_question_asks_elsewhere(tmp_path: Path) -> None:
     write_events(target / "journal.jsonl", [*events[:number], other])
     with pytest.raises(RunError, match="does not follow"):
         run_scenario(what, target, resume=True)
-
-
-# -- configuration ---------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import model_mark, write_model
+from gp_active_sensing.kernel_model import model_mark
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.records.run_directory import MODEL
@@ -22,23 +22,17 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
 from tests.journals import records_of
-from tests.kernel_models import make_model, rows
+from tests.kernel_models import write_three
 from tests.unit.sim.scenarios import GRID, mapping
 
 EACH = len(OWN_SHARES)
 """Candidates of a kernel with a length-scale."""
 NAMES = ("SE", "LIN", "PER+SE")
-BOUNDS = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
-
-
-def write(path: Path, seed: int = 0) -> Path:
-    X, y = rows(seed)
-    return write_model(path, make_model(NAMES, 0.35 * X, y, bounds=BOUNDS))
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    return write(tmp_path / "yesterday.npz")
+    return write_three(tmp_path / "yesterday.npz")
 
 
 def learned(model: Path | str, **sections: Any) -> Scenario:
@@ -48,7 +42,6 @@ def learned(model: Path | str, **sections: Any) -> Scenario:
 
 
 def cut_off(run: Path, out: Path) -> Path:
-    """Copy a run as a kill in its middle would have left it."""
     shutil.copytree(run, out)
     for name in ("summary.json", "report.html"):
         (out / name).unlink(missing_ok=True)
@@ -83,7 +76,7 @@ def test_a_run_goes_on_with_the_model_it_began_with(model: Path, tmp_path: Path)
             if what == "gone":
                 own.unlink()
             elif what == "changed":
-                write(own, seed=5)
+                write_three(own, seed=5)
             else:
                 scenario = learned(own.rename(folder / "elsewhere.npz"), probes=probes)
             run_scenario(scenario, cut, resume=True, clock=lambda: 0.0)
@@ -113,9 +106,6 @@ def test_the_report_shows_kernels_and_needs_the_copy_only(model: Path, tmp_path:
         write_report(tmp_path / "run")
 
 
-# -- the mission of the nodes ------------------------------------------------------------------
-
-
 def node_config(model: Path | str, run_dir: Path | str, **more: Any) -> ActiveSensingConfig:
     given = {
         "map": GRID["map"],
@@ -135,7 +125,7 @@ def test_a_mission_keeps_the_model_and_goes_on_without_the_file(
     mark = model_mark(model)
     assert parts.belief.model_mark == mark
     parts.recorder.close()
-    for change in (lambda: write(model, seed=5), model.unlink):
+    for change in (lambda: write_three(model, seed=5), model.unlink):
         change()
         again = build_parts(node_config(model, tmp_path / "run"), None)
         assert again.belief.model_mark == mark
@@ -150,7 +140,7 @@ def test_a_mission_keeps_the_model_and_goes_on_without_the_file(
 
 def test_a_copy_that_was_tampered_with_is_refused(model: Path, tmp_path: Path) -> None:
     build_parts(node_config(model, tmp_path / "run"), None).recorder.close()
-    write(tmp_path / "run" / MODEL, seed=5)
+    write_three(tmp_path / "run" / MODEL, seed=5)
     build_parts(node_config(model, tmp_path / "run"), None).recorder.close()  # the file will do
     model.unlink()
     with pytest.raises(ConfigError, match="not the model that the run began with"):

@@ -7,6 +7,7 @@ import pytest
 
 from gp_active_sensing.sim import SimulatedProbe
 from gp_active_sensing.topology import make_grid, make_line
+from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.types import Cost, Route
 
 LINE = make_line(10, 5.0)
@@ -27,15 +28,6 @@ def test_drives_along_the_line_and_passes_each_place() -> None:
     assert probe.arrived
     assert (probe.arrived, probe.seconds_to_next, probe.at) == (True, 0.0, 3)
     assert probe.advance(1.0) == ()
-
-
-def test_speed_limit_takes_the_time_of_the_route() -> None:
-    probe = SimulatedProbe(LINE, 0, "limit")
-    route = Route((1, 2), Cost(10.0, 40.0))
-    assert probe.cost(route) == route.cost
-    probe.drive(route)
-    assert probe.advance(39.9) == (1,)
-    assert probe.advance(0.2) == (2,)
 
 
 def test_a_probe_that_is_nowhere_begins_at_its_first_place() -> None:
@@ -63,6 +55,22 @@ def test_a_point_is_read_on_arriving_only() -> None:
     probe.advance(9.0)
     assert probe.may_read is None
     assert probe.seconds_to_half == pytest.approx(1.0)
+
+
+def test_a_probe_drives_up_and_down() -> None:
+    grid = make_grid(2, 1, 4.0, heights=[0, -3], speed=Speeds(1.0, 0.5), moves="free")
+    probe = SimulatedProbe(grid, 0)
+    assert probe.pose == (0.0, 0.0, 0.0, 0.0)
+    route = grid.route(0, 3, np.zeros(grid.n, dtype=np.bool_))
+    assert route.cost == (5.0, 6.0)  # 5 m, of which 3 m down at 0.5 m/s
+    probe.drive(route)
+    probe.advance(3.0)
+    x, y, _, z = probe.pose
+    assert (x, y, z) == pytest.approx((2.0, 0.0, -1.5))
+    assert probe.advance(3.0) == (3,)
+    assert probe.pose == (4.0, 0.0, 0.0, -3.0)
+    probe.drive(grid.route(3, 2, np.zeros(grid.n, dtype=np.bool_)))
+    assert math.isclose(probe.seconds_to_next, 4.0)
 
 
 def test_bad_speeds_and_times() -> None:

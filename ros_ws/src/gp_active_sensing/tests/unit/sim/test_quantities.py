@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import build_loop, build_world, load_scenario, run_scenario
-from gp_active_sensing.sim.driver import run_scenario as drive
 from gp_active_sensing.sim.runner import SimulationRunner, build_players, parameters_of
 from tests.cases import for_each
 from tests.unit.sim.scenarios import GRID, scenario
-from tests.unit.sim.test_resume import without_times
+from tests.unit.sim.test_resume import killed_and_resumed
 
 FIELD = {"length_scale": 20.0, "signal_std": 1.0, "unit": "m"}
 SEVERAL: dict[str, Any] = {
@@ -49,17 +47,7 @@ def test_a_run_has_every_quantity_in_summary_and_records(tmp_path: Path) -> None
 def test_a_run_cut_anywhere_goes_on_to_the_same_end(tmp_path: Path) -> None:
     what = scenario(GRID, **SEVERAL, budget={"readings": 6})
     whole = tmp_path / "whole"
-    summary = drive(what, whole).to_mapping()
-    journal = (whole / "journal.jsonl").read_bytes()
-    for number, size in enumerate(np.linspace(400, len(journal), 9).astype(int).tolist()):
-        run = tmp_path / str(number)
-        run.mkdir()
-        shutil.copy(whole / "config.yaml", run)
-        (run / "journal.jsonl").write_bytes(journal[:size])
-        again = drive(what, run, resume=True).to_mapping()
-        assert without_times(again) == without_times(summary)
-        found, expected = (RunDirectory.open(each) for each in (run, whole))
-        assert without_times(found.events()) == without_times(expected.events())
+    killed_and_resumed(what, whole, run_scenario(what, whole).to_mapping(), 9)
 
 
 def test_fields_and_readings_of_a_quantity_do_not_depend_on_the_others() -> None:

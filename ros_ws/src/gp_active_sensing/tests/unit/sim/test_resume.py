@@ -42,7 +42,6 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def cut(source: Path, target: Path, journal_bytes: int) -> None:
-    """Copy a run as a kill would have left it."""
     target.mkdir()
     shutil.copy(source / "config.yaml", target)
     (target / "journal.jsonl").write_bytes((source / "journal.jsonl").read_bytes()[:journal_bytes])
@@ -82,16 +81,6 @@ def killed_and_resumed(
 @pytest.mark.parametrize("kills", [10, pytest.param(None, marks=pytest.mark.long)])
 def test_killed_anywhere_it_comes_to_the_same_end(whole: Any, kills: int | None) -> None:
     killed_and_resumed(*whole, kills)
-
-
-def test_resuming_twice_changes_nothing(whole: Any, tmp_path: Path) -> None:
-    what, out, summary = whole
-    shutil.copytree(out, tmp_path / "copy")
-    again = run_scenario(what, tmp_path / "copy", resume=True).to_mapping()
-    assert without_times(again) == without_times(summary)
-    assert (tmp_path / "copy" / "journal.jsonl").read_bytes() == (
-        out / "journal.jsonl"
-    ).read_bytes()
 
 
 def test_killed_before_anything_was_written(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.sim import World, build_world, load_scenario
+from gp_active_sensing.sim import World
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot
 from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from tests.unit.mission.worlds import chain, place
@@ -52,20 +52,13 @@ def test_a_new_waypoint_on_the_way_is_driven_to_from_the_end_of_the_segment() ->
     assert player.goal == place(world.topology, "a3")
 
 
-def test_places_on_the_way_are_read_once_each() -> None:
-    world = road_world()
-    player = SimulatedRobot(world)
-    player.go_to(place(world.topology, "a3"))
-    read = [r.location for m in run(player, 25.0) for r in m.readings]
-    assert read == [place(world.topology, "a2"), place(world.topology, "a3")]
-
-
-def test_only_the_goal_is_read_when_told_so() -> None:
-    world = road_world()
-    player = SimulatedRobot(world, on_the_way=False)
-    player.go_to(place(world.topology, "a3"))
-    read = [r.location for m in run(player, 25.0) for r in m.readings]
-    assert read == [place(world.topology, "a3")]
+def test_places_on_the_way_are_read_once_each_unless_only_the_goal_is_wanted() -> None:
+    for on_the_way, names in ((True, ["a2", "a3"]), (False, ["a3"])):
+        world = road_world()
+        player = SimulatedRobot(world, on_the_way=on_the_way)
+        player.go_to(place(world.topology, "a3"))
+        read = [r.location for m in run(player, 25.0) for r in m.readings]
+        assert read == [place(world.topology, name) for name in names]
 
 
 def test_a_waypoint_sent_again_is_another_visit() -> None:
@@ -76,28 +69,6 @@ def test_a_waypoint_sent_again_is_another_visit() -> None:
     run(player, 12.0)
     player.go_to(goal)
     assert [r.location for m in run(player, 1.0) for r in m.readings] == [goal]
-
-
-def test_readings_do_not_depend_on_the_steps() -> None:
-    for step in (0.1, 0.7, 5.0, 60.0):
-        world = build_world(load_scenario("town"))
-        player = SimulatedRobot(world)
-        values = []
-        at = world.start
-        for _ in range(3):
-            goal = int(world.topology.neighbours(at)[0])
-            player.go_to(goal)
-            while not player._probe.arrived:
-                values += [r.value for r in player.step(step).readings if r.location == goal]
-            at = goal
-        expected = []
-        at = world.start
-        for _ in range(3):
-            at = int(world.topology.neighbours(at)[0])
-            reading = world.sensor.read(at, 0, 0)
-            assert reading is not None
-            expected.append(reading.value)
-        assert values == expected
 
 
 def test_waypoints_are_found_by_position_and_heading() -> None:

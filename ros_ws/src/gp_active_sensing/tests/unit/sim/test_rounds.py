@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.request import BatchRequest
-from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import DecisionAsked, Event
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import PlacedReading
@@ -36,12 +37,18 @@ class Rounds(SimulationRunner):
         self.on_stage = self.records.append
         self.loop = self.mission.loop
 
-    def round(self) -> list[Any]:
-        """Go on until the records of a round are there, or the mission is over; return them."""
-        done = len(self.records)
-        while len(self.records) == done and self.mission.state != "ended":
-            self.step()
-        return self.records[done:]
+        self.parts.recorder.listener = self._hear
+        self.asked: list[tuple[str, Belief, int, Any]] = []
+        """At each question: probe, belief, number of decisions, state of the policy."""
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, DecisionAsked):
+            loop = self.loop
+            self.asked.append((event.probe, loop.belief.copy(), loop.decisions, loop.policy_state))
+
+    def first(self) -> list[tuple[str, Belief, int, Any]]:
+        """Return what was known at the first question of each round."""
+        return [asked for asked in self.asked if asked[0] == "probe_1"]
 
     def play(self) -> list[Any]:
         assert self.run(1e6)
@@ -51,14 +58,8 @@ class Rounds(SimulationRunner):
 def test_nothing_is_known_of_a_round_before_it_is_over() -> None:
     """What the policy saw at each decision: readings of earlier rounds only."""
     rounds = Rounds(scenario())
-    seen: list[int] = []
-
-    def hear(event: Any) -> None:
-        if event["event"] == "asked":
-            seen.append(int(rounds.loop.belief.readings.sum()))
-
-    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     records = rounds.play()
+    seen = [int(belief.readings.sum()) for _, belief, *_ in rounds.asked]
     assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 12, 12, 12]
     assert [record["stage"] for record in records] == list(range(1, 13))
     assert sorted(record["visits"] for record in records) == list(range(1, 13))
@@ -68,18 +69,9 @@ def test_nothing_is_known_of_a_round_before_it_is_over() -> None:
 
 def test_the_goals_of_a_round_are_the_joint_choice() -> None:
     rounds = Rounds(scenario())
-    before: list[tuple[Any, ...]] = []
-
-    def hear(event: Any) -> None:
-        if event["event"] == "asked" and event["probe"] == "probe_1":
-            loop = rounds.loop
-            at = [probe.at for probe in rounds.mission.probes.values()]
-            before.append((loop.belief.copy(), at, loop.decisions, loop.policy_state))
-
-    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
-    rounds.round()
-    rounds.round()
-    belief, at, number, state = before[1]
+    rounds.play()
+    _, belief, number, state = rounds.first()[1]
+    at = [place for _, place in rounds.sent[:3]]
     plans, _ = rounds.loop.policy.plan_batch(  # type: ignore[attr-defined]
         BatchRequest(belief, rounds.world.topology, at, rng=np.random.default_rng([0, number])),
         state,
@@ -91,14 +83,8 @@ def test_the_goals_of_a_round_are_the_joint_choice() -> None:
 def test_predictions_and_recommendations_are_those_after_the_round() -> None:
     rounds = Rounds(scenario())
     truth = rounds.truth.at(0.0)
-    beliefs: list[Any] = []
-
-    def hear(event: Any) -> None:
-        if event["event"] == "asked" and event["probe"] == "probe_1":
-            beliefs.append(rounds.loop.belief.copy())
-
-    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     records = rounds.play()
+    beliefs = [belief for _, belief, *_ in rounds.first()]
     for number, record in enumerate(records):
         mean, _ = beliefs[1 + number // 3].predict()
         named = int(np.argmax(mean))

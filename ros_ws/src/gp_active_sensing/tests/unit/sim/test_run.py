@@ -12,6 +12,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing.types import Clock
+from tests.journals import events_of
 from tests.unit.sim.scenarios import scenario
 
 
@@ -23,10 +24,6 @@ def ticking() -> Clock:
 
 def run(what: Scenario, out: Path, **more: Any) -> dict[str, Any]:
     return run_scenario(what, out, clock=ticking(), **more).to_mapping()
-
-
-def events_of(out: Path) -> list[dict[str, Any]]:
-    return RunDirectory.open(out).events()
 
 
 def test_a_run_leaves_everything_in_its_directory(tmp_path: Path) -> None:

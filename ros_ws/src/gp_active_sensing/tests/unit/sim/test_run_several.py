@@ -11,12 +11,12 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.metrics import SCORES
-from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from tests.journals import records_of
+from tests.journals import events_of, records_of
 from tests.unit.experts.asking import registered
+from tests.unit.mission.missions import Killed
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 from tests.unit.topology.road_maps import street, write
 
@@ -44,12 +44,6 @@ def test_a_run_leaves_what_any_run_leaves(tmp_path: Path) -> None:
     assert write_report(tmp_path / "run").is_file()
 
 
-def _gone(path: Path) -> list[str]:
-    """Why probes took no part any more."""
-    events = RunDirectory.open(path).events()
-    return [e["why"] for e in events if e["event"] == "roster" and e["why"]]
-
-
 def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
     slow = scenario_from_mapping(
         {
@@ -62,7 +56,7 @@ def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
     )
     summary = run_scenario(slow, tmp_path / "run")
     assert (summary.observed, summary.dropped, summary.rejected) == (6, {}, 0)
-    assert _gone(tmp_path / "run") == []
+    assert not [e for e in events_of(tmp_path / "run", "roster") if e["why"]]
     assert summary.metres == pytest.approx(0.5 * summary.seconds, rel=0.4)
 
 
@@ -72,7 +66,7 @@ def test_what_an_expert_said_is_in_the_record_of_the_decision_it_was_for(tmp_pat
         told = fleet(probes=2, policy={"name": "asking"}, expert=expert)
         run_scenario(told, tmp_path / "run")
     used, of_stage = 0, {}
-    for event in RunDirectory.open(tmp_path / "run").events():
+    for event in events_of(tmp_path / "run"):
         used += event["event"] == "answer"
         if event["event"] == "decision":
             of_stage[event["stage"]], used = used, 0
@@ -81,22 +75,14 @@ def test_what_an_expert_said_is_in_the_record_of_the_decision_it_was_for(tmp_pat
     assert {r["stage"]: r["expert_used"] for r in records} == of_stage
 
 
-class _Stop(Exception):
-    pass
-
-
-def _cut_off(tmp_path: Path) -> Path:
+def test_a_run_that_was_cut_off_is_begun_anew(tmp_path: Path) -> None:
     def stop(record: Any) -> None:
         if record["stage"] == 4:
-            raise _Stop
+            raise Killed
 
-    with pytest.raises(_Stop):
-        run_scenario(fleet(), tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
-    return tmp_path / "cut"
-
-
-def test_a_run_that_was_cut_off_is_begun_anew(tmp_path: Path) -> None:
-    cut = _cut_off(tmp_path)
+    cut = tmp_path / "cut"
+    with pytest.raises(Killed):
+        run_scenario(fleet(), cut, on_stage=stop, clock=lambda: 0.0)
     assert json.loads((cut / "summary.json").read_text("utf-8"))["status"] == "failed"
     with pytest.raises(RunError, match="not empty"):
         run_scenario(fleet(), cut)

@@ -18,7 +18,6 @@ REVISITING = ("gp_ucb", "thompson", "gp_bucb", "ucb_dpp_max", "est_dpp_sample", 
 
 
 def some_map(rng: np.random.Generator) -> dict[str, Any]:
-    """A small map of some kind."""
     if rng.random() < 0.3:
         return {"kind": "roads", "file": "town.geojson", "features": ["x", "y"]}
     columns, rows = rng.integers(2, 7, size=2).tolist()
@@ -116,8 +115,6 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
         assert loop.remaining.readings == 0
         assert loop.revisits or int(loop.belief.observed.sum()) == readings
 
-
-# -- fields that change, and ways that are planned across anything --------------------------------
 
 DRIFTING: list[dict[str, Any]] = [
     {"policy": {"name": "sw_gp_ucb", "window": 33.0}},

@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 import yaml
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, UnknownNameError
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.records.regret import objective_of
+from gp_active_sensing.replay.options import ReplayOptions, settled
 from gp_active_sensing.sim import (
     Scenario,
     build_world,
@@ -17,10 +21,12 @@ from gp_active_sensing.sim import (
     scenario_from_mapping,
 )
 from gp_active_sensing.sim.scenario import with_policy
+from gp_active_sensing.topology import MapConfig, Roads, build_topology, check_start
 from gp_active_sensing.types import PlanLimit
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.key_tables import key_table
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
+from tests.unit.topology.road_maps import segment, write
 
 NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]
 SHIPPED = [
@@ -117,6 +123,15 @@ def test_another_policy_keeps_the_parameters_it_knows() -> None:
         load_scenario("line", policy="randon")
 
 
+def test_there_is_one_default_policy() -> None:
+    name, grid = DEFAULT_POLICY["name"], GRID["map"]
+    plain = {key: section for key, section in GRID.items() if key != "policy"}
+    assert scenario_from_mapping(plain).build_policy() == build_policy(DEFAULT_POLICY)
+    assert from_mapping(ActiveSensingConfig, {"map": grid}).policy == DEFAULT_POLICY
+    given = ReplayOptions(overrides=tuple(f"map.{key}={value}" for key, value in grid.items()))
+    assert settled(given, None, {}, follow=True)[0].policy["name"] == name
+
+
 def test_files_beside_the_scenario_are_found_from_anywhere(tmp_path: Path) -> None:
     (tmp_path / "values.csv").write_text(
         "id,value\n" + "".join(f"{i},{2 * i}\n" for i in range(12))
@@ -155,3 +170,44 @@ def test_every_decision_ends_unless_it_is_said_that_none_has_to(tmp_path: Path) 
     assert limits["none"] == PlanLimit(expansions=500)
     assert limits["null"] == PlanLimit()
     assert limits["seconds"] == PlanLimit(seconds=2.0)
+
+
+def test_a_start_as_a_position_is_the_nearest_place() -> None:
+    for position, place in (
+        ([0, 0], "c0r0"),
+        ([11.0, 9.0], "c1r1"),
+        ([34, 22], "c3r2"),
+        ([-4.0, 1.0], "c0r0"),
+    ):
+        world = build_world(scenario(GRID, probe={"start": position}))
+        assert world.start is not None
+        assert world.topology.names[world.start] == place
+
+
+def test_a_start_far_off_is_refused() -> None:
+    for position in ([-11.0, 0.0], [31.0, 400.0]):
+        with pytest.raises(ConfigError, match="far off map"):
+            build_world(scenario(GRID, probe={"start": position}))
+
+
+def test_a_start_in_degrees_where_the_map_has_them(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    lines = [
+        segment("s1", "a", "b", [(13.400, 52.5), (13.402, 52.5)], oneway=False),
+        segment("s2", "b", "c", [(13.402, 52.5), (13.404, 52.501)], oneway=False),
+    ]
+    file = write(tmp_path / "quarter.geojson", lines, header=None)
+    roads = build_topology(MapConfig(kind="roads", file=str(file)))
+    assert isinstance(roads, Roads)
+
+    def name(x: float, y: float) -> str:
+        at = check_start(roads, (x, y))
+        assert at is not None
+        return roads.names[at]
+
+    assert name(13.4005, 52.5) == "s1"
+    assert name(13.4038, 52.5009) == "s2"
+    x, y = roads.geometry(roads.names.index("s2"))[-1]
+    assert name(float(x), float(y)) == "s2"  # metres
+    with pytest.raises(ConfigError, match=r"about longitude 13\.402, latitude 52\.5005"):
+        name(13.9, 52.5)

@@ -10,7 +10,6 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import build_world, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner, build_players
-from tests.trials import run_trial
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 CLOCK = {"kind": "formula", "formula": "t"}
@@ -24,9 +23,17 @@ def stopping(seconds: float, **sections: Any) -> Any:
     return scenario_from_mapping(data)
 
 
+def stages(what: Any) -> list[Any]:
+    runner = SimulationRunner(what, driver="sim")
+    runner.on_stage = (records := list[Any]()).append
+    assert runner.run(1e6)
+    runner.close()
+    return records
+
+
 def test_each_visit_takes_so_long() -> None:
-    moving = run_trial(stopping(0.0)).records
-    found = run_trial(stopping(60.0)).records
+    moving = stages(stopping(0.0))
+    found = stages(stopping(60.0))
     assert [r["path"] for r in found] == [r["path"] for r in moving]
     for stage, (with_stop, without) in enumerate(zip(found, moving, strict=True), start=1):
         assert with_stop["driven_seconds"] == pytest.approx(without["driven_seconds"] + 60 * stage)
@@ -36,8 +43,8 @@ def test_each_visit_takes_so_long() -> None:
 
 def test_a_budget_of_seconds_counts_the_stops() -> None:
     budget = {"readings": None, "seconds": 31.0}
-    moving = run_trial(stopping(0.0, budget=budget)).records
-    found = run_trial(stopping(10.0, budget=budget)).records
+    moving = stages(stopping(0.0, budget=budget))
+    found = stages(stopping(10.0, budget=budget))
     assert 0 < len(found) < len(moving)
 
 
@@ -90,17 +97,14 @@ def test_the_mission_of_the_nodes_waits_for_it() -> None:
         assert played.seconds > 6 * stop
 
 
-# -- places that are read again and again --------------------------------------------------------
-
-
 def test_visits_are_counted_and_the_budget_is_one_of_visits() -> None:
-    found = run_trial(scenario(policy={"name": "gp_ucb", "scale": 50.0}, budget={"readings": 30}))
-    assert [record["visits"] for record in found.records] == list(range(1, 31))
-    assert found.records[-1]["observed"] < 12
-    assert "visits" not in run_trial(scenario(policy={"name": "ie"})).records[0]
+    found = stages(scenario(policy={"name": "gp_ucb", "scale": 50.0}, budget={"readings": 30}))
+    assert [record["visits"] for record in found] == list(range(1, 31))
+    assert found[-1]["observed"] < 12
+    assert "visits" not in stages(scenario(policy={"name": "ie"}))[0]
 
 
 def test_a_mission_that_would_never_end_does_not_begin() -> None:
     built = scenario(policy={"name": "gp_ucb"}, budget={"readings": None, "metres": 50.0})
     with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
-        run_trial(built)
+        stages(built)

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import MapError
-from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.belief import GraphCovariance, HyperParameters
+from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.kernels import GraphMatern, build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.fields.truth import build_truth
-from gp_active_sensing.topology import make_line
+from gp_active_sensing.topology import make_grid, make_line
 
 LINE = make_line(6, 1.0)
 
@@ -61,7 +64,42 @@ def test_broken_tables_say_where(tmp_path: Path) -> None:
             build_truth(table(tmp_path, text), LINE, 0)
 
 
-# -- sensor ----------------------------------------------------------------------------------------
+GRID = make_grid(6, 5, 10.0)
+OF_GRAPH = {"kernel": "graph_matern32", "length_scale": 30.0, "signal_std": 2.0, "mean": 7.0}
+
+
+def test_draws_of_a_kernel_of_the_road_graph_have_its_covariance() -> None:
+    """That the root is one of the covariance is tested exactly with the covariance itself."""
+    config = from_mapping(FieldConfig, OF_GRAPH)
+    draws = np.array([build_truth(config, GRID, seed).at(0.0) for seed in range(300)])
+    one = [HyperParameters((30.0,), 2.0, 1.0)]
+    everything = np.arange(GRID.n)
+    expected = GraphCovariance(GraphMatern(), laplacian_spectrum(GRID.links), one).between(
+        everything, everything
+    )[0]
+    links = GRID.links
+    found = np.cov(draws.T)
+    assert draws.mean() == pytest.approx(7.0, abs=0.3)
+    assert np.diag(found).mean() == pytest.approx(4.0, rel=0.1)
+    joined = (links.first, links.second)
+    assert found[joined].mean() == pytest.approx(expected[joined].mean(), rel=0.1)
+
+
+def test_a_draw_of_the_graph_may_drift() -> None:
+    drifting = build_truth(from_mapping(FieldConfig, OF_GRAPH | {"time_scale": 60.0}), GRID, 1)
+    still = build_truth(from_mapping(FieldConfig, OF_GRAPH), GRID, 1)
+    np.testing.assert_allclose(drifting.at(0.0), still.at(0.0))
+    assert not np.allclose(drifting.at(60.0), drifting.at(0.0))
+
+
+def test_a_kernel_of_the_graph_needs_moves_and_one_length_scale() -> None:
+    free = make_grid(3, 3, 1.0, moves="free")
+    with pytest.raises(ConfigError, match=r"field\.kernel: graph_matern32 needs a map with moves"):
+        build_truth(from_mapping(FieldConfig, OF_GRAPH), free, 1)
+    several = from_mapping(FieldConfig, OF_GRAPH | {"length_scale": [1.0, 2.0]})
+    with pytest.raises(ConfigError, match=r"graph_matern32 needs one length_scale \[m\]"):
+        build_truth(several, GRID, 1)
+
 
 TRUTH = np.linspace(10.0, 20.0, 200)
 STILL = GroundTruth(TRUTH)

@@ -11,7 +11,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from tests.unit.sim.test_resume import cut, final, without_times
+from tests.unit.sim.test_resume import killed_and_resumed
 
 RADIUS = 15.0
 
@@ -96,12 +96,4 @@ def test_a_lake_that_is_too_small_is_refused() -> None:
 
 def test_a_run_that_was_cut_off_goes_on_to_the_same_end(tmp_path: Path) -> None:
     what, whole = lake("tour", metres=600.0), tmp_path / "whole"
-    summary = run_scenario(what, whole).to_mapping()
-    data = (whole / "journal.jsonl").read_bytes()
-    lines = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-    for size in (lines[len(lines) // 3], lines[-3] - 5):
-        target = tmp_path / str(size)
-        cut(whole, target, size)
-        again = run_scenario(what, target, resume=True).to_mapping()
-        assert without_times(again) == without_times(summary)
-        assert final(target) == final(whole)
+    killed_and_resumed(what, whole, run_scenario(what, whole).to_mapping(), 2)

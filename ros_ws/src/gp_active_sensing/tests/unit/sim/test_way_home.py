@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,11 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
+from tests.journals import events_of
 from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import killed_and_resumed
 
 CORNER = 11
-
-
-def journal(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
 
 
 def way(events: list[dict[str, Any]], start: int) -> list[int]:
@@ -58,7 +54,7 @@ def test_it_is_back_within_the_budget(tmp_path: Path) -> None:
         )
         out = tmp_path / str(number)
         summary = run_scenario(what, out)
-        events = journal(out)
+        events = events_of(out)
         assert way(events, 0)[-1] == place
         assert events[-1].items() >= {"event": "end", "reason": summary.reason}.items()
         driven = [e for e in events if e["event"] == "moved"]
@@ -90,7 +86,7 @@ def homeward() -> Scenario:
 
 def test_the_way_home_is_an_event_and_no_stage(tmp_path: Path) -> None:
     summary = run_scenario(homeward(), tmp_path / "run")
-    events = journal(tmp_path / "run")
+    events = events_of(tmp_path / "run")
     kinds = [event["event"] for event in events]
     first = kinds.index("home")
     assert [kind for kind in kinds[first + 1 :] if kind not in ("reading", "status")] == [
@@ -126,9 +122,6 @@ def test_a_run_killed_anywhere_goes_on_to_the_same_end(tmp_path: Path, kills: in
         killed_and_resumed(what, out, run_scenario(what, out).to_mapping(), kills)
 
 
-# -- where it is refused ---------------------------------------------------------------------------
-
-
 def test_a_mission_that_cannot_end_does_not_begin() -> None:
     for sections, message in (
         ({"probe": {"start": 0, "end": "c9r9"}}, r"probe\.end: no place 'c9r9' on map 'grid'\."),
@@ -157,9 +150,6 @@ def test_a_random_start_is_one_that_it_can_come_back_to() -> None:
         assert world.start is not None
         assert sum(divmod(world.start, 4)) <= 4
         assert build_loop(what, world.topology).remaining == world.budget
-
-
-# -- the report ------------------------------------------------------------------------------------
 
 
 def test_the_report_shows_the_way_home(tmp_path: Path) -> None:

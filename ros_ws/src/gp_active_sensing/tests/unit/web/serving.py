@@ -16,8 +16,6 @@ from tests.waiting import LIMIT
 if TYPE_CHECKING:
     from gp_active_sensing.web.server import WatchServer
 
-__all__ = ["Commands", "Viewer", "ask", "serving"]
-
 
 class Commands:
     """Stands for a node: notes what it is asked."""
@@ -45,7 +43,6 @@ def serving(
 def ask(
     server: WatchServer, path: str, method: str = "GET", **headers: str
 ) -> tuple[int, str, dict[str, str]]:
-    """Ask once; return status, text and headers."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT)
     try:
         connection.request(method, path, headers=headers)
@@ -92,7 +89,6 @@ class Viewer:
         return kind
 
     def until(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        """Take in events until the parts are as wanted."""
         while not condition(self.parts):
             assert self.next(), f"the stream ended; {sorted(self.parts)}"
         return self.parts

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 
-from gp_active_sensing.web.view import Board
+from gp_active_sensing.web.view import Board, Paced
 
 
 def test_a_viewer_gets_what_he_lacks_once() -> None:
@@ -45,3 +46,25 @@ def test_waiting_ends_with_news_or_the_end() -> None:
         assert not await waiting
 
     asyncio.run(play())
+
+
+def test_what_costs_much_is_worked_out_seldom_and_the_last_one_does_not_wait() -> None:
+    now, done = [0.0], itertools.count(1)
+
+    def work() -> int:
+        now[0] += 1.0
+        return next(done)
+
+    paced: Paced[int] = Paced(lambda: now[0], share=0.1)
+    assert not paced.due
+    assert paced.get(1, work) == 1
+    assert paced.get(2, work) == 1, "as it was"
+    assert not paced.due
+    now[0] += 8.9
+    assert not paced.due
+    now[0] += 0.2
+    assert paced.due
+    assert paced.get(2, work) == 2
+    assert paced.get(3, work) == 2
+    assert paced.get(3, work, last=True) == 3
+    assert not paced.due

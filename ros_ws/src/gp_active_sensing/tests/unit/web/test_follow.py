@@ -13,7 +13,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import LiveView
-from tests.unit.mission.grids import LARGER, LARGEST, drive_on, steps, take
+from tests.unit.mission.grids import LARGER, LARGEST, drive_on, take
 
 
 def test_no_viewer_is_taken_back_while_a_grown_map_is_read_from_the_start(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_no_viewer_is_taken_back_while_a_grown_map_is_read_from_the_start(tmp_pa
     for grown in (None, LARGER, LARGEST):
         if grown is not None:
             assert take(drive, grown)
-        steps(drive, 20)
+        drive.steps(20)
         for _ in range(15):
             look(slow=True)
         look(slow=False)
@@ -59,13 +59,13 @@ def test_a_map_that_is_missing_is_said_and_waited_for(tmp_path: Path) -> None:
     run = tmp_path / "run"
     drive = drive_on(run, budget={"readings": 40})
     drive.start()
-    steps(drive, 10)
+    drive.steps(10)
     follower = RunFollower(run)
     view = LiveView(follower)
     follower.go_on(60.0)
     assert follower.found is not None
     assert take(drive, LARGER)
-    steps(drive, 10)
+    drive.steps(10)
     hidden = tmp_path / "elsewhere"
     for kind in ("yaml", "pgm"):
         (run / f"map-2.{kind}").rename(hidden.with_suffix(f".{kind}"))

@@ -15,15 +15,8 @@ import pytest
 
 pytest.importorskip("tornado", reason="the extra [web] is not installed")
 
+from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import (
-    MissionEnded,
-    ProbeStatus,
-    ReadingGated,
-    StateChanged,
-    StatusNoted,
-    Whereabouts,
-)
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web.server import WatchServer
@@ -37,11 +30,6 @@ READY = "document.documentElement?.dataset.ready === 'yes'"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(autouse=True)
-def _tokens_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -121,7 +109,7 @@ def test_it_says_that_the_connection_is_lost_and_comes_back(watch: Open, tmp_pat
 def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
     run, commands = node_run(tmp_path / "run"), Commands()
     with RunDirectory.open(run) as more:
-        more.append_event(to_line(StateChanged(stamp_ns=1, state="running", reason="")))
+        more.append_event(to_line(of.StateChanged(stamp_ns=1, state="running", reason="")))
     with serving(run, commands) as server:
         looking = watch(server)
         until_text(looking, "said", "you may look and not command")
@@ -142,7 +130,7 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
         press(page, "pause")
         until_text(page, "said", "pause: pause done")
         with RunDirectory.open(run) as more:
-            more.append_event(to_line(StateChanged(stamp_ns=2, state="paused", reason="asked")))
+            more.append_event(to_line(of.StateChanged(stamp_ns=2, state="paused", reason="asked")))
         for viewer in (looking, page):
             until_text(viewer, "state", "Paused, stage 2")
         page.until("document.querySelector('[data-do=resume]').disabled === false", LIMIT)
@@ -154,7 +142,7 @@ def test_two_viewers_of_whom_one_commands(watch: Open, tmp_path: Path) -> None:
         press(page, "finish")
         until_text(page, "said", "finish done")
         with RunDirectory.open(run) as more:
-            more.append_event(to_line(MissionEnded(reason="asked", stamp_ns=3)))
+            more.append_event(to_line(of.MissionEnded(reason="asked", stamp_ns=3)))
         for viewer in (looking, page):
             until_text(viewer, "state", "Finished")
         assert enabled(page) == []
@@ -192,11 +180,11 @@ def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
         map={**GRID["map"], "name": HOSTILE, "frame": HOSTILE},
     )
     with RunDirectory.open(run) as more:
-        where = Whereabouts(1.0, (7, 3.0, 4.0))
-        status = {HOSTILE: ProbeStatus(where, {HOSTILE: 3})}
-        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
-        more.append_event(to_line(StateChanged(stamp_ns=1, state=HOSTILE, reason=HOSTILE)))
-        gated = ReadingGated(probe=HOSTILE, reading=Reading(3, 5, 99.0), off=8.0)
+        where = of.Whereabouts(1.0, (7, 3.0, 4.0))
+        status = {HOSTILE: of.ProbeStatus(where, {HOSTILE: 3})}
+        more.append_event(to_line(of.StatusNoted(probes=status, stamp_ns=2)))
+        more.append_event(to_line(of.StateChanged(stamp_ns=1, state=HOSTILE, reason=HOSTILE)))
+        gated = of.ReadingGated(probe=HOSTILE, reading=Reading(3, 5, 99.0), off=8.0)
         more.append_event(to_line(gated))
         more.append_event(decided(1, plan(0, 1), 4))
         more.append_record({**record(1, plan(0, 1), 30.0), "name": HOSTILE, "probe": HOSTILE})
@@ -227,10 +215,10 @@ def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
 def test_the_strip_comes_first_on_desk_and_phone(watch: Open, tmp_path: Path) -> None:
     run = node_run(tmp_path / "run", budget={"readings": 8, "metres": 100.0, "seconds": None})
     with RunDirectory.open(run) as more:
-        more.append_event(to_line(StateChanged(stamp_ns=1, state="running", reason="")))
-        status = {"": ProbeStatus(Whereabouts(92.0, (7, 3.0, 4.0)), {})}
+        more.append_event(to_line(of.StateChanged(stamp_ns=1, state="running", reason="")))
+        status = {"": of.ProbeStatus(of.Whereabouts(92.0, (7, 3.0, 4.0)), {})}
         alarms = ("the probe is off the map, 34 m from the shore",)
-        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=8, alarms=alarms)))
+        more.append_event(to_line(of.StatusNoted(probes=status, stamp_ns=8, alarms=alarms)))
     with serving(run, Commands()) as server:
         for look in ({"width": 390, "height": 844}, {"width": 390, "dark": True}, {"width": 1280}):
             page = watch(server, **look)

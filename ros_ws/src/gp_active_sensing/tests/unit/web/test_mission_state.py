@@ -7,15 +7,7 @@ import pytest
 
 from gp_active_sensing.mission.checkers import MUTE
 from gp_active_sensing.mission.fleet import SILENT
-from gp_active_sensing.records.events import (
-    DecisionTaken,
-    Event,
-    ProbeStatus,
-    RosterChanged,
-    StateChanged,
-    StatusNoted,
-    Whereabouts,
-)
+from gp_active_sensing.records import events as of
 from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import Budget, Cost, Plan
 from gp_active_sensing.web.approach import Approach, SpeedLog
@@ -52,22 +44,24 @@ def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
     assert speeds.of("", Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)) is None
 
 
-HERE = Whereabouts(130.0, (5, 0.0, 0.0))
+HERE = of.Whereabouts(130.0, (5, 0.0, 0.0))
 LEFT_NOTHING = Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)
-SILENCE = RosterChanged(stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=Whereabouts(0.0))
+SILENCE = of.RosterChanged(
+    stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=of.Whereabouts(0.0)
+)
 
 
 @for_each("event, words", [
-    (StatusNoted(probes={}, alarms=("boat is off the map",)), "off the map"),
-    (StatusNoted(probes={"boat": ProbeStatus(HERE, {})}), "30 m more than its budget"),
-    (StateChanged(stamp_ns=1, state="paused", reason=f"{MUTE} for 40 s"), MUTE),
+    (of.StatusNoted(probes={}, alarms=("boat is off the map",)), "off the map"),
+    (of.StatusNoted(probes={"boat": of.ProbeStatus(HERE, {})}), "30 m more than its budget"),
+    (of.StateChanged(stamp_ns=1, state="paused", reason=f"{MUTE} for 40 s"), MUTE),
     (SILENCE, SILENT),
     (
-        DecisionTaken(stage=3, plan=LEFT_NOTHING, stamp_ns=1, left=Budget(seconds=-8.0)),
+        of.DecisionTaken(stage=3, plan=LEFT_NOTHING, stamp_ns=1, left=Budget(seconds=-8.0)),
         "8 s beyond its budget",
     ),
 ])  # fmt: skip
-def test_alarms(event: Event, words: str) -> None:
+def test_alarms(event: of.Event, words: str) -> None:
     state = MissionState(Budget(metres=100.0, seconds=60.0))
     assert state.alarms_in_words() == []
     state.apply(event)

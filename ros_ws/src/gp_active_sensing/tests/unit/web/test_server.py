@@ -19,16 +19,8 @@ import pytest
 pytest.importorskip("tornado", reason="the extra [web] is not installed")
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import (
-    BatteryNoted,
-    BudgetChanged,
-    MissionEnded,
-    ProbeStatus,
-    StateChanged,
-    StatusNoted,
-    Whereabouts,
-)
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import Reading
 from gp_active_sensing.web import server as server_module
@@ -37,12 +29,6 @@ from gp_active_sensing.web.serve import make_server
 from tests.unit.report.runs import decided, node_run, plan, record, used
 from tests.unit.web.serving import Commands, Viewer, ask, serving
 from tests.waiting import LIMIT, wait_until
-
-
-@pytest.fixture
-def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are kept in the folder of the test."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def test_a_mission_that_begins_and_goes_on(tmp_path: Path) -> None:
@@ -67,7 +53,7 @@ def test_a_mission_that_begins_and_goes_on(tmp_path: Path) -> None:
         assert not any(change["whole"] for change in newer)
         assert not any("map.1" in change["parts"] for change in newer), "sent once"
         with RunDirectory.open(run) as more:
-            more.append_event(to_line(MissionEnded(reason="enough", stamp_ns=9)))
+            more.append_event(to_line(of.MissionEnded(reason="enough", stamp_ns=9)))
         viewer.until(lambda parts: parts["mission"]["state"] == "ended")
         assert viewer.parts["mission"]["reason"] == "enough"
         assert viewer.parts["mission"]["probes"] == []
@@ -77,14 +63,14 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     run = tmp_path / "run"
     budget = {"readings": 8, "metres": 200.0, "seconds": None}
     node_run(run, budget=budget)
-    where = Whereabouts(50.0, (7, 3.0, 4.0))
+    where = of.Whereabouts(50.0, (7, 3.0, 4.0))
     with RunDirectory.open(run) as more:
-        more.append_event(to_line(StateChanged(stamp_ns=1, state="paused", reason="said so")))
-        more.append_event(to_line(BatteryNoted(level=0.2, where=where, stamp_ns=2)))
-        status = {"": ProbeStatus(where, {"gated": 2, "strange_word": 1})}
-        more.append_event(to_line(StatusNoted(probes=status, stamp_ns=2)))
+        more.append_event(to_line(of.StateChanged(stamp_ns=1, state="paused", reason="said so")))
+        more.append_event(to_line(of.BatteryNoted(level=0.2, where=where, stamp_ns=2)))
+        status = {"": of.ProbeStatus(where, {"gated": 2, "strange_word": 1})}
+        more.append_event(to_line(of.StatusNoted(probes=status, stamp_ns=2)))
         more.append_event(
-            to_line(BudgetChanged(readings=9, metres=100.0, seconds=None, error=0.5, stamp_ns=3))
+            to_line(of.BudgetChanged(readings=9, metres=100.0, seconds=None, error=0.5, stamp_ns=3))
         )
     with serving(run) as server, Viewer(server) as viewer:
         parts = viewer.until(lambda parts: parts.get("robots"))
@@ -138,7 +124,6 @@ def bearer_of(server: Any) -> dict[str, str]:
     return {"Authorization": f"Bearer {server.access.token}"}
 
 
-@pytest.mark.usefixtures("token")
 def test_commands_need_the_token_and_our_page(tmp_path: Path) -> None:
     commands = Commands()
     with serving(node_run(tmp_path / "run"), commands) as server:
@@ -176,7 +161,6 @@ def test_commands_need_the_token_and_our_page(tmp_path: Path) -> None:
             looking.until(lambda parts: "mission" in parts)
 
 
-@pytest.mark.usefixtures("token")
 def test_the_token_is_in_no_cookie_and_in_no_request_line(tmp_path: Path) -> None:
     with serving(node_run(tmp_path / "run"), private=True) as server:
         token = server.access.token
@@ -187,7 +171,6 @@ def test_the_token_is_in_no_cookie_and_in_no_request_line(tmp_path: Path) -> Non
             assert token not in text
 
 
-@pytest.mark.usefixtures("token")
 def test_a_private_page_shows_strangers_nothing_of_the_mission(tmp_path: Path) -> None:
     run = node_run(tmp_path / "run", name="secret mission")
     with serving(run, private=True) as server:
@@ -232,7 +215,6 @@ def test_what_a_browser_is_told_of_the_page(tmp_path: Path) -> None:
         assert ask(server, "/", "DELETE")[0] == 405
 
 
-@pytest.mark.usefixtures("token")
 def test_more_viewers_than_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +238,6 @@ def test_more_viewers_than_there_is_room_for(
         wait_until(lambda: ask(server, "/hello")[0] == 200, "room for another viewer")
 
 
-@pytest.mark.usefixtures("token")
 def test_idle_connections_keep_nobody_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = node_run(tmp_path / "run")
     with serving(run, Commands(), viewers=1) as server, contextlib.ExitStack() as idle:
@@ -325,7 +306,6 @@ def test_without_file_descriptors_it_waits_and_writes_little(tmp_path: Path) -> 
 # -- the command -------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("token")
 def test_the_command_says_its_address_and_ends_when_asked(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gp_active_sensing.cli", "watch", str(tmp_path / "run")]
     with subprocess.Popen([*command, "--private"], stdout=subprocess.PIPE, text=True) as process:

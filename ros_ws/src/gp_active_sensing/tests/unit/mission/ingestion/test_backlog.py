@@ -82,24 +82,6 @@ def test_stamps_that_stay_old_are_not_waited_for_for_ever() -> None:
     assert len(found) + catch_up.waiting >= 300
 
 
-def test_it_is_handed_on_in_pieces_and_what_comes_meanwhile_is_behind_it() -> None:
-    time = Time()
-    catch_up = Backlog(time, wanted=True)
-    catch_up.pass_on([reading(stamp_ns) for stamp_ns in range(7, 0, -1)], NOW)
-    time.now += CATCH_UP_SECONDS
-    found = [catch_up.pass_on([], NOW, 3)]
-    sorted_at, time.now = time.now, time.now + 1.0
-    late = pose(2)
-    found.append(catch_up.pass_on([late], NOW, 3))
-    assert catch_up.going_on
-    found += [catch_up.pass_on([], NOW, 3) for _ in range(2)]
-    stamps = [[message.what.stamp_ns for message in piece] for piece in found]
-    assert stamps == [[1, 2, 3], [4], [5, 6, 7], [2]]
-    assert {m.received for piece in found[:3] for m in piece} == {sorted_at}, "no one waits shorter"
-    assert found[3] == [late]
-    assert (catch_up.going_on, catch_up.waiting) == (False, 0)
-
-
 def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,16 +101,6 @@ def event(stamp_ns: int, value: float, **more: Any) -> ReadingUsed:
     return ReadingUsed(reading=Reading(stamp_ns, 1, value), **more)
 
 
-def test_a_reading_is_known_once_by_stamp_and_value() -> None:
-    known = DuplicateFilter()
-    known.note(event(5, 1.5))
-    assert not known.holds(5, 1.6)
-    assert not known.holds(6, 1.5)
-    assert known.holds(5, 1.5)
-    assert not known.holds(5, 1.5)
-    assert len(known) == 0
-
-
 def test_what_came_during_a_window_is_known() -> None:
     """Averaged, or rejected then: whatever its value, it does not come to count now."""
     known = DuplicateFilter()
@@ -143,17 +115,6 @@ def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None
     known.note(ReadingGated(reading=Reading(5, 1, 99.0), off=8.0))
     known.note(event(5, 99.0, taken_back="agreed"))
     assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
-
-
-def test_the_newest_are_remembered_whatever_their_stamps() -> None:
-    known = DuplicateFilter(most=2)
-    for stamp_ns in (900, 1, 5):
-        known.note(event(stamp_ns, 1.0))
-    assert [known.holds(t, 1.0) for t in (900, 1, 5)] == [False, True, True]
-    for stamp_ns in (900, 10, 50):
-        known.note(event(stamp_ns, 1.0, first_ns=stamp_ns - 3, count=3))
-    assert [known.holds(t, 1.0) for t in (899, 9, 49)] == [False, True, True]
-    assert len(known) == 2
 
 
 def begin_again(rig: Rig) -> None:

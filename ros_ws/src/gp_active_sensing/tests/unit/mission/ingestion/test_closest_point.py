@@ -4,32 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission.ingestion.visits import ClosestPoint, PendingReading, SettlingTimer
-from gp_active_sensing.types import Reading
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, grid
-
-
-def held(t: float) -> PendingReading:
-    return PendingReading(Reading(round(t * SECOND), 0, 1.0), received=t)
-
-
-def drive(
-    nearing: ClosestPoint, t: float, distance: float, place: int | None = 0
-) -> list[PendingReading]:
-    return nearing.drive(place, distance, round(t * SECOND), t)
-
-
-@for_each(
-    ("place", "distance", "t"), [(1, 5.0, 0.2), (None, 0.0, 0.2), (0, 4.5, 0.2), (0, 4.0, 1.1)]
-)
-def test_they_count_when_it_leaves_turns_away_or_stands(
-    place: int | None, distance: float, t: float
-) -> None:
-    nearing = ClosestPoint(10.0)
-    assert nearing.hold(0, held(0.0)) == []
-    assert drive(nearing, 0.1, 4.0) == []
-    assert len(drive(nearing, t, distance, place)) == 1
 
 
 @for_each("delay", [0.0, 1.5])
@@ -89,17 +65,6 @@ def test_a_probe_that_stands_beside_the_point_and_says_no_pose_is_at_the_place(
         rig.step(t)
     assert len(rig.observed) == 4
     assert not rig.loop.set_aside
-
-
-def test_who_leaves_and_comes_back_waits_again() -> None:
-    dwelling = SettlingTimer(2.0, radius=1.0)
-    for t, apart in ((0, 0.0), (3, 0.0), (4, 5.0), (5, 0.0)):
-        dwelling.drive(1, apart, t * SECOND)
-    # One that comes late belongs to the first time.
-    for t, settled in ((2.5, True), (3.0, True), (3.5, False), (6.0, False), (7.0, True)):
-        assert dwelling.has_settled(1, round(t * SECOND)) is settled
-    dwelling.drive(None, 0.0, 8 * SECOND)
-    assert not dwelling.has_settled(1, 9 * SECOND)
 
 
 def test_readings_before_it_has_settled_are_counted_and_not_used() -> None:

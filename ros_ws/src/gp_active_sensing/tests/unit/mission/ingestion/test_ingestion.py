@@ -91,29 +91,6 @@ def test_a_road_is_observed_when_half_of_it_was_driven_with_a_reading() -> None:
     assert rig.observed == ["a1"]
 
 
-def test_readings_of_a_road_driven_too_little_are_counted() -> None:
-    rig = Rig(chain())
-    rig.pose(0.0, 80.0)
-    rig.pose(1.0, 95.0)
-    rig.reading(1.0)
-    for t, x in ((2, 120.0), (10, 130.0)):
-        rig.pose(t, x)
-    rig.step(10.0)
-    # Beginning at 80 m and driven to the end: a fifth of the segment.
-    assert rig.observed == []
-    assert rig.ingestion.rejected == {"partial_visit": 1}
-
-
-def test_heading_is_taken_from_the_movement_when_the_pose_has_none() -> None:
-    rig = Rig(chain())
-    for t in range(8):
-        rig.pose(t, 300.0 - 10.0 * t, heading=math.nan)
-    rig.reading(7.0)
-    rig.step(7.0)
-    assert rig.topology.names[rig.ingestion.here.place] == "b3"
-    assert rig.observed == ["b3"]
-
-
 def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -133,23 +110,6 @@ def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     rig.read(3.0, 10.0)
     assert rig.observed == ["c0r0", "c1r0"]
     assert rig.ingestion.rejected == {"error": 1}
-
-
-def test_the_average_of_a_window_is_one_reading_and_is_in_the_journal_as_such() -> None:
-    rig = Rig(grid(), taking={"window": 1.0})
-    rig.pose(1.0, 10.0)
-    for i in range(5):
-        rig.reading(1.0 + 0.2 * i, 1.0 + i)
-        rig.pose(1.0 + 0.2 * i, 10.0)
-    rig.step(2.0)
-    assert (rig.accepted, len(rig.ingestion.pipeline.window)) == (0, 5)
-    rig.pose(2.0, 10.0)
-    rig.step(2.0)
-    assert (rig.accepted, rig.ingestion.pipeline.used) == (1, 5)
-    event = rig.events[-1]
-    assert (event["event"], event["value"], event["count"]) == ("reading", 3.0, 5)
-    assert (event["first_ns"], event["stamp_ns"]) == (SECOND, round(1.8 * SECOND))
-    assert int(rig.loop.belief.readings[1]) == 1
 
 
 def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:

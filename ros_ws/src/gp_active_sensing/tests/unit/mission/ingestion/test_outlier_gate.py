@@ -91,12 +91,6 @@ def test_a_reading_that_says_itself_how_uncertain_it_is_is_judged_by_that() -> N
     assert gate.off(of(1.0, 40.0, variance=100.0)) is None
 
 
-def test_of_logarithms_ratios_are_judged() -> None:
-    gate = OutlierGate(known(transform="log", value=1e-3), 6.0, 3)
-    assert gate.off(of(1.0, 2e-3)) is None
-    assert gate.off(of(1.0, 1e9)) is not None
-
-
 def test_a_new_place_makes_it_look_at_the_belief_again() -> None:
     loop = known()
     gate = OutlierGate(loop, 6.0, 3)

@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.stays import StayAverage, Stays, Stored, noise_of
+from gp_active_sensing.mission.ingestion.stays import Stays, Stored, noise_of
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
@@ -57,12 +57,6 @@ def test_a_stay_ends_when_its_place_is_left_for_long(gap: float, together: bool)
     assert (take(ours, read(1.0 + gap, 6.0)).before is not None) is together
 
 
-def test_where_the_field_changes_a_stay_is_as_short_as_what_ages() -> None:
-    ours = Stays(lambda reading: 0.0, lambda place: (0.0, 0.0), lambda: 1.0)
-    befores = [take(ours, read(0.25 * i, 1.0)).before is not None for i in range(9)]
-    assert befores == [False, True, True, True, False, True, True, True, False]
-
-
 def test_only_a_part_that_follows_a_cut_counts_as_farther_off() -> None:
     """As it is taken, and as it is taken again from the journal and goes on."""
     more: dict[str, Any] = {"longest": lambda: 1.0, "parts": lambda: 4.0}
@@ -95,13 +89,6 @@ def test_a_reading_that_comes_late_does_not_make_a_stay_older() -> None:
     assert late.reading.value == 5.0
 
 
-def test_readings_count_for_as_many_as_their_weights_are_worth() -> None:
-    stay = StayAverage(read(1.0, 4.0), 0.0)
-    stay.add(read(1.1, 6.0), 1.0)  # a quarter of the weight
-    assert stay.worth == pytest.approx(1.25**2 / (1.0 + 0.25**2))
-    assert stay.value == pytest.approx((4.0 + 0.25 * 6.0) / 1.25)
-
-
 def test_a_revisit_begins_a_stay_and_is_paid() -> None:
     rig = Rig(grid(4), budget=5, taking={"window": None})
     for t in (1.0, 1.5):
@@ -111,23 +98,6 @@ def test_a_revisit_begins_a_stay_and_is_paid() -> None:
     rig.read(2.0, 0.0, value=21.0)
     assert rig.loop.remaining.readings == 3
     assert int(rig.loop.belief.readings[0]) == 2
-
-
-def test_standing_at_the_point_white_noise_averages_out() -> None:
-    rng = np.random.default_rng(1)
-    for known in (0.25, 0.0):
-        ours = stays(known, near=1.0)
-        for i in range(400):
-            told = take(ours, read(0.1 * i, 20.0 + 0.5 * rng.standard_normal()))
-        assert told.reading.noise_variance == pytest.approx(0.25 / 400, rel=0.25)
-        assert told.reading.off == 0.0
-
-
-def test_off_the_point_no_number_of_readings_makes_it_sure_of_the_point() -> None:
-    ours = stays(0.25, near=1.0)
-    for i in range(400):
-        told = take(ours, read(0.1 * i, 20.0, x=3.0))
-    assert told.reading.off == pytest.approx(3.0)
 
 
 def test_crossing_a_place_the_readings_near_its_point_count() -> None:
@@ -147,31 +117,6 @@ def test_equal_readings_of_unknown_noise_have_a_variance_above_zero() -> None:
     for i in range(3):
         told = take(ours, read(0.1 * i, 7.0))
     assert told.reading.noise_variance > 0.0
-
-
-def test_one_glitch_does_not_make_every_later_stay_unsure() -> None:
-    """Of 60 places with 50 readings each, one of which is "no data" as a number."""
-    rng = np.random.default_rng(0)
-    ours = stays()
-    for number in range(60 * 50):
-        at, value = number // 50, 20.0 + 0.1 * float(rng.standard_normal())
-        told = take(ours, read(0.1 * number, -999.0 if number == 120 else value, at=at))
-    assert ours.noise == pytest.approx(0.01, rel=0.2)
-    assert told.reading.noise_variance == pytest.approx(0.01 / 50, rel=0.4)
-
-
-def test_variances_of_the_messages_are_used() -> None:
-    ours = stays(5.0)
-    for i in range(4):
-        told = take(ours, read(0.1 * i, 1.0 + 0.2 * (-1) ** i, variance=0.04))
-    assert told.reading.noise_variance == pytest.approx(0.01, rel=0.4)
-
-
-def test_where_the_belief_takes_no_variance_an_average_is_a_reading_like_any_other() -> None:
-    ours = stays(None)
-    for i in range(4):
-        told = take(ours, read(0.1 * i, float(i)))
-    assert (told.reading.value, told.reading.noise_variance, told.reading.off) == (1.5, None, None)
 
 
 def test_from_the_journal_the_same_comes_out_and_goes_on() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from gp_active_sensing.mission.ingestion.visits import (
     SegmentCoverage,
 )
 from gp_active_sensing.types import Reading
-from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND
 
 
@@ -34,64 +31,6 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
     assert average.reading.stamp_ns == round(1.78 * SECOND)
     assert average.received == pytest.approx(1.78)
     assert (len(window), window.close()) == (0, [])
-
-
-@for_each(("t", "place"), [(2.0, 1), (1.2, 2)])
-def test_a_reading_after_its_time_or_of_another_place_ends_a_window(t: float, place: int) -> None:
-    window = AveragingWindow(1.0)
-    window.add(held(1.0, 4.0))
-    window.add(held(1.5, 6.0))
-    [average] = window.add(held(t, 100.0, place))
-    assert (average.reading.value, average.count) == (5.0, 2)
-    assert (len(window), window.place) == (1, place)
-
-
-def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
-    window = AveragingWindow(1.0)
-    window.add(replace(held(1.5, 1.0), taken_back="agreed"))
-    window.add(replace(held(1.0, 2.0), received=0.5))
-    [average] = window.close()
-    assert (average.reading.stamp_ns, average.received) == (round(1.5 * SECOND), 1.5)
-    assert average.taken_back == "agreed"
-
-
-def test_a_late_reading_stands_alone_and_ends_nothing() -> None:
-    window = AveragingWindow(1.0)
-    window.add(held(5.0, 1.0))
-    late = held(1.0, 9.0)
-    assert window.add(late) == [late]
-    assert len(window) == 1
-
-
-@for_each(
-    ("now", "here", "ends"), [(1.9, 1, False), (1.9, None, False), (2.0, 1, True), (1.1, 2, True)]
-)
-def test_time_and_the_place_of_the_probe_end_a_window(
-    now: float, here: int | None, ends: bool
-) -> None:
-    window = AveragingWindow(1.0)
-    window.add(held(1.0, 1.0))
-    assert bool(window.pass_time(round(now * SECOND), here)) is ends
-
-
-@for_each(
-    ("variances", "expected"),
-    [
-        ((0.1, 0.3), 0.2),
-        ((0.1, 0.3, 0.8), 0.4),
-        ((None, None), None),
-        ((0.1, None), None),
-        ((None, 0.1, 0.1), None),
-    ],
-)
-def test_the_noise_is_that_of_one_reading(
-    variances: tuple[float | None, ...], expected: float | None
-) -> None:
-    window = AveragingWindow(1.0)
-    for variance in variances:
-        window.add(held(1.0, 1.0, variance=variance))
-    [average] = window.close()
-    assert average.reading.noise_variance == (None if expected is None else pytest.approx(expected))
 
 
 S = 1_000_000_000
@@ -136,16 +75,6 @@ def test_a_moment_on_the_wrong_segment_loses_nothing_of_the_right_one() -> None:
     assert len(v.hold(1, reading(3.0), 3.0)) == 1
     drive(v, 2, (20.0, 0.5))
     assert [held.reading.stamp_ns for held in v.left] == [2 * S]
-
-
-def test_two_short_visits_do_not_add_up() -> None:
-    v = visits()
-    drive(v, 1, (0.0, 0.0), (1.0, 0.3))
-    v.hold(1, reading(1.0), 1.0)
-    drive(v, 9, (2.0, 0.0))
-    drive(v, 1, (100.0, 0.7), (101.0, 0.9))
-    assert v.hold(1, reading(101.0), 101.0) == []
-    assert len(v.left) == 1
 
 
 def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,6 @@ def centres(columns: int = 3, rows: int = 2, **more: Any) -> Topology:
     return make_grid(columns, rows, 10.0, origin=more.pop("origin", (105.0, 55.0)), **more)
 
 
-# -- sampling --------------------------------------------------------------------------------------
-
-
 def test_values_stand_at_the_centres_and_rows_run_south(tmp_path: Path) -> None:
     file = ascii_file(tmp_path, GRID)
     assert values(file, centres()).tolist() == [1, 2, 3, 4, 5, 6]
@@ -99,9 +96,6 @@ def test_places_outside_are_named_with_both_extents(tmp_path: Path) -> None:
         values(ascii_file(tmp_path, GRID), wide)
 
 
-# -- broken ASCII grids ----------------------------------------------------------------------------
-
-
 def test_broken_grids_say_where(tmp_path: Path) -> None:
     for old, new, message in (
         ("4 5 6\n", "", r"ends after 3 of 6 values \(3 × 2 cells\)"),
@@ -123,9 +117,6 @@ def test_broken_grids_say_where(tmp_path: Path) -> None:
         assert "grid.asc" in str(caught.value)
 
 
-# -- configuration ---------------------------------------------------------------------------------
-
-
 def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:
     for end in ("img", "npy"):
         (tmp_path / f"dem.{end}").write_bytes(b"II*\0")
@@ -139,9 +130,6 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     file = ascii_file(tmp_path, GRID)
     with pytest.raises(MapError, match=r"field\.layer: an ESRI ASCII grid is one layer"):
         values(file, centres(), layer=0)
-
-
-# -- data ------------------------------------------------------------------------------------------
 
 
 def geotiff(path: Path, layers: np.ndarray, **more: Any) -> str:

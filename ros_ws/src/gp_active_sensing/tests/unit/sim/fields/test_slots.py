@@ -97,9 +97,6 @@ def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
             slotted(tmp_path, text, **more)
 
 
-# -- SUMO's edgeData ---------------------------------------------------------------------------
-
-
 def test_edgedata(tmp_path: Path) -> None:
     for name in ("e.xml", "e.xml.gz"):
         text = gzip.compress(XML.encode()) if name.endswith("gz") else XML
@@ -129,9 +126,6 @@ def test_edgedata_that_cannot_be_used(tmp_path: Path) -> None:
     ):
         with pytest.raises(MapError, match=message):
             truth_of(tmp_path / name, text, value_column="speed")
-
-
-# -- in a mission ------------------------------------------------------------------------------
 
 
 def test_the_shipped_scenario() -> None:
