@@ -53,14 +53,14 @@ class GivenUp(BaseException):
 
 def _map(kind: str, folder: Path) -> Try:
     from gp_active_sensing.topology import load_roads
-    from gp_active_sensing.topology.inspection import survey
+    from gp_active_sensing.commands.map_survey import survey_roads
 
     path = MAKERS[kind](folder)
     data = path.read_bytes()
 
     def attempt(rng: random.Random) -> None:
         path.write_bytes(spoilt(data, rng))
-        survey(load_roads(path))
+        survey_roads(load_roads(path))
 
     return attempt
 

@@ -15,7 +15,6 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.inspection import Survey
 from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
 from gp_active_sensing.topology.segments import RoadMap, Segment, length_of, parts_of
 from gp_active_sensing.types import FloatArray
@@ -84,7 +83,7 @@ def save_picture(figure: Figure, path: Path) -> None:
     write_whole(path, made.getvalue())
 
 
-def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
+def road_picture(road_map: RoadMap) -> Figure:
     """Return the picture of a road map: limits, one-ways, and what cannot be reached in red.
 
     Raises:
@@ -92,16 +91,19 @@ def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
     """
     segments = road_map.segments
     corners = np.array([point for segment in segments for point in segment.line])
+    ends = {(segment.start, segment.end) for segment in segments}
+    one_way = [s for s in segments if (s.end, s.start) not in ends]
+    metres = sum(segment.length for segment in segments)
     title = (
-        f"{road_map.name}: {figures.segments} segments, {figures.metres / 1000:.1f} km, "
-        f"{100 * figures.one_way_share:.0f} % one-way"
+        f"{road_map.name}: {len(segments)} segments, {metres / 1000:.1f} km, "
+        f"{100 * len(one_way) / len(segments):.0f} % one-way"
     )
     figure, axes = _figure(title, corners.min(axis=0).tolist(), corners.max(axis=0).tolist())
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
     from matplotlib.colors import ListedColormap, Normalize
 
-    limits = [_KMH * v for v in (figures.slowest, figures.fastest) if v is not None]
+    limits = [_KMH * s.speed_limit for s in segments if s.speed_limit is not None]
     scale = ScalarMappable(
         Normalize(min(limits, default=0.0), max(limits, default=1.0)), ListedColormap(VALUES)
     )
@@ -119,14 +121,12 @@ def road_picture(road_map: RoadMap, figures: Survey) -> Figure:
     axes.add_collection(
         LineCollection(lines, colors=colours, linewidths=widths, capstyle="round", gid="roads")
     )
-    ends = {(segment.start, segment.end) for segment in segments}
-    one_way = [s for s in segments if (s.end, s.start) not in ends]
     if one_way and len(segments) <= _MOST_ARROWS:
         x, y, dx, dy = np.array([_arrow(segment) for segment in one_way]).T
         axes.quiver(x, y, dx, dy, pivot="mid", scale=90.0, width=0.003, color=_INK, gid="arrows")
     if limits:
         figure.colorbar(scale, ax=axes, label="limit [km/h]", shrink=0.6)
-    entries = [("no limit known", _NO_LIMIT, "")] if figures.without_limit else []
+    entries = [("no limit known", _NO_LIMIT, "")] if len(limits) < len(segments) else []
     if outside:
         entries.append((f"outside the largest part ({len(outside)})", _OUTSIDE, ""))
     _legend(axes, entries)

@@ -79,7 +79,7 @@ def test_show_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("show", "house", "--set", "spacing=0.6", "--set", "inflation=0.25")
     assert (done.exit_code, done.output.strip()) == (0, "house.svg")
     drawn = (tmp_path / "house.svg").read_text("utf-8")
-    assert "house: 142 places, 0.6 m apart" in drawn
+    assert "house: 142 places 0.6 m apart" in drawn
     (tmp_path / "stations.csv").write_text(STATIONS)
     (tmp_path / "ways.csv").write_text("from,to,metres\nnorth,south,70\nsouth,bay,60\n")
     done = call("show", "stations.csv", "--set", "distances=ways.csv")

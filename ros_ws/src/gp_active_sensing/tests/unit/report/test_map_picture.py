@@ -24,7 +24,6 @@ from gp_active_sensing.topology import (
     make_grid,
     make_occupancy_map,
 )
-from gp_active_sensing.topology.inspection import survey
 from tests.unit.topology.road_maps import segment, street, write
 
 
@@ -47,7 +46,7 @@ def load(tmp_path: Path, *features: object) -> RoadMap:
 def test_roads_have_the_colour_of_their_limit(tmp_path: Path) -> None:
     far = segment("far", "x", "y", [(300, 0), (400, 0)], name="<&>")
     road_map = load(tmp_path, far)
-    figure = road_picture(road_map, survey(road_map))
+    figure = road_picture(road_map)
     parts = drawn(figure)
     lines = [line.tolist() for line in parts["roads"].get_segments()]
     assert lines == [[list(point) for point in s.line] for s in road_map.segments]

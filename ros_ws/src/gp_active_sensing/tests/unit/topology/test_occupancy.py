@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from gp_active_sensing.commands.map_survey import survey_places
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.generated import make_occupancy_map, neighbouring
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.inspection import survey_places
 from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 
@@ -263,7 +263,7 @@ def test_ground_that_falls_away_is_named(tmp_path: Path, caplog: pytest.LogCaptu
             keeps = float(re.findall(r"map\.spacing: ([0-9.]+) keeps them", said[0])[0])
             again = build_topology(dataclasses.replace(config, spacing=keeps))
             assert len(again.lost) < 0.1 * len(built.lost)
-            assert survey_places(built).lost == len(built.lost)
+            assert survey_places(built, "grid").figures["lost"] == len(built.lost)
     shut = np.full((60, 60), 0, dtype=np.int8)
     shut[:, 30] = shut[20:40, 50] = 100  # a wall, so that the right-hand side is another part
     shut[:, 31:34] = 100

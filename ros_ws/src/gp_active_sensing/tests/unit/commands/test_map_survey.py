@@ -7,37 +7,39 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.commands.map_survey import Survey, survey_roads
 from gp_active_sensing.topology import RoadMap, Roads, load_roads
-from gp_active_sensing.topology.inspection import Survey, survey
 from gp_active_sensing.topology.segments import parts_of
 from tests.unit.topology.road_maps import segment, street, write
 
 
 def look(tmp_path: Path, *features: object) -> Survey:
-    return survey(load_roads(write(tmp_path / "map.geojson", list(features))))
+    return survey_roads(load_roads(write(tmp_path / "map.geojson", list(features))))
 
 
 def test_figures_of_a_small_map(tmp_path: Path) -> None:
-    figures = look(tmp_path, *street())
-    assert (figures.segments, figures.junctions, figures.metres) == (6, 4, 600.0)
-    assert (figures.width, figures.height) == (200.0, 50.0)
-    assert figures.one_way_share == pytest.approx(2 / 6)
-    assert (figures.dead_ends, figures.parts, figures.largest, figures.outside) == (1, 1, 6, 0)
-    assert (figures.shortest, figures.median_length, figures.longest) == (50.0, 100.0, 150.0)
-    assert (figures.slowest, figures.fastest, figures.without_limit) == (5.0, 20.0, 0)
-    assert figures.lanes == {"1": 4, "2": 2}
-    assert figures.features == ("x", "y", "direction", "length", "lanes", "speed_limit")
-    assert figures.warnings == ()
+    found = look(tmp_path, *street())
+    figures = found.figures
+    assert [figures[key] for key in ("segments", "junctions", "metres")] == [6, 4, 600.0]
+    assert (figures["width"], figures["height"]) == (200.0, 50.0)
+    assert figures["one_way_share"] == pytest.approx(2 / 6)
+    keys = ("dead_ends", "parts", "largest", "outside")
+    assert [figures[key] for key in keys] == [1, 1, 6, 0]
+    assert [figures[key] for key in ("shortest", "median_length", "longest")] == [50, 100, 150]
+    assert [figures[key] for key in ("slowest", "fastest", "without_limit")] == [5, 20, 0]
+    assert figures["lanes"] == {"1": 4, "2": 2}
+    assert figures["features"] == ["x", "y", "direction", "length", "lanes", "speed_limit"]
+    assert found.warnings == []
 
 
 def test_what_may_surprise_is_said(tmp_path: Path) -> None:
-    figures = look(
+    found = look(
         tmp_path,
         segment("ab", "a", "b", [(0, 0), (100, 0)], slope=0.1, trees=3, lanes=1),
         segment("cd", "c", "d", [(0, 9), (100, 9)], slope=0.1, speed_limit_mps=9.0),
     )
-    assert figures.features == ("x", "y", "direction", "length", "slope")
-    text = "\n".join(figures.warnings)
+    assert found.figures["features"] == ["x", "y", "direction", "length", "slope"]
+    text = "\n".join(found.warnings)
     for words in ("outside the largest part", "no speed limit", "none apart: length, slope"):
         assert words in text
     assert "cannot be a feature: lanes, speed_limit, trees" in text
@@ -82,10 +84,10 @@ def test_where_u_turns_may_join_parts_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     road_map = load_roads(write(tmp_path / "ring.geojson", RING))
-    (warning,) = [text for text in survey(road_map).warnings if "outside the largest" in text]
+    (warning,) = [text for text in survey_roads(road_map).warnings if "outside the largest" in text]
     assert warning.startswith("3 of 6 segments lie outside")
     assert "map.u_turns: always" in warning
     with caplog.at_level(logging.WARNING):
         Roads(road_map)
     assert "map.u_turns: always" in caplog.text
-    assert not any("u_turns" in text for text in survey(road_map, "always").warnings)
+    assert not any("u_turns" in text for text in survey_roads(road_map, "always").warnings)
