@@ -34,7 +34,7 @@ GALLERY = {
 API = {
     "Loop": ["gp_active_sensing.loop.SensingLoop"],
     "Readings, plans and budgets": ["gp_active_sensing.types"],
-    "Maps": ["gp_active_sensing.topology.base", "gp_active_sensing.topology.generated"],
+    "Maps": ["gp_active_sensing.topology.base", "gp_active_sensing.topology.grids"],
     "Belief": ["gp_active_sensing.belief.belief", "gp_active_sensing.belief.config"],
     "Policies": ["gp_active_sensing.planning.base", "gp_active_sensing.planning.tour"],
     "Kernels": ["gp_active_sensing.kernels.base"],

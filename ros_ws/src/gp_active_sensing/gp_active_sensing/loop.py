@@ -45,8 +45,7 @@ from gp_active_sensing.planning.budget import (
     with_way_home,
 )
 from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief, Sorties
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.shut import with_shut
 from gp_active_sensing.topology.turning import Turning, turning

@@ -20,9 +20,9 @@ from network_data import Network, data_folder, rows_of, san_jose, sumo
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import Roads, build_topology
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
-from gp_active_sensing.topology.segments import keep_largest
+from gp_active_sensing.topology.base import FreeTopology, Topology
+from gp_active_sensing.topology.grids import make_grid
+from gp_active_sensing.topology.roads import keep_largest
 
 KEY = 0xBE11
 """Begins the seeds of all draws, see `rng_of`."""

@@ -52,8 +52,8 @@ class GivenUp(BaseException):
 
 
 def _map(kind: str, folder: Path) -> Try:
-    from gp_active_sensing.topology import load_roads
     from gp_active_sensing.commands.map_survey import survey_roads
+    from gp_active_sensing.topology import load_roads
 
     path = MAKERS[kind](folder)
     data = path.read_bytes()

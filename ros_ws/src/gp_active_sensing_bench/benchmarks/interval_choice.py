@@ -26,7 +26,7 @@ from gp_active_sensing.belief.aim import SURE, assurance
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.topology.generated import make_grid
+from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, keep_largest, length_of
+from gp_active_sensing.topology.roads import keep_largest
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
 
 BLOCK = 120.0
 """Distance between crossings [m]."""

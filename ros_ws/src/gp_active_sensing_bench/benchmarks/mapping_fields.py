@@ -18,8 +18,8 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.base import FreeTopology, Topology
+from gp_active_sensing.topology.grids import make_grid
 
 MOVES, FREE = "moves", "free"
 MEASURED = (

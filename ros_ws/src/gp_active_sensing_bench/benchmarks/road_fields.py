@@ -19,7 +19,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import Roads
-from gp_active_sensing.topology.segments import keep_largest
+from gp_active_sensing.topology.roads import keep_largest
 
 RELATIONAL = {"features": ("relational",)}
 KEY = 0x20AD

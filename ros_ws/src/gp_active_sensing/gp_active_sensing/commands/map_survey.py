@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.features import available, value_of
-from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.segments import RoadMap, parts_of
+from gp_active_sensing.topology.roads import parts_of
+from gp_active_sensing.topology.segments import RoadMap
 
 _KMH = 3.6
 _MOST_CLASSES = 8

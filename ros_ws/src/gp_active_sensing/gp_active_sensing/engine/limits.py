@@ -12,7 +12,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5

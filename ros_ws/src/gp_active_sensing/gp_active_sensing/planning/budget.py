@@ -12,8 +12,7 @@ import numpy as np
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.request import PlanRequest
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology, Topology
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Plan, Route
 

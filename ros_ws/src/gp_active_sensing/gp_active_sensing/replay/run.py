@@ -32,7 +32,7 @@ from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import known_of
-from gp_active_sensing.topology.config import check_places
+from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import json_ready, write_whole
 

@@ -23,8 +23,9 @@ from gp_active_sensing.sim.scenario import scenario_from_mapping
 from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.world import further_sensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.config import check_places, stored_map
+from gp_active_sensing.topology.config import stored_map
 from gp_active_sensing.topology.live import kept_places
+from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.util.wording import symbol
 

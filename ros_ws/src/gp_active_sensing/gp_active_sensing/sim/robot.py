@@ -19,8 +19,7 @@ from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.world import World, way_to
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology, Topology
 from gp_active_sensing.types import BoolArray, Cost, Reading, Route
 
 logger = logging.getLogger(__name__)

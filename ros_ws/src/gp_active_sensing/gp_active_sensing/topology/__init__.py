@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.base import Topology
+    from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
     from gp_active_sensing.topology.config import build_topology
-    from gp_active_sensing.topology.generated import (
-        FreeTopology,
-        make_grid,
-        make_line,
-        make_occupancy_map,
-    )
-    from gp_active_sensing.topology.graph import GraphTopology
+    from gp_active_sensing.topology.grids import make_grid, make_line, make_occupancy_map
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
     from gp_active_sensing.topology.map_config import MapConfig
@@ -49,26 +43,16 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "base": ("Topology",),
-        "config": ("MapConfig", "build_topology"),
-        "lookup": ("check_start", "place_index", "route_geometry"),
-        "generated": (
-            "FreeTopology",
-            "make_grid",
-            "make_line",
-            "make_occupancy_map",
-        ),
-        "graph": (
-            "GraphTopology",
-            "Move",
-        ),
+        "base": ("FreeTopology", "GraphTopology", "Topology"),
+        "config": ("build_topology",),
+        "grids": ("make_grid", "make_line", "make_occupancy_map"),
         "loaders": ("load_roads",),
+        "lookup": ("check_start", "place_index", "route_geometry"),
+        "map_config": ("MapConfig",),
         "occupancy": ("OccupancyGrid",),
         "roads": ("Roads",),
-        "segments": (
-            "RoadMap",
-            "Segment",
-        ),
+        "search": ("Move",),
+        "segments": ("RoadMap", "Segment"),
         "stations": ("load_stations",),
     },
 )

@@ -1,45 +1,44 @@
-"""Build the map that a configuration describes, and recognise the map of a run.
+"""Build the map that a configuration describes.
 
-A run stores its map as it was configured. Its first event stores what was derived from it:
-``map``, the spacing and the origin that nobody stated, and ``places``, a fingerprint of the places.
-So a later version, or a changed file, cannot give a run other places without an error.
+A run stores its map as it was configured. Its first event stores ``map``, the spacing and the
+origin that nobody stated.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-import math
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology, make_line, make_points
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import build_grid
+from gp_active_sensing.topology.grids import (
+    make_line,
+    make_points,
+    of_areas,
+    of_occupancy,
+    of_raster,
+)
 from gp_active_sensing.topology.loaders import find_map, load_roads
-from gp_active_sensing.topology.loaders.areas import weights_of
+from gp_active_sensing.topology.loaders.areas import weighted
 from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.map_config import (
+    AreasConfig,
     FileConfig,
     GridConfig,
     LineConfig,
     MapConfig,
     OccupancyConfig,
     PointsConfig,
+    RasterConfig,
     RoadsConfig,
     StationsConfig,
-    WeightsConfig,
 )
-from gp_active_sensing.topology.roads import Roads
-from gp_active_sensing.topology.segments import keep_largest
+from gp_active_sensing.topology.roads import Roads, keep_largest
 from gp_active_sensing.topology.stations import load_stations
 
 logger = logging.getLogger(__name__)
@@ -72,8 +71,15 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     if isinstance(settled, OccupancyConfig) and settled.topic:
         places = _of_topic(settled, base_dir)
     elif isinstance(settled, GridConfig):
-        places, spacing, origin = build_grid(settled, path, base_dir)
-        settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
+        if isinstance(settled, RasterConfig) and path is not None:
+            built = of_raster(settled, path, base_dir)
+        elif isinstance(settled, OccupancyConfig) and path is not None:
+            built = of_occupancy(settled, path, base_dir)
+        else:
+            assert isinstance(settled, AreasConfig)
+            built = of_areas(settled, path, base_dir)
+        places = built.places
+        settled = dataclasses.replace(settled, spacing=built.spacing, origin=built.origin)
     elif isinstance(settled, RoadsConfig) and path is not None:
         places = _roads(settled, path)
     elif isinstance(settled, StationsConfig) and path is not None:
@@ -82,9 +88,7 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
         places, settled = _regular(settled)
     for note in places.notes:
         logger.info("map %r: %s", places.name, note)
-    if config.weights == WeightsConfig():
-        return places, settled
-    return places.weighted(weights_of(config.weights, places, base_dir)), settled
+    return weighted(places, config.weights, base_dir), settled
 
 
 def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig]:
@@ -152,15 +156,6 @@ def _roads(config: RoadsConfig, path: Path) -> Roads:
 
 
 _WORKED_OUT = ("spacing", "origin")
-NO_LONGER = (
-    "it does not give the places that the run began with: {}. Its file or its configuration has "
-    "changed since, or this version makes places of it in another way: put it back as it was, use "
-    "the version that the run was begun with, or begin a new run in another directory"
-)
-"""Said where the places of a run are others than they were."""
-_OFF = 0.05
-"""How far positions may be off that another machine works out [m]; never more than a thousandth of
-the map."""
 
 
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
@@ -193,64 +188,3 @@ def stored_map(
         ConfigError: it is no configuration of a map; `source` says where it stands.
     """
     return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)
-
-
-def mark_of_places(topology: Topology) -> dict[str, Any]:
-    """Return a fingerprint of the places of a map, as plain data.
-
-    ``count``: number of places; ``names``: checksum of their names, in order; ``box``: smallest and
-    largest coordinates [m]. ``spread``: signed sum of all positions over the square root of their
-    number [m]. The name of a place determines its sign.
-    """
-    names = [name.encode() for name in topology.names]
-    signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])
-    points = topology.points
-    spread = signs @ points / math.sqrt(topology.n)
-    return {
-        "count": topology.n,
-        "names": f"{zlib.crc32(b'|'.join(names)):08x}",
-        "box": [points.min(axis=0).tolist(), points.max(axis=0).tolist()],
-        "spread": spread.tolist(),
-    }
-
-
-def other_places(told: Any, found: Mapping[str, Any]) -> str:
-    """Return how places by `mark_of_places` differ from those told; "" = they do not."""
-    if told is None:
-        return ""
-    try:
-        then, now = (np.array(m["box"], dtype=np.float64) for m in (told, found))
-        sums = [np.array(m["spread"], dtype=np.float64) for m in (told, found)]
-        same = int(told["count"]) == found["count"] and then.shape == now.shape
-        same_names = told["names"] == found["names"]
-        if same:
-            extent = float(np.ptp(now, axis=0).max())
-            most = min(_OFF, 1e-3 * extent) if extent > 0.0 else _OFF
-            off = max(float(np.abs(then - now).max()), float(np.abs(np.subtract(*sums)).max()))
-            if off <= most and same_names:
-                return ""
-        return (
-            f"expected {told['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
-            f"{found['count']} from {_at(now[0])} to {_at(now[1])} m"
-            + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        return f"the description of its places is damaged ({error!r})"
-
-
-def _at(point: Any) -> str:
-    return f"({', '.join(f'{number:g}' for number in point)})"
-
-
-def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """See that a map has the places that a run began with, by its first event.
-
-    Raises:
-        RunError: it has others.
-    """
-    if why := other_places(start.get("places"), mark_of_places(topology)):
-        versions = start.get("versions")
-        version = versions.get("gp_active_sensing") if isinstance(versions, Mapping) else None
-        by = f" (the run was begun by version {version})" if version else ""
-        msg = f"{where}: map {topology.name!r}: {NO_LONGER.format(why)}{by}"
-        raise RunError(msg)

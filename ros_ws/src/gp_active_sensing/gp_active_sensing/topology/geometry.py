@@ -300,7 +300,7 @@ def common(outline: Outline | None, other: Outline, key: str) -> Any:
         return shape
     parts = [part for part in shapely.get_parts(before.intersection(shape)) if part.area > 0.0]
     if not parts:
-        msg = f"{key}: has nothing in common with the outline; do both lie where they should?"
+        msg = f"{key}: has nothing in common with the area of the file; do both lie right?"
         raise ConfigError(msg)
     return shapely.MultiPolygon(parts) if len(parts) > 1 else parts[0]
 

@@ -16,14 +16,12 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import MapError, RunError
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology, make_occupancy_map
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.topology.geometry import FreeGround, Outline
-from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grids import usual_map
+from gp_active_sensing.topology.grids import make_occupancy_map, usual_map
 from gp_active_sensing.topology.loaders import map_server
-from gp_active_sensing.topology.loaders.areas import weights_of
-from gp_active_sensing.topology.map_config import OccupancyConfig, WeightsConfig
+from gp_active_sensing.topology.loaders.areas import weighted
+from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.files import write_whole
@@ -122,9 +120,7 @@ def _places(
         frame=config.frame,
         **config.counting,
     )
-    if config.weights == WeightsConfig():
-        return places
-    return places.weighted(weights_of(config.weights, places))
+    return weighted(places, config.weights)
 
 
 def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:

@@ -1,17 +1,23 @@
-"""Find a place (of a reading, by name, index or position), the line of a way, parts of a map."""
+"""Find a place (of a reading, by name, index or position), the line of a way, parts of a map.
+
+The first event of a run has ``places``, a fingerprint of the places of its map. So a later version,
+or a changed file, cannot give a run other places without an error.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, MapError, ReadingError, suggest
+from gp_active_sensing.errors import ConfigError, MapError, ReadingError, RunError, suggest
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.topology.projection import metres_of
 from gp_active_sensing.types import FloatArray, IntArray, Reading
@@ -234,3 +240,77 @@ def _along_a_curve(points: FloatArray) -> IntArray:
         for axis in range(axes):
             code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
     return np.argsort(code, kind="stable")
+
+
+# -- the places of a run ---------------------------------------------------------------------------
+
+NO_LONGER = (
+    "it does not give the places that the run began with: {}. Its file or its configuration has "
+    "changed since, or this version makes places of it in another way: put it back as it was, use "
+    "the version that the run was begun with, or begin a new run in another directory"
+)
+"""Said where the places of a run are others than they were."""
+_OFF = 0.05
+"""How far positions may be off that another machine works out [m]; never more than a thousandth of
+the map."""
+
+
+def mark_of_places(topology: Topology) -> dict[str, Any]:
+    """Return a fingerprint of the places of a map, as plain data.
+
+    ``count``: number of places; ``names``: checksum of their names, in order; ``box``: smallest and
+    largest coordinates [m]. ``spread``: signed sum of all positions over the square root of their
+    number [m]. The name of a place determines its sign.
+    """
+    names = [name.encode() for name in topology.names]
+    signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])
+    points = topology.points
+    spread = signs @ points / math.sqrt(topology.n)
+    return {
+        "count": topology.n,
+        "names": f"{zlib.crc32(b'|'.join(names)):08x}",
+        "box": [points.min(axis=0).tolist(), points.max(axis=0).tolist()],
+        "spread": spread.tolist(),
+    }
+
+
+def other_places(told: Any, found: Mapping[str, Any]) -> str:
+    """Return how places by `mark_of_places` differ from those told; "" = they do not."""
+    if told is None:
+        return ""
+    try:
+        then, now = (np.array(m["box"], dtype=np.float64) for m in (told, found))
+        sums = [np.array(m["spread"], dtype=np.float64) for m in (told, found)]
+        same = int(told["count"]) == found["count"] and then.shape == now.shape
+        same_names = told["names"] == found["names"]
+        if same:
+            extent = float(np.ptp(now, axis=0).max())
+            most = min(_OFF, 1e-3 * extent) if extent > 0.0 else _OFF
+            off = max(float(np.abs(then - now).max()), float(np.abs(np.subtract(*sums)).max()))
+            if off <= most and same_names:
+                return ""
+        return (
+            f"expected {told['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
+            f"{found['count']} from {_at(now[0])} to {_at(now[1])} m"
+            + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        return f"the description of its places is damaged ({error!r})"
+
+
+def _at(point: Any) -> str:
+    return f"({', '.join(f'{number:g}' for number in point)})"
+
+
+def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
+    """See that a map has the places that a run began with, by its first event.
+
+    Raises:
+        RunError: it has others.
+    """
+    if why := other_places(start.get("places"), mark_of_places(topology)):
+        versions = start.get("versions")
+        version = versions.get("gp_active_sensing") if isinstance(versions, Mapping) else None
+        by = f" (the run was begun by version {version})" if version else ""
+        msg = f"{where}: map {topology.name!r}: {NO_LONGER.format(why)}{by}"
+        raise RunError(msg)

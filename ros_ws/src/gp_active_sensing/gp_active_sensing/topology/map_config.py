@@ -26,13 +26,11 @@ from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import U_TURNS
 
-KINDS = ("line", "grid", "points", "roads")
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""
-
-
 MOST_WEIGHT = 1e12
-"""Largest weight: sums of squares of more would not be exact."""
+"""Largest weight of a place: sums of squares of more would not be exact."""
+KINDS = ("line", "grid", "points", "roads")
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,29 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.topology.base import SAME_DISTANCE, frozen_array
+from gp_active_sensing.topology.base import (
+    SAME_DISTANCE,
+    Components,
+    GraphTopology,
+    components_of,
+    frozen_array,
+)
 from gp_active_sensing.topology.features import (
     Attributes,
     RoadFeatures,
     attributes_of,
 )
-from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.links import MIDDLE, Embedding, Links, move_links, segment_links
 from gp_active_sensing.topology.search import Move
 from gp_active_sensing.topology.segments import (
     RoadMap,
     Segment,
-    keep_largest,
     successors_of,
 )
 from gp_active_sensing.types import Cost, FloatArray
@@ -278,3 +283,32 @@ def _tree(lines: Sequence[FloatArray]) -> STRtree:
     owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
     made: Any = shapely.linestrings(points, indices=owner)  # typed as a single line
     return shapely.STRtree(made)
+
+
+def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
+    """Return the parts of a map, with U-turns as one of `U_TURNS` says. O(segments and moves)."""
+    return components_of(successors_of(road_map.segments, u_turns))
+
+
+def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
+    """Return the map without the segments outside its largest strongly connected part.
+
+    A note says what was dropped.
+    """
+    parts = parts_of(road_map, u_turns)
+    if not parts.outside:
+        return road_map
+    segments = road_map.segments
+    ids = {segments[i].id for i in parts.largest}
+    chosen = tuple(
+        segment
+        if segment.successors is None
+        else replace(segment, successors=tuple(b for b in segment.successors if b in ids))
+        for segment in (segments[i] for i in parts.largest)
+    )
+    metres = sum(segments[i].length for i in parts.outside)
+    note = (
+        f"kept the largest part with a way from each segment to each: {len(chosen)} of "
+        f"{len(segments)} segments; {len(parts.outside)} ({metres / 1000:.1f} km) were dropped"
+    )
+    return replace(road_map, segments=chosen, notes=(*road_map.notes, note))

@@ -366,42 +366,6 @@ def _path(at: int, goal: int, came: _Came) -> Route:
     return Route(tuple(reversed(path)), Cost(metres, seconds))
 
 
-@dataclass(frozen=True)
-class Components:
-    """How places hang together."""
-
-    weak: int  # number of parts that no move joins, in either direction
-    strong: int  # number of parts with a way from each place to each
-    # places of the largest of those, sorted; of equally large ones, that with the first place
-    largest: tuple[int, ...]
-    outside: tuple[int, ...]  # the other places, sorted
-    traps: tuple[int, ...]  # places without any move to another one, sorted
-
-
-def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the parts of n places; (n,) `following` lists the places one move after each."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    n = len(following)
-    # scipy 1.11 takes no longer indices in a graph.
-    to = np.array([b for out in following for b in out], dtype=np.intc)
-    starts = np.cumsum([0, *(len(out) for out in following)], dtype=np.intc)
-    matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
-    weak, _ = connected_components(matrix, directed=True, connection="weak")
-    strong, labels = connected_components(matrix, directed=True, connection="strong")
-    sizes = np.bincount(labels)
-    first = np.unique(labels, return_index=True)[1]
-    best = min(range(strong), key=lambda part: (-sizes[part], first[part]))
-    return Components(
-        int(weak),
-        int(strong),
-        tuple(np.flatnonzero(labels == best).tolist()),
-        tuple(np.flatnonzero(labels != best).tolist()),
-        tuple(a for a, out in enumerate(following) if not set(out) - {a}),
-    )
-
-
 # -- maps that are regular grids: straight stretches and ways in closed form -----------------------
 
 _SAME = 1e-6

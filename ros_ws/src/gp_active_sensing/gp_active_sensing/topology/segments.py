@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.topology.search import Components, components_of
-
 Point: TypeAlias = tuple[float, float]
 
 
@@ -109,32 +107,3 @@ def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
 
 def _is_u_turn(first: Segment, second: Segment) -> bool:
     return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE
-
-
-def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
-    """Return the parts of a map, with U-turns as one of `U_TURNS` says. O(segments and moves)."""
-    return components_of(successors_of(road_map.segments, u_turns))
-
-
-def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
-    """Return the map without the segments outside its largest strongly connected part.
-
-    A note says what was dropped.
-    """
-    parts = parts_of(road_map, u_turns)
-    if not parts.outside:
-        return road_map
-    segments = road_map.segments
-    ids = {segments[i].id for i in parts.largest}
-    chosen = tuple(
-        segment
-        if segment.successors is None
-        else replace(segment, successors=tuple(b for b in segment.successors if b in ids))
-        for segment in (segments[i] for i in parts.largest)
-    )
-    metres = sum(segments[i].length for i in parts.outside)
-    note = (
-        f"kept the largest part with a way from each segment to each: {len(chosen)} of "
-        f"{len(segments)} segments; {len(parts.outside)} ({metres / 1000:.1f} km) were dropped"
-    )
-    return replace(road_map, segments=chosen, notes=(*road_map.notes, note))

@@ -8,9 +8,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.geometry import FreeGround
-from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _WIDEST = 2.0

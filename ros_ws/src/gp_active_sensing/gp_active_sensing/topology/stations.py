@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology, components_of
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.loaders.tables import Sites, read_stations
-from gp_active_sensing.topology.search import Move, components_of
+from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import MISSING, Table
 

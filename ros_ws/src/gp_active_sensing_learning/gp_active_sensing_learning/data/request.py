@@ -16,7 +16,8 @@ from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.report.source import further_sections, main_quantity
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.config import check_places, stored_map
+from gp_active_sensing.topology.config import stored_map
+from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.util.yaml_files import apply_overrides
 from gp_active_sensing_learning.data.readings import (
     SNAP,

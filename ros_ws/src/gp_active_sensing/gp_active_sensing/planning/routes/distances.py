@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.search import Move, MoveArrays, MoveLattice, Moves
 from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route

@@ -18,12 +18,17 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.base import T, Topology
 from gp_active_sensing.topology.geometry import fault_of, inside_of, polygon, simple
 from gp_active_sensing.topology.loaders import find_map, reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
-from gp_active_sensing.topology.loaders.plans import Drawing, Shape
-from gp_active_sensing.topology.loaders.vector import MOST_FEATURES, Feature, read_features
+from gp_active_sensing.topology.loaders.vector import (
+    MOST_FEATURES,
+    Drawing,
+    Feature,
+    Shape,
+    read_features,
+)
 from gp_active_sensing.topology.map_config import MOST_WEIGHT, WeightsConfig
 from gp_active_sensing.topology.projection import LONLAT, locate
 from gp_active_sensing.topology.segments import Point
@@ -235,7 +240,7 @@ def _closed(line: Any) -> FloatArray | None:
 
 def _weight(feature: Feature, path: Path) -> float | None:
     weight = number_of(feature.said.get("weight") or None)
-    if weight is not None and not 0.0 <= weight <= 1e12:
+    if weight is not None and not 0.0 <= weight <= MOST_WEIGHT:
         msg = f"{path}: {feature.where}: weight: must be 0 … 1e12, got {weight:g}"
         raise MapError(msg)
     return weight
@@ -375,8 +380,8 @@ def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
 # -- weights of the places of a map ----------------------------------------------------------------
 
 
-def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = None) -> FloatArray:
-    """Return the (n,) weights of places, at least one of them above 0.
+def weighted(places: T, config: WeightsConfig, base_dir: Path | None = None) -> T:
+    """Return places with the weights that a configuration says, at least one of them above 0.
 
     A place lies in an area when its position does, edges included.
 
@@ -385,13 +390,15 @@ def weights_of(config: WeightsConfig, places: Topology, base_dir: Path | None = 
             or nothing that counts.
         MapError: a column that a place lacks.
     """
+    if not (config.column or config.areas):
+        return places
     weights = _column(config.column, places) if config.column else np.ones(places.n)
     if config.areas:
         weights = weights * _areas(config, places, base_dir)
     if not weights.any():
         msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
         raise ConfigError(msg)
-    return weights
+    return places.weighted(weights)
 
 
 def _column(name: str, places: Topology) -> FloatArray:

@@ -7,51 +7,19 @@ not known is refused: a fence that is left out lets a vehicle leave it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders.files import expected, is_number, read_json, shown
-from gp_active_sensing.topology.projection import LONLAT
-from gp_active_sensing.topology.segments import Point
+from gp_active_sensing.topology.loaders.vector import Drawing, Shape
 
 _MOST_ITEMS = 20_000
 _MOST_POINTS = 20_000
 _SCANS = {"survey": "survey", "StructureScan": "structure scan", "CorridorScan": "corridor scan"}
 _FENCE = {"circles": "circle", "polygons": "polygon"}
 _SAYS_NOTHING = ("version", "breachReturn", "params")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A polygon, a circle or a corridor."""
-
-    where: str  # for messages
-    # of shapely in the coordinates of the file: a Polygon; of a circle its middle, a Point; of a
-    # corridor its middle line
-    geometry: Any
-    name: str = ""  # of the file's author, "" if none
-    # "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its weight); "" =
-    # not said
-    role: str = ""
-    weight: float | None = None  # of a region
-    radius: float = 0.0  # of a circle [m]
-    width: float = 0.0  # of a corridor, half of it on either side of the line [m]
-
-
-@dataclass
-class Drawing:
-    """Contents of a file of areas."""
-
-    crs: str = LONLAT  # of its coordinates, "" where it does not say
-    shapes: list[Shape] = field(default_factory=list)  # in the order of the file
-    # how many there are of what is no polygon, by its name
-    others: Counter[str] = field(default_factory=Counter)
-    home: Point | None = None  # where a mission begins
-    notes: list[str] = field(default_factory=list)  # what was taken for granted, a sentence each
 
 
 def read_plan(path: Path) -> Drawing:

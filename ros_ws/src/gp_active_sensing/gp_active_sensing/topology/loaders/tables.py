@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
-from gp_active_sensing.topology.generated import MOST_CELLS
 from gp_active_sensing.topology.geometry import below_water, upwards_of
 from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
@@ -192,7 +191,7 @@ def of_features(path: Path) -> PlaceTable:
     return PlaceTable(header, rows, "" if pair[0] == "longitude" else file.crs)
 
 
-_MOST_COLUMNS = 1_000
+_MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 20_000
 """Rows that are made numbers at a time."""
 _NOWHERE = 1.0
@@ -226,8 +225,8 @@ class SitesReader:
 
     def add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
         """Add some rows, each with its line."""
-        if len(self._lines) + len(rows) > MOST_CELLS:
-            msg = f"{self._path}: has more than {MOST_CELLS} places"
+        if len(self._lines) + len(rows) > _MOST_PLACES:
+            msg = f"{self._path}: has more than {_MOST_PLACES} places"
             raise MapError(msg)
         first = len(self._lines)
         self._lines += [line for line, _ in rows]

@@ -31,7 +31,8 @@ from gp_active_sensing.topology.loaders.files import (
     tag_of,
     whole_bytes,
 )
-from gp_active_sensing.topology.projection import LOCAL
+from gp_active_sensing.topology.projection import LOCAL, LONLAT
+from gp_active_sensing.topology.segments import Point
 
 MOST_FEATURES = 10_000
 """Largest number of shapes of a file."""
@@ -72,6 +73,35 @@ class VectorFile:
             msg = f"{path}: has more than {MOST_FEATURES} features; cut it down to the area"
             raise MapError(msg)
         self.features.append(Feature(where, name, folder, known, geometry))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A polygon, a circle or a corridor."""
+
+    where: str  # for messages
+    # of shapely in the coordinates of the file: a Polygon; of a circle its middle, a Point; of a
+    # corridor its middle line
+    geometry: Any
+    name: str = ""  # of the file's author, "" if none
+    # "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its weight); "" =
+    # not said
+    role: str = ""
+    weight: float | None = None  # of a region
+    radius: float = 0.0  # of a circle [m]
+    width: float = 0.0  # of a corridor, half of it on either side of the line [m]
+
+
+@dataclass
+class Drawing:
+    """Contents of a file of areas."""
+
+    crs: str = LONLAT  # of its coordinates, "" where it does not say
+    shapes: list[Shape] = field(default_factory=list)  # in the order of the file
+    # how many there are of what is no polygon, by its name
+    others: Counter[str] = field(default_factory=Counter)
+    home: Point | None = None  # where a mission begins
+    notes: list[str] = field(default_factory=list)  # what was taken for granted, a sentence each
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,8 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import Topology, build_topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.base import FreeTopology
+from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
 

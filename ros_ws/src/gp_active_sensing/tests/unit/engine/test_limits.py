@@ -18,8 +18,8 @@ from gp_active_sensing.mission.course import corners, places_along
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology
+from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import PlanLimit, Reading
 from tests.cases import for_each
 from tests.unit.sim.scenarios import GRID, scenario

@@ -24,7 +24,8 @@ from gp_active_sensing.export.lattice import lattice_of
 from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.base import FreeTopology
+from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
 from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
 from tests.unit.report.runs import bag_run, node_run

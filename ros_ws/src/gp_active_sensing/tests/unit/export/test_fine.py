@@ -19,7 +19,8 @@ from gp_active_sensing.export.field_map import Limit
 from gp_active_sensing.export.fine import fine_points
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid
+from gp_active_sensing.topology.base import FreeTopology
+from gp_active_sensing.topology.grids import make_grid
 from tests.cases import for_each
 from tests.unit.sim.scenarios import GRID, scenario
 

@@ -18,7 +18,7 @@ from gp_active_sensing.export import FieldMap, check_format, export_map
 from gp_active_sensing.export.lattice import layer_at, layers_of
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
 from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
 

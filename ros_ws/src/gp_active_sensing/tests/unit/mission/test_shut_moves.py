@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.records.events import MoveShut
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.topology.shut import is_doorway, with_shut
 from tests.robots import House, HouseRobot, Voyage
 from tests.unit.mission.teams import Team

@@ -11,8 +11,8 @@ import pytest
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
+from gp_active_sensing.topology.base import FreeTopology, Topology
+from gp_active_sensing.topology.grids import make_grid, make_line
 from gp_active_sensing.types import Plan, PlanLimit
 from tests.cases import for_each
 from tests.requesting import asked, believing

@@ -18,7 +18,7 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
-from gp_active_sensing.topology.generated import make_grid, make_line
+from gp_active_sensing.topology.grids import make_grid, make_line
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import FINER, LiveView
 from tests.cases import for_each

@@ -7,7 +7,7 @@ import numpy as np
 from gp_active_sensing.report.map_frame import MOST_LAYERS, layers_of
 from gp_active_sensing.report.payload import is_line, places_of
 from gp_active_sensing.topology import make_grid
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology
 
 COLUMN = make_grid(4, 3, 10.0, heights=[0, -2, -5, -10])
 

@@ -20,7 +20,7 @@ from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.track import GrowingTracks, Track
-from gp_active_sensing.topology.generated import make_grid
+from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import Reading
 from tests.unit.report.runs import HOSTILE, data_of, plan, record
 from tests.unit.sim.scenarios import GRID

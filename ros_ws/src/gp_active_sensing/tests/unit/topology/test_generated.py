@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.topology import GraphTopology, Topology, make_grid, make_line
-from gp_active_sensing.topology.generated import make_points
+from gp_active_sensing.topology.grids import make_points
 from gp_active_sensing.types import Cost, Route
 
 LOW, HIGH = (-5.0, 0.0, 2.0), (10.0, 15.0, 2.5)

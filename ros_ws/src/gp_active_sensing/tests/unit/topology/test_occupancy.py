@@ -15,8 +15,8 @@ from gp_active_sensing.commands.map_survey import survey_places
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.generated import make_occupancy_map, neighbouring
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import GraphTopology
+from gp_active_sensing.topology.grids import make_occupancy_map, neighbouring
 from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.occupancy import OccupancyGrid
 

@@ -13,9 +13,7 @@ import gp_active_sensing as gas
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.generated import FreeTopology
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.types import Cost
 
 STATIONS = """\

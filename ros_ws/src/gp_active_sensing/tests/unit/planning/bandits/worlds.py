@@ -11,7 +11,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import Batch
 from gp_active_sensing.planning.bandits.batch import Start
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.generated import FreeTopology
+from gp_active_sensing.topology.base import FreeTopology
 from gp_active_sensing.types import FloatArray
 from tests.requesting import believing
 

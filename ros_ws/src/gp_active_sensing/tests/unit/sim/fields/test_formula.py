@@ -11,7 +11,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.topology.generated import make_points
+from gp_active_sensing.topology.grids import make_points
 
 X = np.linspace(-2.0, 3.0, 7)
 Y = np.linspace(1.0, 4.0, 7)

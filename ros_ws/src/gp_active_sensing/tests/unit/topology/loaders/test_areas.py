@@ -17,7 +17,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.messages.conversions import geodetic_to_local
 from gp_active_sensing.mission.stream_config import PoseConfig
-from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.topology.loaders.areas import read_areas
 
 pytest.importorskip("pyproj")
@@ -235,9 +235,8 @@ def test_outline_fence_obstacles_and_areas_from_files(tmp_path: Path) -> None:
     (tmp_path / "boat.yaml").write_text(
         """
 map:
-  kind: grid
-  outline: lake.kml
-  geofence: fence.kml
+  file: lake.kml
+  outline: fence.kml
   obstacles: [rocks.kml, [[40, 40], [50, 50]]]
   spacing: [10, 20]
   weights: {areas: [{outline: bay.kml, weight: 3}]}
@@ -267,13 +266,13 @@ def test_the_origin_may_be_given(tmp_path: Path) -> None:
 
 
 def test_degrees_and_metres_without_an_origin_are_not_mixed(tmp_path: Path) -> None:
-    fence = str(write(tmp_path, kml(mark(SHORE, "fence"))))
-    data = {"kind": "grid", "outline": [[-50, -50], [50, 50]], "geofence": fence, "spacing": 10}
+    far = str(write(tmp_path, kml(mark(ring(900, 0, 950, 50), "x")), "far.kml"))
+    data = {"kind": "grid", "outline": [[-50, -50], [50, 50]], "obstacles": [far], "spacing": 10}
     with pytest.raises(ConfigError, match=r"is in degrees, and outline in metres.*map\.datum"):
         gas.build_topology(from_mapping(gas.MapConfig, data))
     places = gas.build_topology(from_mapping(gas.MapConfig, {**data, "datum": [LAT, LON]}))
     assert places.n == 11 * 11
-    house = {"file": "house", "geofence": fence}
+    house = {"file": "house", "outline": far}
     with pytest.raises(ConfigError, match=r"and file house\.yaml in metres"):
         gas.build_topology(from_mapping(gas.MapConfig, house))
 
@@ -482,8 +481,8 @@ def test_refusals_of_the_grid(tmp_path: Path) -> None:
     ):
         grid(path, datum=[LON, LAT])
     far = str(write(tmp_path, kml(mark(ring(900, 0, 950, 50), "x")), "far.kml"))
-    with pytest.raises(ConfigError, match="geofence: has nothing in common with the outline"):
-        grid(path, geofence=far)
+    with pytest.raises(ConfigError, match="outline: has nothing in common with the area"):
+        grid(path, outline=far)
 
 
 def test_places_keep_away_from_shores_fences_and_obstacles(tmp_path: Path) -> None:
@@ -498,10 +497,8 @@ def test_places_keep_away_from_shores_fences_and_obstacles(tmp_path: Path) -> No
     rock = ((10.0, 40.0), (16.0, 46.0))
     keys: dict[str, Any] = {"file": str(file), "crs": "local", "spacing": 2.0, "neighbours": 8}
     fence = ((0.0, 0.0), (90.0, 55.0))
-    near = gas.build_topology(gas.MapConfig(**keys, obstacles=(rock,), geofence=fence))
-    far = gas.build_topology(
-        gas.MapConfig(**keys, obstacles=(rock,), geofence=fence, inflation=3.0)
-    )
+    near = gas.build_topology(gas.MapConfig(**keys, obstacles=(rock,), outline=fence))
+    far = gas.build_topology(gas.MapConfig(**keys, obstacles=(rock,), outline=fence, inflation=3.0))
     ground = shapely.union_all(shapely.geometry.shape(json.loads(file.read_text())))
     ground = ground.difference(shapely.box(10, 40, 16, 46)).intersection(shapely.box(0, 0, 90, 55))
     assert isinstance(far, GraphTopology)

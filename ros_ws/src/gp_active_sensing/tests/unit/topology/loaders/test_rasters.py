@@ -16,7 +16,6 @@ from gp_active_sensing.export import FieldMap, export_map
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.raster import read_field_raster
 from gp_active_sensing.topology import GraphTopology, MapConfig, Topology, build_topology, make_grid
-from gp_active_sensing.topology.grids import build_grid
 from gp_active_sensing.topology.loaders import kind_of_map
 from gp_active_sensing.topology.loaders.rasters import _opened, read_raster
 from gp_active_sensing.types import FloatArray
@@ -86,10 +85,7 @@ def test_a_place_is_where_there_are_data(tmp_path: Path) -> None:
 def test_without_a_spacing_about_400_places_at_centres_of_cells(tmp_path: Path) -> None:
     assert built(write(tmp_path)).n == 14  # the cells themselves: there are fewer
     many = "\n".join(["ncols 90", "nrows 60", "xllcorner 3", "yllcorner 4", "cellsize 2.5"])
-    places, *_ = build_grid(
-        from_mapping(MapConfig, {"file": write(tmp_path, many + "\n" + "7 " * 5400, "b.asc")}),
-        tmp_path / "b.asc",
-    )
+    places = built(write(tmp_path, many + "\n" + "7 " * 5400, "b.asc"))
     assert 200 < places.n < 800
     assert ((places.positions - (4.25, 5.25)) % 2.5 == 0.0).all()
 

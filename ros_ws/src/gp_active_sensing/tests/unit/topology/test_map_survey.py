@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.commands.map_survey import Survey, survey_roads
 from gp_active_sensing.topology import RoadMap, Roads, load_roads
-from gp_active_sensing.topology.segments import parts_of
+from gp_active_sensing.topology.roads import parts_of
 from tests.unit.topology.road_maps import segment, street, write
 
 
