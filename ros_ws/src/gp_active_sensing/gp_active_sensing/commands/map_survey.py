@@ -21,7 +21,7 @@ _MOST_CLASSES = 8
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of a map: for scripts, as lines, and in short."""
+    """Description of a map: figures for scripts, lines for people, and a summary."""
 
     figures: dict[str, Any]  # plain data; lengths [m], speeds [m/s]
     lines: list[tuple[str, str]]  # what, and how much of it
@@ -36,7 +36,7 @@ class Survey:
 
 
 def survey_places(places: Topology, kind: str) -> Survey:
-    """Return what is known of a map of kind grid or points."""
+    """Return the description of a map of kind grid or points."""
     moves, parts, largest = 0, 1, places.n
     if isinstance(places, GraphTopology):
         moves = sum(map(len, places.moves))
@@ -92,7 +92,7 @@ def _step(values: np.ndarray) -> float:
 
 
 def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Return what is known of a road map, with U-turns as one of `U_TURNS` says."""
+    """Return the description of a road map, with U-turns as one of `U_TURNS` says."""
     segments, n = road_map.segments, len(road_map.segments)
     parts = parts_of(road_map, u_turns)
     ends = Counter((segment.start, segment.end) for segment in segments)
