@@ -493,7 +493,7 @@ def _columns_of(
         msg = (
             f"{path}, line 1: expected columns x and y [m], or longitude and latitude "
             f"[degree], got {listed(header)}.{hint} Columns with other names are given by "
-            "columns_of, such as {x: E, y: N}"
+            "columns_of, such as [x=E, y=N]"
         )
         raise MapError(msg)
     for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:

@@ -208,7 +208,6 @@ def test_columns_that_are_refused(tmp_path: Path) -> None:
         (["x"], "columns_of: expected entries such as x=E"),
         (["height=E", "depth=N"], "columns_of: height and depth both say how high a place is"),
         (["name=ID", "x=E"], "expected columns x and y [m], or longitude and latitude"),
-        ({"x": "E"}, "columns_of: expected a list, got dict"),
     ):
         assert said in refused(tmp_path, GAUGES, columns_of=own)
 
