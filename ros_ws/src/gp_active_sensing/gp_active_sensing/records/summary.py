@@ -67,8 +67,8 @@ class RunCourse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Progress of a run.
+class RunSummary(RunCourse):
+    """Summary of a run: its course, progress, map and belief.
 
     Args:
         scenario: its name.
@@ -87,29 +87,6 @@ class Progress:
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
         versions: of the package and its libraries.
-    """
-
-    scenario: str
-    policy: str
-    seed: int
-    stages: int
-    places: int
-    observed: int
-    readings: int
-    late: int
-    rejected: int
-    missed: int
-    set_aside: tuple[str, ...]
-    limits: dict[str, int]
-    planning: dict[str, float]
-    versions: dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapQuality:
-    """Quality of a run's map.
-
-    Args:
         errors_against: what the scores compare with; "" without a truth.
         rmspe: root mean squared prediction error, None when every place is observed.
         nlpd: mean negative log predictive density [nat], None when every place is observed.
@@ -129,8 +106,28 @@ class MapQuality:
             or where readings age.
         regret: regret of the search for the largest or smallest value, see `regret_summary`; {}
             without such a search or without a truth.
+        length_scales: the candidates with their final weights, most probable first; of a belief
+            over kernels each with its kernel.
+        scale_unit: of the length-scales; "" where they have none.
+        quantities: of the further quantities by name: `unit`, `observed`, `readings`, `late`, the
+            promise and, where the truth is known, the scores. Of a linked one `link_probability`,
+            which the readings give to the link.
     """
 
+    scenario: str
+    policy: str
+    seed: int
+    stages: int
+    places: int
+    observed: int
+    readings: int
+    late: int
+    rejected: int
+    missed: int
+    set_aside: tuple[str, ...]
+    limits: dict[str, int]
+    planning: dict[str, float]
+    versions: dict[str, str]
     errors_against: str
     rmspe: float | None
     nlpd: float | None
@@ -147,32 +144,8 @@ class MapQuality:
     least_places: int | None
     explained: float | None
     regret: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """Hyper-parameters that a run learned.
-
-    Args:
-        length_scales: the candidates with their final weights, most probable first; of a belief
-            over kernels each with its kernel.
-        scale_unit: of the length-scales; "" where they have none.
-    """
-
     length_scales: tuple[dict[str, Any], ...]
     scale_unit: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSummary(Learned, MapQuality, RunCourse, Progress):
-    """Summary of a run: its course, progress, map and belief, whose fields it has.
-
-    Args:
-        quantities: of the further quantities by name: `unit`, `observed`, `readings`, `late`, and
-            of the fields of `MapQuality` the promise and, where the truth is known, the scores. Of
-            a linked one `link_probability`, which the readings give to the link.
-    """
-
     quantities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -202,19 +175,30 @@ def summarise(
         further: unit of each further quantity, and what compares its map with the truth.
     """
     belief = loop.belief
-    scale = scale_unit(loop.topology.feature_names, _kernels(config, belief))
-    parts = (
-        course,
-        _progress(config, loop, records, course),
-        _quality(config, loop, records, course, scorer, at_seconds),
-        Learned(length_scales=length_scale_weights(belief), scale_unit=scale),
+    return RunSummary(
+        **vars(course),
+        **_quality(config, loop, records, course, scorer, at_seconds),
+        scenario=str(config.get("name", "")),
+        policy=str(config.get("policy", {}).get("name", "")),
+        seed=int(config.get("seed", 0)),
+        stages=len(records),
+        places=loop.topology.n,
+        observed=int(belief.observed.sum()),
+        readings=loop.counts["accepted"],
+        late=loop.counts["late"],
+        rejected=sum(course.rejected_by_reason.values()),
+        missed=loop.counts["missed"],
+        set_aside=tuple(loop.topology.names[i] for i in sorted(loop.set_aside)),
+        limits=loop.limit_figures(),
+        planning=_planning(records),
+        versions=versions(),
+        length_scales=length_scale_weights(belief),
+        scale_unit=scale_unit(loop.topology.feature_names, _kernels(config, belief)),
+        quantities={
+            name: _of_quantity(loop, name, *further.get(name, ("", None)), at_seconds)
+            for name in loop.quantities
+        },
     )
-    quantities = {
-        name: _of_quantity(loop, name, *further.get(name, ("", None)), at_seconds)
-        for name in loop.quantities
-    }
-    found = {key: value for part in parts for key, value in vars(part).items()}
-    return RunSummary(**found, quantities=quantities)
 
 
 def _of_quantity(
@@ -238,30 +222,6 @@ def _of_quantity(
     }
 
 
-def _progress(
-    config: Mapping[str, Any],
-    loop: SensingLoop,
-    records: Sequence[Mapping[str, Any]],
-    course: RunCourse,
-) -> Progress:
-    return Progress(
-        scenario=str(config.get("name", "")),
-        policy=str(config.get("policy", {}).get("name", "")),
-        seed=int(config.get("seed", 0)),
-        stages=len(records),
-        places=loop.topology.n,
-        observed=int(loop.belief.observed.sum()),
-        readings=loop.counts["accepted"],
-        late=loop.counts["late"],
-        rejected=sum(course.rejected_by_reason.values()),
-        missed=loop.counts["missed"],
-        set_aside=tuple(loop.topology.names[i] for i in sorted(loop.set_aside)),
-        limits=loop.limit_figures(),
-        planning=_planning(records),
-        versions=versions(),
-    )
-
-
 def _quality(
     config: Mapping[str, Any],
     loop: SensingLoop,
@@ -269,7 +229,7 @@ def _quality(
     course: RunCourse,
     scorer: Scorer | None,
     at_seconds: float,
-) -> MapQuality:
+) -> dict[str, Any]:
     belief, weights = loop.belief, loop.topology.weights
     found = belief.mixture()
     scores, error, against = NO_SCORES, None, ""
@@ -285,16 +245,16 @@ def _quality(
     floor = belief.floor(weights) if course.status != RUNNING else None
     error_floor, places = (None, None) if floor is None else floor
     told = belief.leave_one_out()
-    return MapQuality(
-        errors_against=against,
+    return {
+        "errors_against": against,
         **scores,
-        rmse=error,
+        "rmse": error,
         **to_record(belief.promise(weights, found)),
-        least_error=error_floor,
-        least_places=places,
-        explained=None if told is None else told.explained,
-        regret=regret,
-    )
+        "least_error": error_floor,
+        "least_places": places,
+        "explained": None if told is None else told.explained,
+        "regret": regret,
+    }
 
 
 def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:

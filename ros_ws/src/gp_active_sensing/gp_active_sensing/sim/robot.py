@@ -212,20 +212,20 @@ class SimulatedRobot:
             self._visit(goal)
             return
         self._due_ns = None
+        if (route := self._way(at, goal, planned)) is not None:
+            route = self._over_ground(route)
+            self._probe.drive(Route(route.path, self._probe.cost(route)))
+
+    def _way(self, at: int | None, goal: int, planned: PlannedWay | None) -> Route | None:
+        """Return the way to a goal, the planned one if it begins here; None = there is none."""
         if planned is not None and planned.begin == at:
-            route: Route | None = planned.route
-        else:
-            route = way_to(self._world, at, goal, self._traces.known_to(self._name))
+            return planned.route
+        route = way_to(self._world, at, goal, self._traces.known_to(self._name))
         if route is None:
-            logger.warning(
-                "there is no way from %s to %s",
-                "nowhere" if at is None else self._topology.names[at],
-                self._topology.names[goal],
-            )
+            begin = "nowhere" if at is None else self._topology.names[at]
+            logger.warning("there is no way from %s to %s", begin, self._topology.names[goal])
             self._goal = None
-            return
-        route = self._over_ground(route)
-        self._probe.drive(Route(route.path, self._probe.cost(route)))
+        return route
 
     def _over_ground(self, route: Route) -> Route:
         """Return a route with the corners that a map without moves leaves out."""

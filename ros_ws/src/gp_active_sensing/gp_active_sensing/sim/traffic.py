@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -145,23 +145,8 @@ def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
     return found
 
 
-class Traffic(Protocol):
-    """A running simulation that a probe drives in, and its truth."""
-
-    truth: LiveTruth
-    traffic: TrafficConfig
-
-    def values(self) -> FloatArray:
-        """Return the (n,) values now [field unit]."""
-        ...
-
-    def robot(self, world: Any, *, readings: int, on_the_way: bool) -> Any:
-        """Return the `SimulatedRobot` that drives in it, in a `World`."""
-        ...
-
-
-def find_traffic() -> Callable[..., Traffic]:
-    """Return what makes the traffic of a field of kind sumo.
+def find_traffic() -> Callable[..., Any]:
+    """Return what makes the traffic of a field of kind sumo, see `gp_active_sensing_bench.traffic`.
 
     Raises:
         MissingDependencyError: no installed package runs it.

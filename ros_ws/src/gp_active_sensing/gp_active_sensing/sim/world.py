@@ -32,7 +32,6 @@ from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArr
 
 if TYPE_CHECKING:
     from gp_active_sensing.experts import SimulatedExpert
-    from gp_active_sensing.sim.traffic import Traffic
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
@@ -55,7 +54,8 @@ class World:
         budget: of the mission, with the place where it has to end.
         crosses: the probe takes the cheapest way, whatever is on it, as policies plan that choose
             among all places.
-        traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
+        traffic: a running SUMO that the probe drives in and the truth comes from
+            (`gp_active_sensing_bench.traffic.live.LiveTraffic`), None = no such.
         turn_radius: least radius of a curve that the probe drives [m]; 0 = it turns on the spot.
         map: configuration of the map, with the spacing and the origin that were worked out.
         further: sensors of the further quantities, by name; each knows its truth.
@@ -66,7 +66,7 @@ class World:
     sensor: SimulatedSensor
     start: int | None
     speed: float | str = "limit"
-    traffic: Traffic | None = None
+    traffic: Any = None
     budget: Budget = Budget()
     crosses: bool = False
     turn_radius: float = 0.0
@@ -86,7 +86,7 @@ def build_world(scenario: Scenario) -> World:
     """
     topology, settled = _under("map", lambda: build_settled(scenario.map))
     check_radius(topology, scenario.drive.turn_radius)
-    traffic: Traffic | None = None
+    traffic: Any = None
     if scenario.field.kind == "sumo":
         from gp_active_sensing.sim.traffic import find_traffic
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from gp_active_sensing.sim.robot import (
     PlannedWay,
     SimulatedRobot,
 )
-from gp_active_sensing.sim.world import World, way_to
-from gp_active_sensing.types import FloatArray, Route
+from gp_active_sensing.sim.world import World
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing_bench.traffic.live import LiveTraffic
 
 logger = logging.getLogger(__name__)
@@ -52,11 +51,7 @@ class TrafficRobot(SimulatedRobot):
         self._traffic = traffic
         self._at = world.start
         self._path: tuple[int, ...] = ()
-        self._asked: Counter[int] = Counter()
         self._measured: dict[int, float] = {}
-        self._passed = np.zeros(world.topology.n, dtype=np.bool_)
-        if world.start is not None:
-            self._passed[world.start] = True
         self._traffic.start()
         self._step_ns = round(1e9 * self._traffic.dt)
         self._sumo_ns = EPOCH_NS
@@ -128,7 +123,7 @@ class TrafficRobot(SimulatedRobot):
         for visit in visits:
             place, _, value = traffic.visit(self._path, visit)
             self._at = place
-            self._passed[place] = True
+            self._traces.passed[place] = True
             self._take(place, value, self._on_it(visit.index))
         self._sumo_ns += self._step_ns
 
@@ -147,14 +142,8 @@ class TrafficRobot(SimulatedRobot):
         if goal == self._at:
             self._take(goal, self._measured.get(goal), self._now_ns)
             return
-        if planned is not None and planned.begin == self._at:
-            route: Route | None = planned.route
-        else:
-            route = way_to(self._world, self._at, goal, self._passed)
+        route = self._way(self._at, goal, planned)
         if route is None:
-            at = "nowhere" if self._at is None else self._topology.names[self._at]
-            logger.warning("there is no way from %s to %s", at, self._topology.names[goal])
-            self._goal = None
             return
         self._path = route.path
         self._left_ns = self._sumo_ns
@@ -168,8 +157,8 @@ class TrafficRobot(SimulatedRobot):
         if not (self._on_the_way or place == self._goal):
             return
         for _ in range(self._readings):
-            visit = self._asked[place]
-            self._asked[place] += 1
+            visit = self._traces.visits[place]
+            self._traces.visits[place] += 1
             reading = None
             if value is not None:
                 reading = self._world.sensor.read(place, visit, stamp_ns, value)
