@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,11 @@ def stage_line(
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
     whose = [str(record["probe"])] if record.get("probe") else []
     parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
-    parts += believed(record, scale_unit)
+    if scales := record.get("length_scales"):
+        kernels = record.get("kernels") or [""] * len(scales)
+        candidates = zip(kernels, scales, record["weights"], strict=True)
+        found = _believed(candidates, scale_unit)
+        parts += [f"{what} {text} ({100 * weight:.0f} %)" for what, text, weight in found]
     gap = gap_of(policy, float(record["lower"]), float(record["upper"]))
     parts += [] if gap is None else [f"gap {gap:.3f}"]
     parts.append(f"planned in {float(record['plan_seconds']):.3f} s")
@@ -61,21 +65,19 @@ def stage_line(
     return "  ".join(parts)
 
 
-def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
-    """Return what the belief of a record says: kernel, where there are several, and length-scale.
+def _believed(
+    candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
+) -> list[tuple[str, str, float]]:
+    """Return the most probable kernel, where there are several, and its length-scale, with weights.
 
     Candidates that differ in signal or noise only are added up.
     """
-    if not record.get("length_scales"):
-        return []
-    weights, scales = record["weights"], record["length_scales"]
-    kernels = record.get("kernels") or [""] * len(scales)
-    best = most_probable(zip(kernels, scales, weights, strict=True))
+    best = most_probable(candidates)
     if best.kernel == NONE:
-        return [f"no place tells of another ({100 * best.kernel_weight:.0f} %)"]
-    parts = [f"kernel {best.kernel} ({100 * best.kernel_weight:.0f} %)"] if best.kernel else []
+        return [("kernel", "none, no place tells of another", best.kernel_weight)]
+    kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
     scale = f"{_scales(best.length_scale)}{_unit(scale_unit)}"
-    return [*parts, f"length-scale {scale} ({100 * best.weight:.0f} %)"]
+    return [*kernel, ("length-scale", scale, best.weight)]
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -113,11 +115,10 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     for name, each in (summary.get("quantities") or {}).items():
         add(name, _quantity_line(each))
     lines += _regret_lines(summary.get("regret") or {}, unit)
-    if summary["length_scales"]:
-        for what, text in _belief_lines(
-            summary["length_scales"], str(summary.get("scale_unit", ""))
-        ):
-            add(what, text)
+    if scales := summary["length_scales"]:
+        weighed = ((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in scales)
+        for what, text, weight in _believed(weighed, str(summary.get("scale_unit", ""))):
+            add(what, f"{text} with weight {weight:.2f}")
     if expert := summary.get("expert"):
         add("expert", _expert_line(expert))
     if planning := summary["planning"]:
@@ -164,20 +165,6 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
     if summary.get("reading_coverage_90") is not None:
         text += f", {shares('reading_coverage')} % of new readings"
     return text
-
-
-def _belief_lines(
-    candidates: Sequence[Mapping[str, Any]], scale_unit: str
-) -> list[tuple[str, str]]:
-    """Return the most probable kernel, where there are several, and its length-scale."""
-    best = most_probable((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in candidates)
-    sure = f"with weight {best.kernel_weight:.2f}"
-    if best.kernel == NONE:
-        return [("kernel", f"none, no place tells of another, {sure}")]
-    scale = f"{_scales(best.length_scale)}{_unit(scale_unit)} with weight {best.weight:.2f}"
-    if not best.kernel:
-        return [("length-scale", scale)]
-    return [("kernel", f"{best.kernel} {sure}"), ("length-scale", scale)]
 
 
 def _expert_line(expert: Mapping[str, Any]) -> str:

@@ -134,16 +134,8 @@ def pack_tracks(driven: GrowingTracks, done: Reconstruction) -> list[dict[str, A
     ends = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
     found = []
     for track in driven.tracks(ends, by_stage=done.by_stage):
-        points = np.array(track.points, dtype=np.float64)
-        low, high = points.min(axis=0), points.max(axis=0)
-        found.append(
-            {
-                "probe": track.probe,
-                "x": pack(points[:, :1], float(low[0]), float(high[0])),
-                "y": pack(points[:, 1:], float(low[1]), float(high[1])),
-                "upto": track.upto,
-            }
-        )
+        way = _packed([np.array(track.points, dtype=np.float64)])
+        found.append({"probe": track.probe, "x": way["x"], "y": way["y"], "upto": track.upto})
     return found
 
 
@@ -409,16 +401,11 @@ def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None
 def places_of(topology: Topology) -> dict[str, Any]:
     """Return names and shapes of the places of a map."""
     lines = [np.asarray(topology.geometry(i), dtype=np.float64) for i in range(topology.n)]
-    points = np.vstack(lines)
-    low, high = points.min(axis=0), points.max(axis=0)
     found: dict[str, Any] = {
         "names": list(topology.names),
         "north": topology.datum is not None,
         "georeference": georeference(topology),
-        "low": low.tolist(),
-        "high": high.tolist(),
-        "x": pack(points[:, :1], float(low[0]), float(high[0])),
-        "y": pack(points[:, 1:], float(low[1]), float(high[1])),
+        **_packed(lines),
     }
     if topology.heights is not None:
         side = side_of(topology.positions)
@@ -430,25 +417,25 @@ def places_of(topology: Topology) -> dict[str, Any]:
     if all(len(line) == 1 for line in lines):
         side = side_of(topology.positions)
         return found | {"shape": "cells", "side": side, "shore": _shore(topology, side)}
-    return found | {
-        "shape": "roads",
-        "counts": pack_integers(np.array([len(line) for line in lines])),
-    }
+    return found | {"shape": "roads", "counts": _counts(lines)}
 
 
 def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
     """Return the edges of the free ground as packed data; None where none are known."""
-    if not (lines := shore_of(topology, side)):
-        return None
+    lines = shore_of(topology, side)
+    return {**_packed(lines), "counts": _counts(lines)} if lines else None
+
+
+def _packed(lines: Sequence[FloatArray]) -> dict[str, Any]:
+    """Return the corners of lines, one after the other, and their least and largest [m]."""
     points = np.vstack(lines)
-    low, high = points.min(axis=0), points.max(axis=0)
-    return {
-        "x": pack(points[:, :1], float(low[0]), float(high[0])),
-        "y": pack(points[:, 1:], float(low[1]), float(high[1])),
-        "counts": pack_integers(np.array([len(line) for line in lines])),
-        "low": low.tolist(),
-        "high": high.tolist(),
-    }
+    low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    x, y = (pack(points[:, k : k + 1], low[k], high[k]) for k in (0, 1))
+    return {"low": low, "high": high, "x": x, "y": y}
+
+
+def _counts(lines: Sequence[FloatArray]) -> dict[str, Any]:
+    return pack_integers(np.array([len(line) for line in lines]))
 
 
 def side_of(positions: FloatArray) -> float:
