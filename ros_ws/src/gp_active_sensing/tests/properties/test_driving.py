@@ -21,13 +21,13 @@ from gp_active_sensing.topology import (
     FreeTopology,
     GraphTopology,
     MapConfig,
-    Move,
     Topology,
     build_topology,
 )
 from gp_active_sensing.types import Budget, Cost
 from gp_active_sensing.util.resources import find_resource
 from tests.cases import for_each
+from tests.random_maps import directed_graph
 
 _SCENARIOS = sorted(path.stem for path in find_resource("sim", "town.yaml").parent.glob("*.yaml"))
 SHIPPED = list({str(load_scenario(n).map): n for n in _SCENARIOS if "live" not in n}.values())
@@ -204,35 +204,11 @@ def shared(path: Path, reach: float) -> Topology:
     return build_topology(MapConfig(kind="roads", file=str(path), reach=reach))
 
 
-def random_graph(seed: int) -> GraphTopology:
-    """Return a directed graph with one-ways, dead ends and parts of its own."""
-    rng = np.random.default_rng([4, seed])
-    n = int(rng.integers(1, 60))
-    most = int(rng.integers(0, 5))
-    metres = rng.uniform(1, 100, n)
-    seconds = metres / rng.uniform(1, 20, n)
-    moves = [
-        [
-            Move(int(b), float(metres[b]), float(seconds[b]))
-            for b in rng.choice(n, size=min(n, int(rng.integers(0, most + 1))), replace=False)
-        ]
-        for _ in range(n)
-    ]
-    return GraphTopology(
-        f"random {seed}",
-        "map",
-        [str(i) for i in range(n)],
-        rng.uniform(0, 300, (n, 2)),
-        moves,
-        stay=bool(rng.integers(2)),
-        reach=float(rng.choice([0.0, 0.0, 80.0])),
-    )
-
-
 @pytest.mark.seeds
 def test_on_random_graphs(seed: int) -> None:
-    topology = random_graph(seed)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([4, seed])
+    n, most, reach = int(rng.integers(1, 60)), int(rng.integers(0, 5)), rng.choice([0.0, 0.0, 80.0])
+    topology = directed_graph(rng, n, most, 300.0, reach=float(reach))
     moves, every = Moves(topology), budgets(rng, topology)
     for _ in range(40):
         mission(moves, rng, next(every), 60)

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.topology import GraphTopology, Move
+from gp_active_sensing.topology import GraphTopology
+from tests.random_maps import directed_graph
 
 
 @st.composite
@@ -23,19 +24,7 @@ def graphs(draw: st.DrawFn, largest: int = 30) -> GraphTopology:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.sampled_from([size for size in (12, 30, 9, 20, 5, 3, 2, 1) if size <= largest]))
     degree = draw(st.sampled_from((2, 3, 4, 1, 0)))
-    metres = rng.uniform(1, 100, n)
-    seconds = metres / rng.uniform(1, 20, n)
-    moves = [
-        [
-            Move(int(b), float(metres[b]), float(seconds[b]))
-            for b in rng.choice(n, size=min(n, int(rng.integers(0, degree + 1))), replace=False)
-        ]
-        for _ in range(n)
-    ]
-    names = [str(i) for i in range(n)]
-    return GraphTopology(
-        "random", "map", names, rng.uniform(0, 1000, (n, 2)), moves, stay=draw(st.booleans())
-    )
+    return directed_graph(rng, n, degree)
 
 
 def crossable_graph(topology: GraphTopology, crossable: np.ndarray) -> nx.DiGraph[str]:

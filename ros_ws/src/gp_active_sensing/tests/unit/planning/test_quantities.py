@@ -14,12 +14,11 @@ from gp_active_sensing.planning.base import SEVERAL, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
 from gp_active_sensing.planning.request import BatchRequest, QuantityBelief, Sought
 from gp_active_sensing.planning.routes.base import next_pass
-from gp_active_sensing.planning.routes.distances import distances_of
-from gp_active_sensing.planning.routes.tours import RouteDriver
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Aim, Budget
 from tests.cases import for_each
 from tests.requesting import asked
+from tests.unit.planning.routes.driving import driver_of
 
 KNOWN = BeliefConfig(
     kernel=("matern12", "se", "none"),
@@ -160,16 +159,6 @@ def test_policies_that_plan_for_several_say_so() -> None:
     assert (one.others, one.weight) == (others, 2.0)
 
 
-def driver_of(
-    main: Belief, topology: Topology, others: tuple[QuantityBelief, ...], budget: Budget
-) -> RouteDriver:
-    unread = ~main.observed
-    field = map_error_of(main, topology, np.flatnonzero(unread), candidates=4, others=others)
-    ways = topology.ways_from(0, "metres")
-    distances = distances_of(topology, "metres")
-    return RouteDriver(topology, distances, ways, 0, unread, budget, field)
-
-
 def test_a_sampled_quantity_is_worth_something_where_a_probe_stops() -> None:
     rng = np.random.default_rng(2)
     topology = grid(10, 3, reach=2.0)
@@ -177,7 +166,7 @@ def test_a_sampled_quantity_is_worth_something_where_a_probe_stops() -> None:
     found = []
     for sampled in (False, True):
         others = (QuantityBelief("other", other, 1.0, sampled),)
-        driver = driver_of(main, topology, others, Budget(metres=100.0))
+        driver = driver_of(main, topology, Budget(metres=100.0), others=others)
         route = driver.drive([9])
         assert route.reads == tuple(range(1, 10))
         assert driver.stops_of(route.reads) == [2, 4, 6, 8, 9]
@@ -188,7 +177,7 @@ def test_a_sampled_quantity_is_worth_something_where_a_probe_stops() -> None:
     assert found[1] == pytest.approx(float(values[0]))
     assert found[1] < found[0]
     close = grid(10, 3)
-    one = driver_of(read(close, SMOOTH, rng, [0]), close, (), Budget(metres=100.0))
+    one = driver_of(read(close, SMOOTH, rng, [0]), close, Budget(metres=100.0))
     assert one.stops_of((1, 2, 3)) == [1, 2, 3]
 
 
@@ -201,7 +190,7 @@ def test_passes_are_for_all_errors_that_are_asked_for() -> None:
         others = (QuantityBelief("other", other, aim=Aim(error)),)
         sought = asked(main, topology, aim=Aim(3.5), others=others).sought
         assert sought == (Sought(0, main, Aim(3.5)), Sought(1, other, Aim(error)))
-        driver = driver_of(main, topology, others, Budget(metres=2000.0))
+        driver = driver_of(main, topology, Budget(metres=2000.0), others=others)
         needed.append(next_pass(driver, sought, 4, lambda: True).budget.metres)
         only = next_pass(driver, sought[1:], 4, lambda: True).budget.metres
     assert needed[0] < needed[1] == only

@@ -11,7 +11,6 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import (
     GraphTopology,
     MapConfig,
-    Move,
     Roads,
     build_topology,
     make_grid,
@@ -21,25 +20,12 @@ from gp_active_sensing.topology import (
 from gp_active_sensing.topology.loaders import load_roads
 from gp_active_sensing.topology.search import within
 from gp_active_sensing.types import Cost
+from tests.random_maps import directed_graph
 from tests.unit.topology.road_maps import street, write
 
 
 def random_graph(seed: int, n: int = 25, reach: float = 0.0) -> GraphTopology:
-    """Return a directed graph with dead ends and parts; a move costs what its place does."""
-    rng = np.random.default_rng(seed)
-    metres = rng.uniform(1, 100, n)
-    seconds = metres / rng.uniform(1, 20, n)
-    moves = [
-        [
-            Move(int(b), float(metres[b]), float(seconds[b]))
-            for b in rng.choice(n, size=int(rng.integers(0, 4)), replace=False)
-        ]
-        for _ in range(n)
-    ]
-    stay = bool(rng.integers(2))
-    names = [str(i) for i in range(n)]
-    positions = rng.uniform(0, 1000, (n, 2))
-    return GraphTopology("random", "map", names, positions, moves, stay=stay, reach=reach)
+    return directed_graph(np.random.default_rng(seed), n, 3, reach=reach)
 
 
 def as_graph(topology: GraphTopology) -> nx.DiGraph:

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import Policy
+from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.map_error import map_error_of, thinned
+from gp_active_sensing.planning.request import QuantityBelief
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.follow import unread_of
+from gp_active_sensing.planning.routes.tours import RouteDriver
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+from tests.requesting import asked
 
 LAKE = make_grid(
     16,
@@ -35,6 +42,25 @@ class Driven:
 def plain_belief(topology: Topology) -> Belief:
     config = BeliefConfig(length_scales=(3.0,), signal_std=(1.0,), noise_std=(0.1,))
     return build_belief(config, topology.positions)
+
+
+def driver_of(
+    belief: Belief,
+    topology: Topology,
+    budget: Budget,
+    at: int | None = 0,
+    *,
+    candidates: int = 4,
+    most: int = 500,
+    others: tuple[QuantityBelief, ...] = (),
+) -> RouteDriver:
+    """Return what drives routes through all that can be reached and read."""
+    request = asked(belief, topology, at, remaining=budget, others=others)
+    reach, unread, by = reachable_goals(request), unread_of(request), unit_of(budget)
+    places, stands = thinned(topology, reach.locations[unread[reach.locations]], most)
+    field = map_error_of(belief, topology, places, candidates=candidates, others=others)
+    distances = distances_of(topology, by)
+    return RouteDriver(topology, distances, reach.ways, at, unread, budget, field, stands)
 
 
 def drive(

@@ -14,18 +14,16 @@ from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
-from gp_active_sensing.planning.budget import reachable_goals
-from gp_active_sensing.planning.map_error import greedy_design, map_error_of
+from gp_active_sensing.planning.map_error import greedy_design
 from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.follow import unread_of
-from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
+from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
 from tests.cases import for_each
 from tests.requesting import asked
+from tests.unit.planning.routes.driving import driver_of
 
 SIDE = 10
 POLICIES = ("tour", "spread", "lawnmower")
@@ -46,15 +44,6 @@ def read(belief: Belief, topology: Topology, places: Any) -> None:
 
 def spread_over(topology: Topology) -> list[int]:
     return [int(part[len(part) // 2]) for part in parts_that_count(topology, FEWEST)]
-
-
-def driver_of(belief: Belief, topology: Topology, budget: Budget, at: int = 0) -> RouteDriver:
-    request = asked(belief, topology, at, remaining=budget)
-    reach = reachable_goals(request)
-    unread = unread_of(request)
-    field = map_error_of(belief, topology, reach.locations[unread[reach.locations]], candidates=4)
-    distances = distances_of(topology, unit_of(budget))
-    return RouteDriver(topology, distances, reach.ways, at, unread, budget, field)
 
 
 def for_error(belief: Belief, error: float) -> list[Sought]:

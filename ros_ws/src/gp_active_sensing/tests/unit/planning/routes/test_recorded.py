@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.budget import least_of, reachable_goals
-from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.request import Sought
 from gp_active_sensing.planning.routes.base import next_pass, parts_only, pass_of
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import (
     Course,
     nearest_plan,
@@ -27,7 +24,6 @@ from gp_active_sensing.planning.routes.follow import (
 )
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.planning.routes.tours import (
-    RouteDriver,
     design_routes,
     evenly_spaced,
     improved,
@@ -38,7 +34,7 @@ from gp_active_sensing.types import OF, Aim, Budget, Plan
 from tests.cases import for_each
 from tests.recorded import check_recorded
 from tests.requesting import asked
-from tests.unit.planning.routes.driving import LAKE
+from tests.unit.planning.routes.driving import LAKE, driver_of
 from tests.unit.planning.test_map_error import believed
 
 RECORD = Path(__file__).with_name("recorded.json")
@@ -128,18 +124,6 @@ def test_short_tours() -> None:
     check_recorded(RECORD, "tours", found)
 
 
-def driver_on(
-    topology: Topology, budget: Budget, at: int | None, belief: Belief, most: int = 500
-) -> RouteDriver:
-    request = asked(belief, topology, at, remaining=budget)
-    reach, by = reachable_goals(request), unit_of(budget)
-    unread = unread_of(request)
-    places, stands = thinned(topology, reach.locations[unread[reach.locations]], most)
-    field = map_error_of(belief, topology, places, candidates=3)
-    ways, distances = reach.ways, distances_of(topology, by)
-    return RouteDriver(topology, distances, ways, at, unread, budget, field, stands)
-
-
 @for_each("name", WORLDS)
 def test_drives(name: str) -> None:
     topology, found = WORLDS[name], []
@@ -147,7 +131,8 @@ def test_drives(name: str) -> None:
         rng = np.random.default_rng([9, number])
         belief = believed(topology, rng, readings=2)
         at = None if number == 2 else int(rng.integers(topology.n))
-        driver = driver_on(topology, budget, at, belief, most=[500, 9][number % 2])
+        most = [500, 9][number % 2]
+        driver = driver_of(belief, topology, budget, at, candidates=3, most=most)
         stops = rng.permutation(topology.n)[:7].tolist()
         route = driver.drive(stops)
         up_to = [driver.evaluated + 25]
@@ -181,7 +166,7 @@ def test_passes(name: str) -> None:
         budget, aim = BUDGETS[which], Aim(error, of)
         rng = np.random.default_rng([10, number])
         belief = believed(topology, rng, readings=min(readings, topology.n - 2))
-        driver = driver_on(topology, budget, 1, belief)
+        driver = driver_of(belief, topology, budget, 1, candidates=3)
         elsewhere = rng.permutation(topology.n)[: number % 3].tolist()
         more = [lambda: True, lambda driver=driver: driver.evaluated < 2][number % 2]
         sought = [Sought(0, belief, aim)]
@@ -230,7 +215,7 @@ def test_courses(name: str) -> None:
             entry = [shown(plan), course.aims, shown(nearest_plan(request)), trip]
             entry.append(shown(next_plan(route, request, begin=step % 14)))
             if at is not None:
-                driver = driver_on(topology, request.remaining, at, request.belief)
+                driver = driver_of(request.belief, topology, request.remaining, at, candidates=3)
                 limits = (request.remaining, driver.distances, driver._constraint)
                 entry.append(read_along(route, at, unread, *limits, [None, 3][step % 2]))
             found.append(entry)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.distances import distances_of
 from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
@@ -14,9 +14,9 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 from tests.cases import for_each
+from tests.unit.planning.routes.driving import driver_of
 from tests.unit.planning.test_map_error import believed, grid
 
 BUDGETS = [
@@ -26,17 +26,6 @@ BUDGETS = [
     Budget(readings=7),
     Budget(readings=5, metres=12.0, end=23),
 ]
-
-
-def driver_of(
-    topology: Topology, budget: Budget, at: int | None = 7, seed: int = 0, readings: int = 3
-) -> RouteDriver:
-    belief = believed(topology, np.random.default_rng(seed), readings=readings)
-    unread = ~belief.observed
-    by = unit_of(budget)
-    field = map_error_of(belief, topology, np.flatnonzero(unread), candidates=3)
-    ways = topology.ways_from(at, by)
-    return RouteDriver(topology, distances_of(topology, by), ways, at, unread, budget, field)
 
 
 def check(driver: RouteDriver, route: Driven) -> None:
@@ -75,7 +64,9 @@ def check(driver: RouteDriver, route: Driven) -> None:
 @for_each("seed", range(3))
 def test_what_is_driven_keeps_the_budget(budget: Budget, moves: str, seed: int) -> None:
     more = {} if moves == "neighbours" else {"moves": "free"}
-    driver = driver_of(grid(**more), budget, seed=seed)
+    topology = grid(**more)
+    belief = believed(topology, np.random.default_rng(seed), readings=3)
+    driver = driver_of(belief, topology, budget, 7, candidates=3)
     stops = np.random.default_rng(seed).permutation(driver.topology.n)[:12].tolist()
     found = driver.drive(stops)
     check(driver, found)
