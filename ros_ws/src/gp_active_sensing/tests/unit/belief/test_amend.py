@@ -163,14 +163,6 @@ def test_a_variance_that_comes_with_the_amendment_has_the_unit_of_the_field() ->
     same(amended, plain)
 
 
-def test_a_stay_has_the_noise_of_the_belief_on_top_where_that_is_in_doubt() -> None:
-    place = np.array([7])
-    for name, expected in (("known", [[0.04], [0.04]]), ("noises", [[0.05], [0.29]] * 2)):
-        belief = fresh(name)
-        belief.observe(7, 8.0, 0.04, off=0.0)
-        np.testing.assert_allclose(belief.average_noise(place), expected, err_msg=name)
-
-
 def test_a_reading_that_cannot_be_used_changes_nothing() -> None:
     belief = fresh("known")
     belief.observe(3, 7.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 
@@ -95,52 +94,6 @@ def test_times_that_are_none_are_refused(drift: DriftConfig, bad: float) -> None
         belief.advance(bad)
     for a, b in zip(before, belief.predict(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_places_count_as_observed_while_their_readings_do() -> None:
-    for name, seen in {
-        "rate": [0, 2, 4, 6],
-        "doubling": [0, 2, 4, 6],
-        "discard": [6],
-        "kernel": [0, 2, 4, 6],
-        "window": [6],  # 4 was read four seconds before, which is the whole window
-        "restart": [],
-        "weights": [0, 2, 4, 6],
-    }.items():
-        belief = told(make(KINDS[name]))
-        assert not belief.observed.flags.writeable
-        belief.advance(6.0 if name != "discard" else 40.0)
-        assert np.flatnonzero(belief.observed).tolist() == seen, name
-        assert np.flatnonzero(belief.visited).tolist() == [0, 2, 4, 6]
-        belief.averages(np.flatnonzero(belief.observed))
-        belief.advance(YEAR)
-        belief.averages(np.flatnonzero(belief.observed))
-
-
-@for_each("drift", KINDS.values())
-def test_forgotten_places_are_not_observed(drift: DriftConfig) -> None:
-    belief = make(dataclasses.replace(drift, forget_after=2.0))
-    assert not belief.observed.any()
-    told(belief)
-    belief.advance(3.5)
-    assert np.flatnonzero(belief.observed).tolist() == [4, 6]
-    belief.observe(0, 0.4, seconds=3.75)
-    assert belief.observed[0]
-    belief.advance(5.9)
-    assert set(np.flatnonzero(belief.observed)) <= {0}
-    with pytest.raises(ValueError, match="expected observed places"):
-        belief.averages(np.array([2]))
-
-
-@for_each("drift", KINDS.values())
-def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> None:
-    belief, prior = make(drift), make(drift)
-    belief.observe(3, 2.0, 0.01, seconds=1.0, expert=True)
-    assert not belief.observed.any()
-    assert not belief.visited.any()
-    assert belief.readings[3] == 1
-    assert belief.predict(np.array([3]))[0][0] > prior.predict(np.array([3]))[0][0] + 1.0
-    assert belief.copy().predict()[0][3] == belief.predict()[0][3]
 
 
 @for_each("drift", KINDS.values())

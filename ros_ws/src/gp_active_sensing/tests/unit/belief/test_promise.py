@@ -8,7 +8,6 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief import promise as module
 from gp_active_sensing.belief.aim import SURE, AimForecast, assurance
-from gp_active_sensing.belief.build import build_belief
 from gp_active_sensing.belief.prior import (
     LOG,
     FeatureCovariance,
@@ -205,12 +204,3 @@ def test_where_it_is_not_worked_out() -> None:
     through_log = Belief(plain.covariance, plain.mean, transform=LOG)
     through_log.observe(1, 3.0)
     assert through_log.floor(np.ones(5)) is None
-
-
-def test_a_place_without_weight_is_not_the_worst() -> None:
-    config = BeliefConfig(length_scales=(1.0,), signal_std=(1.0,), noise_std=(0.1,), mean_std=0.0)
-    belief = build_belief(config, np.array([[0.0], [0.1], [50.0]]))
-    belief.observe(0, 1.0)
-    found = belief.mixture()
-    assert promise_of(found, np.ones(3)).worst > 0.9
-    assert promise_of(found, np.array([1.0, 1.0, 0.0])).worst < 0.5

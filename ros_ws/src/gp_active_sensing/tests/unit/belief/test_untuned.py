@@ -222,16 +222,3 @@ def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
     assert linked.points[-1] == pytest.approx(nearest.points[-1])
     belief = belief_on(BeliefConfig(), roads)
     assert belief.hyperparameters[0].length_scales[0] == pytest.approx(linked.points[0], rel=0.5)
-
-
-def test_a_variance_of_its_own_counts_in_a_field_of_unknown_scale() -> None:
-    """The larger it is, the less a reading that is far off counts."""
-    means = []
-    for variance in (1e-6, 100.0, 1e4):
-        belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
-        for place, value in enumerate((1.0, 2.0, 3.5, 2.5, 1.5, 4.0, 3.0)):
-            belief.observe(place, value)
-        belief.observe(7, 30.0, variance)
-        means.append(float(belief.predict(np.array([7]))[0][0]))
-    assert means[0] > means[1] + 1.0 > means[2] + 2.0
-    assert means[2] < 5.0

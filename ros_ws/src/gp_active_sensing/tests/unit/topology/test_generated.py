@@ -51,18 +51,6 @@ def test_free_line_lets_any_place_be_next_at_the_straight_distance() -> None:
     assert not line.reachable(0, observed(line), 0).any()
 
 
-def test_adjacent_line_crosses_what_is_observed() -> None:
-    line = make_line(5, 2.0, speed=4.0)
-    assert isinstance(line, Topology)
-    assert not line.free
-    assert line.neighbours(0).tolist() == [1]
-    assert line.neighbours(2).tolist() == [1, 3]
-    assert line.candidates(2, observed(line, 2)).tolist() == [1, 3]
-    assert line.candidates(1, observed(line, 0, 1, 2)).tolist() == [3]
-    assert line.route(1, 3, observed(line, 0, 1, 2)) == Route((2, 3), Cost(4.0, 1.0))
-    assert line.candidates(2, observed(line, *range(5))).size == 0
-
-
 def test_from_nowhere_every_place_is_a_candidate() -> None:
     line = make_line(4, 1.0)
     assert line.candidates(None, observed(line, 2), unavailable=(0,)).tolist() == [1, 3]

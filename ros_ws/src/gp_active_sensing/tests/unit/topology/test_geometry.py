@@ -119,19 +119,6 @@ def column(moves: str = "adjacent", **speeds: float) -> FreeTopology | GraphTopo
     )
 
 
-def test_a_grid_with_layers() -> None:
-    grid = column()
-    assert grid.n == 3 * 2 * 4
-    assert grid.names[0] == "c0r0z0"
-    assert grid.names[-1] == "c2r1z3"
-    assert grid.positions.shape == (24, 2)
-    assert grid.heights is not None
-    assert sorted(set(grid.heights.tolist())) == sorted(DEPTHS)
-    assert grid.points.shape == (24, 3)
-    assert grid.feature_names == ("x", "y", "z")
-    np.testing.assert_array_equal(grid.features, grid.points)
-
-
 def test_moves_lead_to_the_next_layer_and_in_their_own() -> None:
     grid = column()
     inner = place_index(grid, "c1r0z1", "place")

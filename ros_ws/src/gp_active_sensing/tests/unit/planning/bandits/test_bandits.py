@@ -117,23 +117,6 @@ def test_the_view_is_the_mixture_in_the_unit_of_the_sensor(transform: str) -> No
     assert turned.best == pytest.approx(best), "readings of a place average as the belief sees them"
 
 
-def test_pending_places_narrow_the_view_and_leave_its_mean() -> None:
-    line = make_line(8, 1.0, moves="free")
-    belief = belief_of(line, length_scales=(2.0,), mean_std=0.0)
-    belief.observe(2, 1.0)
-    everywhere = np.arange(8)
-    pending = [5, 2, 5]  # one twice, one that is observed already
-    view = view_of(belief, everywhere, pending)
-    before = view_of(belief, everywhere)
-    np.testing.assert_array_equal(view.mean, before.mean)
-    # Readings equal to the mean leave it where it is: a belief that has them is the reference.
-    read = belief.copy()
-    for place in pending:
-        read.observe(place, float(read.predict(np.array([place]))[0][0]))
-    np.testing.assert_allclose(view.std**2, read.predict()[1], atol=1e-12)
-    assert (view.std < before.std).all()
-
-
 def test_the_way_leads_to_the_goal_or_to_the_step_nearest_in_information() -> None:
     grid = make_grid(6, 6, 1.0, neighbours=4)
     belief = belief_of(grid, length_scales=(2.0,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,18 +35,6 @@ def test_rows_are_driven_back_and_forth() -> None:
     # Across 90 degrees is -x: the first row is the rightmost one as seen along the direction.
     column = [0, 1, 2, 3, 4]
     assert found == [(2, y) for y in column] + [(0, y) for y in column[::-1]]
-
-
-def test_one_side_of_an_obstacle_after_the_other() -> None:
-    grid = make_grid(15, 9, 1.0, obstacles=[((6.5, 1.5), (7.5, 9.0))])
-    places = rows_of(Ground(grid), Rows(spacing=1.0))
-    assert sorted(places) == list(range(grid.n))
-    sides = [x > 7 for x, y in cells(grid, places) if y >= 2]
-    crossings = sum(a != b for a, b in pairwise(sides))
-    assert crossings == 1
-    trip = trip_of(grid, places, places[0], all_unread(grid))
-    assert trip is not None
-    assert trip.cost.metres < 1.2 * grid.n
 
 
 def test_places_out_of_reach_are_left_out() -> None:

@@ -10,12 +10,11 @@ from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.follow import (
     Course,
     fits,
-    nearest_plan,
     next_plan,
     trip_of,
     unread_of,
 )
-from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
+from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.types import Budget, Plan
 from tests.cases import for_each
 from tests.requesting import asked
@@ -41,35 +40,6 @@ def test_the_next_waypoint_is_the_first_unknown_place_on_the_way() -> None:
     plan = next_plan([5, 23], asked(read(GRID, 0, 1, 2), GRID, 0))
     assert plan is not None
     assert (plan.path, plan.cost) == ((1, 2, 3), (3.0, 3.0))
-
-
-def test_the_place_where_it_stands_is_read_first_where_that_costs_nothing() -> None:
-    here = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(metres=9.0)))
-    assert here is not None
-    assert here.waypoints == (3, 4, 5)
-    assert here.path == (3,)
-    # A reading is worth more elsewhere, unless the route wants this one.
-    gone = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(readings=2)))
-    assert gone is not None
-    assert gone.waypoints == (4, 5)
-    wanted = next_plan([5, 3], asked(read(GRID), GRID, 3, remaining=Budget(readings=3)))
-    assert wanted is not None
-    assert wanted.waypoints == (3, 4, 5)
-
-
-def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
-    plan = next_plan([1, 2, 3, 4], asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3]))
-    assert plan is not None
-    assert plan.waypoints == (4,)
-    request = asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])
-    assert next_plan([1, 2, 3], request) is None
-    # The rest is told of up to where another probe is.
-    plan = next_plan([6, 12, 18, 24], asked(read(FREE, 0), FREE, 0, pending=[18]))
-    assert plan is not None
-    assert plan.waypoints == (6, 12)
-    plan = next_plan([6, 12, 18, 24], asked(read(FREE, 0), FREE, 0), begin=2)
-    assert plan is not None
-    assert plan.waypoints == (18, 24, 6, 12)
 
 
 @for_each(
@@ -111,29 +81,6 @@ def test_the_rest_of_a_route_is_charged_every_reading_on_the_way(
     assert plan is not None
     assert plan.path == (1, 2, 3)
     assert plan.waypoints == waypoints
-
-
-def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
-    # The fast way to c leads over b, from where home is far in metres.
-    moves = [[Move(1, 1.0, 1.0), Move(2, 9.0, 9.0)], [Move(2, 1.0, 1.0)], [Move(0, 2.0, 2.0)]]
-    loop = GraphTopology("loop", "map", list("abc"), np.zeros((3, 2)), moves)
-    plan = next_plan([2], asked(read(loop, 0), loop, 0, remaining=Budget(metres=4.0, end=0)))
-    assert plan is not None
-    assert plan.waypoints == (1, 2)
-    less = asked(read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0))
-    assert next_plan([2], less) is None
-
-
-def test_the_nearest_place_follows_when_nothing_is_left_of_a_route() -> None:
-    plan = nearest_plan(asked(read(GRID, 0, 1, 6), GRID, 0))
-    assert plan.waypoints == (2,)
-    assert plan.path == (1, 2)
-    assert nearest_plan(asked(read(GRID, 0), GRID, 0, pending=[1])).waypoints == (6,)
-    over = nearest_plan(asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=0.5)))
-    assert over.waypoint is None
-    assert "metres" in over.reason
-    spent = nearest_plan(asked(read(GRID, 0), GRID, 0, remaining=Budget(readings=0)))
-    assert "readings" in spent.reason
 
 
 def test_a_trip_counts_what_is_read_on_the_way() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.routes.distances import distances_of
+from gp_active_sensing.planning.map_error import thinned
 from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
@@ -91,25 +90,3 @@ def test_some_places_stand_for_the_others(most: int) -> None:
     kept, itself = thinned(topology, asked, len(asked))
     np.testing.assert_array_equal(kept, asked)
     np.testing.assert_array_equal(itself[asked], np.arange(len(asked)))
-
-
-def test_what_is_read_counts_as_what_stands_for_it_and_once() -> None:
-    topology = grid(10, 8)
-    belief = believed(topology, np.random.default_rng(0), readings=0)
-    places, stands = thinned(topology, np.arange(topology.n), 20)
-    field = map_error_of(belief, topology, places, candidates=3)
-    ways, unread = topology.ways_from(0, "seconds"), ~belief.observed
-    distances = distances_of(topology, "seconds")
-    budget = Budget(readings=80)
-    driver = RouteDriver(topology, distances, ways, 0, unread, budget, field, stands)
-    group = np.flatnonzero(stands == 5)
-    other = int(next(place for place in group if place != places[5]))
-    assert field.value(driver.which([other])) == field.value(np.array([5])) > 0.0
-    np.testing.assert_array_equal(driver.which(group.tolist()), [5])
-    rows = evenly_spaced(driver, lambda: True)
-    assert max(len(route.reads) for route in rows) == topology.n, "not only what is planned with"
-    for route in (*rows, *design_routes(driver, 30, lambda: True)):
-        better = improved(driver, route, lambda: driver.evaluated < 60)
-        assert better.value == pytest.approx(field.value(np.unique(stands[list(better.reads)])))
-    plain = RouteDriver(topology, distances, ways, 0, unread, budget, field)
-    assert plain.drive([other]).value < driver.drive([other]).value, "without, it is worth nothing"
