@@ -189,17 +189,6 @@ def one_way_ring(n: int, *, stay: bool) -> GraphTopology:
     return GraphTopology("ring", "map", list("abcdefgh"[: n + 1]), positions, moves, stay=stay)
 
 
-def test_observed_places_are_goals_and_cost_one_reading() -> None:
-    line = make_line(5, 1.0)
-    reach = reachable_goals(asked(belief_of(line, [0, 1]), line, 0))
-    assert reach.locations.tolist() == [0, 1, 2, 3, 4]
-    # Each visit is one reading, and so is every place on the way that is not observed yet.
-    assert reach.reads.tolist() == [1, 1, 1, 2, 3]
-    assert reach.metres.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-    assert reach.route(4) == ((1, 2, 3, 4), (4.0, 4.0))
-    assert reach.route(0) == ((0,), (0.0, 0.0))
-
-
 def test_a_car_drives_round_to_read_its_road_again() -> None:
     ring = one_way_ring(4, stay=False)
     reach = reachable_goals(asked(belief_of(ring, [0]), ring, 0))

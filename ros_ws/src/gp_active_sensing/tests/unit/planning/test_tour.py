@@ -11,61 +11,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
-from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
-from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import Aim, Budget, Plan, PlanLimit, Reading
+from gp_active_sensing.types import Aim, Budget, Plan, PlanLimit
 from tests.cases import for_each
 from tests.requesting import Ticking, asked
 from tests.unit.planning.test_map_error import believed, grid
-
-
-def field_on(topology: Topology, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    x, y = topology.positions.T
-    a, b, c = rng.uniform(0.0, 6.0, 3)
-    return np.asarray(np.sin(0.5 * x + a) + np.cos(0.4 * y + b) + np.sin(0.3 * (x + y) + c))
-
-
-def mission(
-    topology: Topology, policy: dict[str, object], budget: Budget, seed: int, at: int = 0
-) -> tuple[SensingLoop, list[int]]:
-    belief = belief_on(BeliefConfig(), topology)
-    loop = SensingLoop(
-        topology, belief, build_policy(policy), budget=budget, limit=PlanLimit(expansions=60)
-    )
-    truth, rng, path = field_on(topology, seed), np.random.default_rng(seed), [at]
-    while True:
-        plan = loop.ask(at)
-        for place in plan.path:
-            at = place
-            path.append(place)
-            if loop.wants(place):
-                value = float(truth[place] + 0.05 * rng.normal())
-                loop.tell([Reading(0, place, value)])
-        loop.moved(plan.cost)
-        if plan.waypoint is None:
-            return loop, path
-
-
-def error(loop: SensingLoop, seed: int) -> float:
-    mean, _ = loop.belief.predict()
-    return float(np.sqrt(np.mean((mean - field_on(loop.topology, seed)) ** 2)))
-
-
-def test_with_the_same_metres_it_maps_better_than_random_and_max_entropy() -> None:
-    topology = grid(10, 10)
-    errors = {
-        name: [
-            error(mission(topology, {"name": name}, Budget(metres=30.0), seed)[0], seed)
-            for seed in range(4)
-        ]
-        for name in ("tour", "random", "max_entropy")
-    }
-    assert np.mean(errors["tour"]) < 0.8 * np.mean(errors["random"])
-    assert np.mean(errors["tour"]) < np.mean(errors["max_entropy"])
 
 
 def test_two_probes_share_the_readings_and_the_map() -> None:

@@ -165,29 +165,6 @@ def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
         assert len(crossed) <= readings
 
 
-@for_each("name", NAMES)
-def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
-    topology = scattered()
-    belief = believe(topology)
-    free = goals(together(name, belief, topology, [0, 1, 2]))
-    for option in ("pending", "unavailable"):
-        again = goals(together(name, belief, topology, [0, 1, 2], **{option: free}))
-        assert not set(free) & set(again)
-        assert len(set(again)) == 3
-
-
-@for_each("name", NAMES)
-def test_minimise_is_maximise_upside_down(name: str) -> None:
-    topology = scattered()
-    up, down = believe(topology, 0), believe(topology, 0)
-    for place in range(0, 40, 5):
-        up.observe(place, float(np.sin(place)))
-        down.observe(place, -float(np.sin(place)))
-    high = together(name, up, topology, [0, 1, 2])
-    low = together(name, down, topology, [0, 1, 2], keys={"objective": "minimise"})
-    assert goals(high) == goals(low)
-
-
 @pytest.mark.slow
 @for_each("toward", ["route", "step"])
 @for_each("name", NAMES)

@@ -54,16 +54,6 @@ def passed(belief: Belief, topology: Topology, budget: Budget, aim: Aim) -> Pass
     return next_pass(driver_of(belief, topology, budget), [Sought(0, belief, aim)], 4, lambda: True)
 
 
-def test_the_first_one_goes_through_every_part_of_the_map_and_takes_little() -> None:
-    topology = make_grid(SIDE, SIDE, 1.0)
-    belief = belief_on(BeliefConfig(), topology)
-    found = passed(belief, topology, Budget(metres=300.0), Aim(0.01))
-    assert found.stops == ()
-    assert found.budget.metres is not None
-    assert 2.0 * SIDE < found.budget.metres < 5.0 * SIDE
-    assert passed(belief, topology, Budget(metres=9.0), Aim(0.01)) == Pass(Budget(metres=9.0))
-
-
 def test_no_more_places_than_were_read_and_all_where_the_budget_does_not_last_for_them() -> None:
     topology = make_grid(SIDE, SIDE, 1.0, moves="free")
     belief = belief_on(BeliefConfig(), topology)
