@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,6 +51,11 @@ def replayed(bag: Path, out: Path, field: str, **given: Any) -> dict[str, Any]:
     return replay_bag(bag, out, options, belief_only=True).summary
 
 
+def ranged(stamp: int, value: float, kind: Any, **more: float) -> Any:
+    more |= {"radiation_type": 0, "field_of_view": 0.1, "min_range": 0.0, "max_range": 1e3}
+    return kind(header=header(stamp), range=value, **more)
+
+
 def means(out: Path) -> list[float]:
     head, *rows = (row.split(",") for row in (out / "map.csv").read_text().splitlines())
     return [float(row[head.index("mean")]) for row in rows]
@@ -69,11 +75,6 @@ def test_messages_are_read_by_the_definition_in_the_bag(tmp_path: Path) -> None:
     longer = defined(("sensor_msgs/msg/Temperature", fields))
     nested = defined(("geometry_msgs/msg/Point", "float32 x\nfloat32 y\nfloat32 z\n"))
 
-    def sonar(stamp: int, value: float) -> Any:
-        more = {"radiation_type": 0, "field_of_view": 0.1, "min_range": 0.3, "max_range": 90.0}
-        kind = humble.types["sensor_msgs/msg/Range"]
-        return kind(header=header(stamp), range=value, **more)
-
     def channel(stamp: int, value: float) -> Any:
         kind = longer.types["sensor_msgs/msg/Temperature"]
         return kind(header=header(stamp), channel=7, temperature=value, variance=0.0)
@@ -82,10 +83,8 @@ def test_messages_are_read_by_the_definition_in_the_bag(tmp_path: Path) -> None:
         where = nested.types["geometry_msgs/msg/Point"](x=0.0, y=0.0, z=value)
         return nested.types["geometry_msgs/msg/PointStamped"](header=header(stamp), point=where)
 
-    cases: list[tuple[Make, str, Any]] = [
-        (sonar, "range", humble),
-        (channel, "temperature", longer),
-    ]
+    sonar = functools.partial(ranged, kind=humble.types["sensor_msgs/msg/Range"])
+    cases = [(sonar, "range", humble), (channel, "temperature", longer)]
     for number, (make, field, store) in enumerate(cases):
         for storage in ("mcap", "sqlite3"):
             bag = driven(tmp_path / f"{number}{storage}", make, store=store, storage=storage)
@@ -170,8 +169,6 @@ def test_a_field_called_header_is_one_only_by_its_type(tmp_path: Path) -> None:
         store = defined(own, (THING, f"{text}\nfloat32 value\n"))
 
         def thing(stamp: int, reading: float, store: Any = store, value: Any = value) -> Any:
-            import numpy as np
-
             if value is None:
                 value = store.types["probe_msgs/msg/Header"](stamp=3.0)
             if isinstance(value, list):
@@ -212,13 +209,8 @@ def test_quaternions_are_normalised_or_refused_and_counted(tmp_path: Path) -> No
     "field, fill, valid",
     [
         ("temperature", -9999.0, ""),
-        ("temperature", 1e20, ""),
-        ("temperature", -32768.0, ""),
-        ("temperature", 9.969209968386869e36, ""),
-        ("temperature", math.nan, ""),
         ("temperature", 85.0, "[-5, 40]"),
         ("range", 1e20, ""),  # of single precision
-        ("range", -999.9, "[0, 50]"),
     ],
 )
 def test_a_fill_value_is_no_reading_even_as_the_first(
@@ -228,33 +220,25 @@ def test_a_fill_value_is_no_reading_even_as_the_first(
         value = fill if stamp == START else value
         if field == "temperature":
             return plain(stamp, value)
-        fields = {"radiation_type": 0, "field_of_view": 0.1, "min_range": 0.0, "max_range": 1e3}
-        return message(
-            "sensor_msgs/msg/Range", header=header(stamp), range=value, variance=0.0, **fields
-        )
+        return ranged(stamp, value, STORE.types["sensor_msgs/msg/Range"], variance=0.0)
 
     bag = driven(tmp_path / "bag", make)
     more = (f"reading.valid={valid}",) if valid else ()
     summary = replayed(bag, tmp_path / "out", field, overrides=(*OVERRIDES, *more))
     reasons = summary["rejected_by_reason"]
-    word = "not_finite" if math.isnan(fill) else "not_valid" if fill == 85.0 else "fill_value"
-    assert reasons == {word: 1}
+    assert reasons == {"not_valid" if valid else "fill_value": 1}
     assert means(tmp_path / "out") == pytest.approx([5.2, 6.0, 7.0, 7.8], abs=0.3)
 
 
 def test_a_bag_of_which_nothing_can_be_read_fails_with_the_reason(tmp_path: Path) -> None:
-    def elsewhere(stamp: int, value: float) -> Any:
-        return plain(stamp - 100 * 10**9, value)
-
-    cases: list[tuple[Make, str, str]] = [
-        (lambda stamp, value: plain(stamp, -9999.0), "temperature", "fill_value"),
-        (lambda stamp, value: plain(stamp, math.nan), "temperature", "not_finite"),
-        (elsewhere, "temperature", "no_pose"),
+    cases: list[tuple[Make, str]] = [
+        (lambda stamp, value: plain(stamp, math.nan), "not_finite"),
+        (lambda stamp, value: plain(stamp - 100 * 10**9, value), "no_pose"),
     ]
-    for number, (make, field, word) in enumerate(cases):
+    for number, (make, word) in enumerate(cases):
         bag = driven(tmp_path / f"bag{number}", make)
         with pytest.raises(ReplayError, match=f"31 {word}"):
-            replayed(bag, tmp_path / f"out{number}", field)
+            replayed(bag, tmp_path / f"out{number}", "temperature")
     store = get_typestore(Stores.ROS2_JAZZY)
     whole = store.serialize_cdr
 

@@ -196,7 +196,6 @@ def test_a_few_questions(
 
 
 ROOM = house((-1.0, -1.0, 7.0, 3.0))
-MAP = ("--reading", "/ctd/temperature", "--pose", "/odom", "--budget", "20")
 
 
 def publish_map(ros: Ros, found: GridMap = ROOM, latched: bool = True) -> None:
@@ -217,7 +216,7 @@ def test_a_map_by_topic_that_does_not_fit(ros: Ros, tmp_path: Path) -> None:
         (("--map", "map", "--pose", "tf"), "pose: nobody publishes /tf or /tf_static"),
         (("--map", "map", "--pose", "/fix"), "give --datum LATITUDE,LONGITUDE of its origin"),
     ):
-        done = init(tmp_path, *MAP, *words, "--force")
+        done = init(tmp_path, *BOAT, *words, "--force")
         assert done.returncode == 1, done.stdout
         assert problem in done.stdout
         assert written(tmp_path)["map"]["topic"]

@@ -17,7 +17,7 @@ from tests.ros.conftest import Ros, wait_until
 from tests.ros.fake_nav2 import ABORTED, CANCELED, SUCCEEDED, Client
 from tests.ros.probe import Probe, sensing
 from tests.unit.mission.test_blocked import under_way
-from tests.unit.mission.worlds import Rig, grid
+from tests.unit.mission.worlds import Rig, drive_to, grid
 
 
 class Stage:
@@ -182,9 +182,7 @@ def test_a_server_that_is_not_there_is_said_and_waited_for(
 
 def test_success_is_not_an_observation(stage: Stage) -> None:
     place = stage.go()
-    x, y = (float(c) for c in stage.rig.topology.positions[place])
-    stage.rig.pose(2.0, x, y)
-    stage.rig.step(2.0)
+    drive_to(stage.rig, 2.0, place, None)
     stage.client.handles[0].end(SUCCEEDED)
     assert stage.state == "there"
     assert stage.rig.mission.plan is not None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,33 +21,43 @@ from tests.waiting import LIMIT
 
 
 class Said:
-    """Outputs that note what they were asked for, and fail where told to."""
+    """Outputs that note what they were asked for, and then do what they are told to."""
 
-    def __init__(self, *failing: str) -> None:
+    def __init__(self, **then: Callable[[], object]) -> None:
         self.calls: list[str] = []
-        self._failing = failing
+        self._then = then
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def call(*_: Any) -> None:
             self.calls.append(name)
-            if name in self._failing:
-                msg = f"{name} failed"
-                raise RuntimeError(msg)
+            self._then.get(name, int)()
 
         return call
 
 
-class Hooked:
-    """The policy of a mission, with something done before each plan."""
+def hook(rig: Rig, before: Callable[[int, PlanRequest], object]) -> Any:
+    """Have something done before each plan; return the policy as it was."""
+    good, calls = rig.loop.policy, itertools.count(1)
 
-    def __init__(self, rig: Rig, before: Callable[[int, PlanRequest], None]) -> None:
-        self.calls, self.good, self._before = 0, rig.loop.policy, before
-        rig.loop.policy = self  # type: ignore[assignment]
+    def plan(request: PlanRequest, state: Any = None) -> Any:
+        before(next(calls), request)
+        return good.plan(request, state)
 
-    def plan(self, request: PlanRequest, state: Any = None) -> Any:
-        self.calls += 1
-        self._before(self.calls, request)
-        return self.good.plan(request, state)
+    rig.loop.policy = SimpleNamespace(plan=plan)
+    return good
+
+
+def arrive(rig: Rig) -> None:
+    """Read at the waypoint."""
+    x, y = rig.topology.positions[rig.mission.probe.stages.target].tolist()
+    rig.pose(1.1, x, y)
+    rig.reading(1.1)
+
+
+def think(request: PlanRequest, seconds: float) -> None:
+    until = request.clock() + seconds
+    while request.clock() < until:
+        time.sleep(0.001)
 
 
 def fail(*_: Any) -> None:
@@ -80,13 +92,11 @@ def at_place_0(budget: int | None = None, ahead: int = 0) -> Rig:
 
 
 def test_the_end_is_said_even_when_the_results_cannot_be_shown(start: Start) -> None:
-    said = Said("send_waypoint", "send_results")
+    said = Said(send_waypoint=fail, send_results=fail)
     rig = at_place_0(budget=1)
     worker = start(rig, said)
     wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
-    x, y = rig.topology.positions[rig.mission.probe.stages.target]
-    rig.pose(1.1, float(x), float(y))
-    rig.reading(1.1)
+    arrive(rig)
     wait_until(lambda: "mission_ended" in said.calls, "the end to be said")
     assert rig.mission.state == "ended"
     assert worker.errors["results"] == 3
@@ -94,12 +104,12 @@ def test_the_end_is_said_even_when_the_results_cannot_be_shown(start: Start) -> 
 
 def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
     rig = at_place_0()
-    policy = Hooked(rig, fail)
+    good = hook(rig, fail)
     worker = start(rig, Said())
     wait_until(lambda: rig.mission.state == "paused", "the pause")
     assert rig.mission.reason == "planning failed: no idea"
     assert worker.errors["planner"] == 1
-    rig.loop.policy = policy.good
+    rig.loop.policy = good
     assert rig.mission.resume() == ""
     wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
 
@@ -109,7 +119,7 @@ def test_stop_does_not_wait_for_a_plan_for_long(
 ) -> None:
     monkeypatch.setattr(worker_module, "JOIN_SECONDS", 0.2)
     rig, hold = at_place_0(), threading.Event()
-    Hooked(rig, lambda number, request: hold.wait(2 * LIMIT))
+    hook(rig, lambda number, request: hold.wait(2 * LIMIT))
     said = Said()
     worker = start(rig, said)
     wait_until(lambda: rig.mission.decisions.running, "a plan being computed")
@@ -124,12 +134,7 @@ def test_stop_does_not_wait_for_a_plan_for_long(
 def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
     rig, hold = Rig(grid()), threading.Event()
 
-    class Slow(Said):
-        def send_results(self, *_: Any) -> None:
-            self.calls.append("send_results")
-            hold.wait(2 * LIMIT)
-
-    said = Slow()
+    said = Said(send_results=lambda: hold.wait(2 * LIMIT))
     start(rig, said)
     for second in range(1, 6):
         rig.seconds = 10.0 * second
@@ -152,11 +157,9 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
             def endless(number: int, request: PlanRequest, begun: Any = begun) -> None:
                 if number > 1:
                     begun.set()
-                    until = request.clock() + request.limit.seconds
-                    while request.clock() < until:
-                        time.sleep(0.001)
+                    think(request, request.limit.seconds)
 
-            Hooked(rig, endless)
+            hook(rig, endless)
             worker = start(rig, Said())
             assert begun.wait(LIMIT), "planning ahead"
             if how == "stop":
@@ -173,13 +176,11 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
 
 def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Start) -> None:
     rig = at_place_0(ahead=3)
-    Hooked(rig, lambda number, request: fail() if number == 2 else None)
+    hook(rig, lambda number, request: fail() if number == 2 else None)
     worker = start(rig, Said())
     wait_until(lambda: worker.errors["ahead"] == 1, "the failure")
     assert rig.mission.state == "running"
-    x, y = rig.topology.positions[rig.mission.probe.stages.target]
-    rig.pose(1.1, float(x), float(y))
-    rig.reading(1.1)
+    arrive(rig)
     wait_until(lambda: rig.mission.probe.stages.number == 2, "the next decision")
     assert rig.mission.decisions.latencies["computed"].count == 2
 
@@ -197,7 +198,7 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
         if number == 2:
             hold.wait(2 * LIMIT)
 
-    Hooked(rig, before)
+    hook(rig, before)
     start(rig, said)
     wait_until(lambda: order.count("plan") == 2, "planning ahead")
     rig.seconds = 10.0
@@ -206,15 +207,8 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
     wait_until(lambda: rig.mission.showing, "the wish to show it")
     hold.set()
     wait_until(lambda: order.count("plan") == 4, "all cells")
-    assert order == [
-        "plan",
-        "send_waypoint",
-        "send_results",
-        "plan",
-        "send_results",
-        "plan",
-        "plan",
-    ]
+    shown = ["plan", "send_waypoint", "send_results", "plan", "send_results", "plan", "plan"]
+    assert order == shown
 
 
 def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
@@ -222,12 +216,10 @@ def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
     rig.loop.clock = time.monotonic
 
     def before(number: int, request: PlanRequest) -> None:
-        until = request.clock() + 10.0 * LIMIT
         began.set()
-        while request.clock() < until:
-            time.sleep(0.001)
+        think(request, 10.0 * LIMIT)
 
-    Hooked(rig, before)
+    hook(rig, before)
     worker = start(rig, Said())
     assert began.wait(LIMIT)
     assert worker.stop(), "the planner still plans"

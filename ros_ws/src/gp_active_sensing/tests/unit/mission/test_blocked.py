@@ -16,8 +16,7 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import Budget
 from tests.unit.mission.missions import CONFIG, SECOND
-from tests.unit.mission.test_mission import drive_to
-from tests.unit.mission.worlds import Rig, begun, chain, grid, place
+from tests.unit.mission.worlds import Rig, begun, chain, drive_to, grid, place
 
 
 def under_way(rig: Rig) -> int:

@@ -11,7 +11,7 @@ from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.types import Budget
 from tests.cases import for_each
 from tests.unit.mission.missions import Drive
-from tests.unit.mission.worlds import SECOND, Rig, begun, grid
+from tests.unit.mission.worlds import SECOND, Rig, begun, drive_to, grid
 
 DAY = 86_400
 
@@ -77,13 +77,6 @@ def under_way(seconds: float = 1000.0) -> Rig:
     return rig
 
 
-def arrive(rig: Rig, t: float) -> None:
-    x, y = rig.topology.positions[rig.sent[-1]]
-    rig.pose(t, float(x), float(y))
-    rig.reading(t, 5.0)
-    rig.step(t)
-
-
 def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
     rig = under_way()
     before = rig.mission.driven.seconds
@@ -95,7 +88,7 @@ def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
     assert event == {"event": "clock", "step_ns": DAY * SECOND, "stamp_ns": (DAY + 3) * SECOND}
     assert rig.mission.resume() == ""
     rig.step(DAY + 4.0)
-    arrive(rig, DAY + 10.0)
+    drive_to(rig, DAY + 10.0)
     assert rig.mission.state == "running"
     assert rig.mission.driven.seconds - before <= 10.0
 

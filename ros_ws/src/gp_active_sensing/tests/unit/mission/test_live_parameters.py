@@ -14,8 +14,7 @@ from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import BudgetChanged
 from gp_active_sensing.types import Aim, Budget, PlanLimit
 from tests.unit.mission.test_blocked import under_way
-from tests.unit.mission.test_mission import drive_to
-from tests.unit.mission.worlds import Rig, grid
+from tests.unit.mission.worlds import Rig, drive_to, grid
 
 
 def config(**changes: Any) -> ActiveSensingConfig:
@@ -94,7 +93,7 @@ def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home()
     assert rig.mission.reason == ""
     drive_to(rig, 4.0, 2)
     drive_to(rig, 5.0, 3)
-    drive_to(rig, 6.0, 0, read=False)
+    drive_to(rig, 6.0, 0, None)
     assert rig.mission.state == "ended"
     assert len(rig.observed) == 4
     (event,) = [e for e in rig.events if e["event"] == "budget"]

@@ -11,15 +11,16 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import Budget
-from tests.unit.mission.worlds import Rig, begun, chain, grid, job_of, place
+from tests.unit.mission.worlds import Rig, begun, chain, drive_to, grid, job_of, place
 
 
-def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
-    x, y = rig.topology.positions[target]
-    rig.pose(t, float(x), float(y))
-    if read:
-        rig.reading(t, 5.0)
-    rig.step(t)
+def drive_home(rig: Rig) -> float:
+    """Read where it is sent, until it is sent home; return the time."""
+    t = 1.0
+    while rig.mission.probe.stages.home is None:
+        t += 1.0
+        drive_to(rig, t)
+    return t
 
 
 def asking() -> tuple[Rig, DecisionRequest]:
@@ -37,7 +38,7 @@ def test_a_mission_observes_until_the_budget_is_spent() -> None:
     t = 1.0
     while rig.mission.state == "running":
         t += 1.0
-        drive_to(rig, t, rig.sent[-1])
+        drive_to(rig, t)
     assert rig.mission.state == "ended"
     assert rig.mission.reason == "the budget of readings is spent"
     assert rig.mission.probe.stages.number == len(rig.sent) == 3
@@ -61,7 +62,7 @@ def test_no_decision_before_the_first_pose_and_the_first_time() -> None:
 
 def test_readings_after_the_end_are_counted_not_used() -> None:
     rig = begun(Rig(grid(), budget=1))
-    drive_to(rig, 2.0, rig.sent[-1])
+    drive_to(rig, 2.0)
     assert rig.mission.state == "ended"
     rig.reading(2.0)
     rig.step(3.0)
@@ -75,7 +76,7 @@ def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
     for t in range(2, 30):
         if first in rig.loop.set_aside:
             break
-        drive_to(rig, float(t), first, read=False)
+        drive_to(rig, float(t), first, None)
     assert rig.loop.set_aside == {first}
     # Sent, sent again after the first wait; after the second wait another place is chosen.
     assert rig.sent[:2] == [first, first]
@@ -87,18 +88,15 @@ def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
 def test_passing_by_is_not_arriving() -> None:
     rig = begun(Rig(grid(3), reading_timeout=2.0))
     target = rig.sent[0]
-    drive_to(rig, 2.0, target, read=False)
+    drive_to(rig, 2.0, target, None)
     rig.pose(3.0, 1000.0)
     rig.step(3.0)
-    drive_to(rig, 9.0, target, read=False)
+    drive_to(rig, 9.0, target, None)
     assert rig.loop.counts["missed"] == 0
 
 
 def test_on_roads_the_next_waypoint_comes_before_the_end_of_the_segment() -> None:
-    rig = Rig(chain())
-    rig.mission.start()
-    rig.pose(0.5, 100.0)
-    rig.step(1.0)
+    rig = begun(Rig(chain()), 100.0)
     assert rig.sent == [place(rig.topology, "a2")]
     for t, x in ((2, 120.0), (3, 140.0), (4, 155.0)):
         rig.pose(t, x)
@@ -130,7 +128,7 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
 def test_paused_it_takes_readings_and_decides_nothing() -> None:
     rig = begun(Rig(grid(5)))
     assert rig.mission.pause() == ""
-    drive_to(rig, 2.0, rig.sent[-1])
+    drive_to(rig, 2.0)
     assert rig.accepted == 1
     assert len(rig.sent) == 1
     assert rig.mission.resume() == ""
@@ -184,15 +182,12 @@ def test_commands_out_of_turn_are_refused() -> None:
 
 
 def test_a_clock_that_goes_back_pauses_the_mission() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(100.0, 0.0)
-    rig.step(100.0)
+    rig = begun(Rig(grid(5)), t=100.0)
     rig.step(100.1)
     rig.step(50.0)
     assert rig.mission.state == "paused"
     assert "went back by 50.1" in rig.mission.reason
-    drive_to(rig, 51.0, rig.sent[-1])
+    drive_to(rig, 51.0)
     assert rig.accepted == 1, "poses of the new time are used"
     assert rig.mission.resume() == ""
     rig.step(52.0)
@@ -283,10 +278,7 @@ def test_only_the_first_leg_counts() -> None:
 
 def test_the_last_waypoint_is_the_end_place_and_arriving_there_ends_it() -> None:
     rig = begun(Rig(grid(5), budget=Budget(readings=3, end=0)))
-    t = 1.0
-    while rig.mission.probe.stages.home is None:
-        t += 1.0
-        drive_to(rig, t, rig.sent[-1])
+    t = drive_home(rig)
     assert rig.mission.state == "running"
     assert rig.mission.reason.endswith("is spent; on the way to the end place")
     assert rig.sent[-1] == 0
@@ -325,18 +317,13 @@ def test_back_to_where_it_began() -> None:
     rig.pose(1.0, 20.0)
     rig.step(1.0)
     assert rig.probe.purse.end == 2
-    for t in range(2, 10):
-        if rig.mission.probe.stages.home is None:
-            drive_to(rig, float(t), rig.sent[-1])
+    drive_home(rig)
     assert rig.sent[-1] == 2
 
 
 def test_after_a_pause_the_way_home_goes_on() -> None:
     rig = begun(Rig(grid(5), budget=Budget(readings=2, end=0)))
-    t = 1.0
-    while rig.mission.probe.stages.home is None:
-        t += 1.0
-        drive_to(rig, t, rig.sent[-1])
+    t = drive_home(rig)
     sent = len(rig.sent)
     before = rig.mission.probe.stages.driven.metres
     rig.mission.pause()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import shapely
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from tests.cases import for_each
 from tests.robots import Localisation, Robot, Voyage
@@ -124,3 +128,50 @@ def test_a_latched_pose_holds_until_the_next_one() -> None:
     rejected = voyage.mission.probe.ingestion.rejected
     assert rejected["no_pose"] == 0
     assert voyage.mission.probe.stages.driven.metres == pytest.approx(voyage.robot.metres, rel=0.05)
+
+
+HOOK = [(0, 0), (200, 0), (200, 150), (160, 150), (160, 40), (40, 40), (40, 150), (0, 150)]
+
+
+def sailing(rate: float, **mission: float) -> Voyage:
+    """A boat with GPS that is sent around the land between the arms of a hook."""
+    area = {"kind": "grid", "spacing": 20.0, "outline": [list(map(float, at)) for at in HOOK]}
+    config = {**CONFIG, "map": area, "budget": {"metres": 5000.0}, "probe": {"end": "c0r7"}}
+    config["mission"] = {"wait_for_reading": False, **mission}
+    gps = Localisation(white=0.15, slow=0.6)
+    return Voyage({**config, "plan_ahead": False}, Robot(180.0, 130.0), gps, rate=rate)
+
+
+def test_a_lowered_budget_brings_a_boat_home_round_the_land() -> None:
+    voyage = sailing(5.0)
+    boat, mission = voyage.robot, voyage.mission
+    assert voyage.run(5000.0, lambda: mission.decisions.stage >= 6)
+    lowered = replace(mission.budget, metres=mission.driven.metres + 10.0)
+    changes.set_budget(mission, lowered)
+    sent = len(voyage.legs)
+    assert voyage.run(5000.0)
+    assert len(voyage.legs) - sent >= 2, "a corner, and the end place"
+    assert shapely.covers(shapely.Polygon(HOOK).buffer(2.0), shapely.LineString(boat.way))
+    assert math.dist(boat.way[-1], (0.0, 140.0)) < 15.0
+    assert mission.driven.metres == pytest.approx(boat.metres, rel=0.03, abs=3.0)
+
+
+def test_an_anchor_a_multipath_and_a_dropout_are_not_driven() -> None:
+    """Ten minutes at anchor, a position 40 m off for two seconds, twenty seconds without radio."""
+    voyage = sailing(2.0, drive_timeout=0.0)
+    boat, mission = voyage.robot, voyage.mission
+    boat.speed, cruise = 0.0, boat.speed
+    voyage.run(600.0)
+    assert mission.driven.metres <= 1.0
+    boat.speed = cruise
+    assert voyage.run(1000.0, lambda: mission.decisions.stage >= 3)
+    for offset, seconds in ((0.0, 10.0), (40.0, 2.0), (0.0, 10.0)):
+        voyage.localisation.offset = (0.0, offset)
+        voyage.run(seconds)
+    assert mission.rejected["pose_jumped"] >= 3
+    voyage.silent = True
+    voyage.run(20.0)
+    voyage.silent = False
+    assert voyage.run(1000.0, lambda: mission.decisions.stage >= 25)
+    assert mission.driven.metres == pytest.approx(boat.metres, rel=0.03)
+    assert mission.loop.belief.observed.sum() >= 6

@@ -15,7 +15,7 @@ from gp_active_sensing.mission.requests import PlanAheadRequest
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
 from tests.cases import for_each
-from tests.unit.mission.worlds import Rig, foresee, grid
+from tests.unit.mission.worlds import Rig, begun, drive_to, foresee, grid
 
 LIMIT = PlanLimit(expansions=200)
 BELIEF = (
@@ -177,21 +177,11 @@ SAMPLES = 3
 def under_way(*, columns: int = 5, cells: int | None = SAMPLES, **options: object) -> Rig:
     """Return a mission on its second leg, with so many cells foreseen."""
     rig = Rig(grid(columns), ahead=SAMPLES, **options)  # type: ignore[arg-type]
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    rig.step(1.0)
-    arrive(rig, 2.0, 5.0)
+    drive_to(begun(rig), 2.0)
     rig.step(2.1)
     if cells is not None:
         rig.foresee(cells)
     return rig
-
-
-def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
-    x, y = rig.topology.positions[rig.mission.plan.waypoints[0]]
-    rig.pose(t, float(x), float(y))
-    rig.reading(t, value)
-    rig.step(t, plan=plan)
 
 
 def median(rig: Rig, cell: int = 1) -> float:
@@ -202,7 +192,7 @@ def median(rig: Rig, cell: int = 1) -> float:
 @for_each("cell", range(SAMPLES))
 def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
     rig = under_way(cells=2)
-    arrive(rig, 3.0, median(rig, cell), plan=False)
+    drive_to(rig, 3.0, None, median(rig, cell), plan=False)
     assert (rig.asked is None) == (cell < 2)
 
 
@@ -236,10 +226,7 @@ def test_a_place_read_on_the_way_makes_it_begin_anew() -> None:
         for place in range(5)
         if not rig.loop.belief.observed[place] and place != rig.mission.plan.waypoints[0]
     )
-    x, y = rig.topology.positions[other]
-    rig.pose(2.5, float(x), float(y))
-    rig.reading(2.5, 5.0)
-    rig.step(2.5)
+    drive_to(rig, 2.5, other)
     assert job.cancelled()
     assert asked_for(rig) is not job
     assert bool(asked_for(rig).loop.belief.observed[other])

@@ -219,9 +219,20 @@ class Rig:
         return [self.topology.names[i] for i in np.flatnonzero(self.loop.belief.observed)]
 
 
-def begun(rig: Rig, x: float = 0.0, y: float = 0.0) -> Rig:
+def begun(rig: Rig, x: float = 0.0, y: float = 0.0, t: float = 1.0) -> Rig:
     """Start the mission of a probe that stands at (x, y); it is sent to its first place."""
     rig.mission.start()
-    rig.pose(1.0, x, y)
-    rig.step(1.0)
+    rig.pose(t, x, y)
+    rig.step(t)
     return rig
+
+
+def drive_to(
+    rig: Rig, t: float, target: int | None = None, value: float | None = 5.0, *, plan: bool = True
+) -> None:
+    """Be at a place, or where it was sent last, and read there unless the value is None."""
+    x, y = rig.topology.positions[rig.sent[-1] if target is None else target].tolist()
+    rig.pose(t, x, y)
+    if value is not None:
+        rig.reading(t, value)
+    rig.step(t, plan=plan)

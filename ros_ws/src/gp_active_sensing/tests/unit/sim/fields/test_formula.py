@@ -10,11 +10,14 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields.formula import Formula
-from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.topology.grids import make_points
 
 X = np.linspace(-2.0, 3.0, 7)
 Y = np.linspace(1.0, 4.0, 7)
+FUNCTIONS = (
+    "sqrt square log log2 log10 tan arcsin arccos arctan sinh cosh tanh floor ceil abs sign".split()
+)
 
 
 def test_it_means_what_it_says() -> None:
@@ -36,24 +39,8 @@ def test_it_means_what_it_says() -> None:
             "min(x, y, 0) + max(x, 1, y) + clip(x, -1, 1)",
             np.minimum(np.minimum(X, Y), 0) + np.maximum(np.maximum(X, 1), Y) + np.clip(X, -1, 1),
         ),
-        (
-            "hypot(x, y) + arctan2(y, x) + abs(x) + sign(x)",
-            np.hypot(X, Y) + np.arctan2(Y, X) + np.abs(X) + np.sign(X),
-        ),
-        (
-            "sqrt(y) + square(y) + log(y) + log2(y) + log10(y) + tan(x)",
-            np.sqrt(Y) + Y**2 + np.log(Y) + np.log2(Y) + np.log10(Y) + np.tan(X),
-        ),
-        (
-            "arcsin(x/9) + arccos(x/9) + arctan(x) + sinh(x) + cosh(x) + tanh(x)",
-            np.arcsin(X / 9)
-            + np.arccos(X / 9)
-            + np.arctan(X)
-            + np.sinh(X)
-            + np.cosh(X)
-            + np.tanh(X),
-        ),
-        ("floor(x) +\n  ceil(x)", np.floor(X) + np.ceil(X)),
+        ("hypot(x, y) +\n arctan2(y, x)", np.hypot(X, Y) + np.arctan2(Y, X)),
+        *((f"{name}(y / 4)", getattr(np, name)(Y / 4)) for name in FUNCTIONS),
     ):
         found = Formula(text).value({"x": X, "y": Y, "t": 7.0})
         np.testing.assert_allclose(np.broadcast_to(found, X.shape), expected, rtol=1e-12)
@@ -63,14 +50,11 @@ def test_what_it_may_not_hold_is_said_with_its_column() -> None:
     for text, message in (
         ("x + sinn(y)", r"column 5: unknown function 'sinn'\. Did you mean 'sin'\?"),
         ("x +", r"column \d+: not an expression"),
-        ("x y", r"column \d+: not an expression"),
         ("x^2", r"column 3: \^ is not a power; write \*\*"),
         ("__import__('os')", r"column 1: unknown function '__import__'"),
         ("sin.x(1)", r"only functions by their names"),
         ("[x for x in (1, 2)]", r"ListComp is not known"),
-        ("lambda: 1", r"Lambda is not known"),
         ("~x", r"UnaryOp is not known"),
-        ("(y := 1)", r"NamedExpr is not known"),
         ("'a' + x", r"column 1: expected a number, got 'a'"),
         ("x + 1" + "0" * 400, r"column 5: the number is too large"),
         ("sin", r"sin is a function; write sin\(…\)"),
@@ -92,10 +76,6 @@ def test_large_powers_end_at_once_as_values_that_are_refused() -> None:
 def test_a_variable_without_a_value_is_named_with_its_column() -> None:
     with pytest.raises(ConfigError, match=r"column 5: unknown variable 'speed_limt'.*speed_limit"):
         Formula("x + speed_limt").value({"x": 1.0, "speed_limit": 2.0})
-
-
-def truth(formula: str, topology: Topology, **more: object) -> object:
-    return build_truth(FieldConfig(kind="formula", formula=formula, **more), topology, 0)  # type: ignore[arg-type]
 
 
 def test_a_field_of_place_time_and_features() -> None:
@@ -123,7 +103,7 @@ def test_values_that_cannot_be_used_name_the_place() -> None:
         ("1e13 * x", r"within ±1e\+12, got 1e\+13 at place '1'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            truth(formula, make_line(5, 1.0))
+            build_truth(FieldConfig(kind="formula", formula=formula), make_line(5, 1.0), 0)
 
 
 def test_values_that_go_wrong_later_say_when() -> None:
