@@ -137,7 +137,6 @@ def export(
 def _export_route(
     run_dir: Path, format: str, out: Path | None, altitude: float, *, overwrite: bool
 ) -> None:
-    """Write the route that is left of a run, of several probes a file each."""
     from gp_active_sensing.export import write_new
     from gp_active_sensing.export.missions import MISSIONS
     from gp_active_sensing.report.route_left import route_left

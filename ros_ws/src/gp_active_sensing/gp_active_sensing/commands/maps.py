@@ -162,7 +162,6 @@ def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
 def _loaded(
     file: str, crs: str, overrides: tuple[str, ...] = (), *, only_roads: bool = False
 ) -> tuple[Path, str, Any]:
-    """Return the path, the kind and the `RoadMap` or `Topology` of a map."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.topology.config import build_topology

@@ -49,7 +49,6 @@ def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
 def _shapes(
     field: FieldMap, lattice: Lattice, levels: Sequence[float]
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield the properties and the shape [m] of each line and area."""
     import shapely
 
     lines = _generator(lattice, field.mean)
@@ -65,7 +64,6 @@ def _shapes(
 
 
 def _generator(lattice: Lattice, values: FloatArray) -> Any:
-    """Return a generator of contours of values (n,) on the cells of a lattice."""
     try:
         from contourpy import FillType, LineType, contour_generator
     except ImportError as error:

@@ -36,7 +36,6 @@ class Limit(NamedTuple):
 
 
 def _beyond(found: Mixture, limits: Sequence[Limit]) -> Iterator[FloatArray]:
-    """Yield the probability (m,) of lying beyond each limit."""
     for limit in limits:
         below = found.below(np.full(found.mean.shape[1], limit.value))
         yield 1.0 - below if limit.above else below

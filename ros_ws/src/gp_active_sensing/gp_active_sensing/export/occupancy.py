@@ -136,5 +136,4 @@ def _yaml(title: str, data: dict[str, Any]) -> str:
 
 
 def _metres(value: float) -> float:
-    """Return metres with twelve digits."""
     return float(f"{value:.12g}")

@@ -107,7 +107,6 @@ def _header(field: FieldMap) -> dict[str, Any]:
 
 
 def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[dict[str, Any]]:
-    """Yield what is known of each place, with its (n, 2) longitude and latitude if given."""
     topology = field.topology
     where = topology.positions.round(_METRES).tolist()
     heights = [values.round(_METRES).tolist() for values in _heights(field)]
@@ -131,7 +130,6 @@ def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[d
 
 
 def _further(field: FieldMap, place: int) -> dict[str, float | int]:
-    """Return estimate, deviation and readings of a place, of the further quantities."""
     found: dict[str, float | int] = {}
     for name, each in field.further.items():
         found[name], found[f"{name}_std"] = float(each.mean[place]), float(each.std[place])
@@ -153,7 +151,6 @@ def _shapes(field: FieldMap) -> tuple[list[FloatArray], str]:
 
 
 def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
-    """Return the corners of a cell counterclockwise, the first once more at the end."""
     half = 0.5 * np.asarray(lattice.cell)
     return np.asarray(centre + half * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]))
 

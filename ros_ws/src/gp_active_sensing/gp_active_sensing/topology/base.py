@@ -306,7 +306,6 @@ class Topology:
         return int(np.argmax(distances <= nearest + SAME_DISTANCE))
 
     def _open_places(self, observed: BoolArray, unavailable: Collection[int]) -> IntArray:
-        """Return every unobserved place that may be chosen, sorted."""
         self._check(None, observed)
         chosen = ~observed
         if unavailable:
@@ -697,7 +696,6 @@ class FreeTopology(Topology):
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 
     def _legs(self, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (n,) metres and seconds of legs with these offsets."""
         metres = self.speeds.metres(offsets)
         return metres, self.speeds.seconds(offsets, metres)
 

@@ -63,6 +63,7 @@ class FreeGround:
     ) -> None:
         self._area: Any = None
         self._obstacles: Any = None
+        self._bars: Any = None
         self._cells = None if cells is None or blocked is None else _BlockedCells(cells, blocked)
         self.cells = cells
         self.shapes: tuple[Any, ...] = ()
@@ -94,7 +95,8 @@ class FreeGround:
     @property
     def bounded(self) -> bool:
         """Return whether some points are not free."""
-        return any(part is not None for part in (self._area, self._obstacles, self._cells))
+        parts = (self._area, self._obstacles, self._cells, self._bars)
+        return any(part is not None for part in parts)
 
     def inside(self, points: FloatArray) -> BoolArray:
         """(m,) points inside or on the edge of the outline."""
@@ -117,7 +119,7 @@ class FreeGround:
         free = np.ones(len(ends), dtype=np.bool_)
         if self._cells is not None:
             free = self._cells.free_lines(points, ends)
-        if not free.any() or (self._area is None and self._obstacles is None):
+        if not free.any() or (self._area is self._obstacles is self._bars is None):
             return free
         import shapely
 
@@ -125,6 +127,8 @@ class FreeGround:
         clear = np.ones(int(free.sum()), dtype=np.bool_)
         if self._obstacles is not None:
             clear &= ~shapely.intersects(self._obstacles, lines)
+        if self._bars is not None:
+            clear &= ~shapely.intersects(self._bars, lines)
         if self._area is not None:
             clear &= shapely.covers(self._area, lines)
         free[free] = clear
@@ -140,6 +144,15 @@ class FreeGround:
         shapes = gone if self._obstacles is None else [*gone, self._obstacles]
         other._obstacles = shapely.union_all(shapes)
         shapely.prepare(other._obstacles)
+        return other
+
+    def barred(self, bars: FloatArray) -> FreeGround:
+        """Return the same ground with bars (k, 2, 2) across doorways [m]; they take no ground."""
+        import shapely
+
+        other = copy(self)
+        other._bars = shapely.union_all(shapely.linestrings(bars))
+        shapely.prepare(other._bars)
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:

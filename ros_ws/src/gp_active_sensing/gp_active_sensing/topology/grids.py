@@ -446,7 +446,6 @@ def _nothing_free(grid: OccupancyGrid, name: str, inflation: float, unknown: str
 
 
 def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the columns and rows of places by their names."""
     cells = []
     for name in names:
         match = _NAME.fullmatch(name)

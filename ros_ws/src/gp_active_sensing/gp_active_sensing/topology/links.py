@@ -348,7 +348,6 @@ def _landmarks(links: Links, weights: FloatArray, count: int) -> tuple[IntArray,
 
 
 def _distortion(points: FloatArray, sources: IntArray, paths: FloatArray) -> tuple[float, float]:
-    """Return stress and correlation of the distances from `sources` with the paths."""
     from scipy.spatial.distance import cdist
 
     distances = cdist(points[sources], points)

@@ -124,13 +124,11 @@ def _places(
 
 
 def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
-    """Return outline and obstacles; files of areas are refused beside a topic."""
     outline = None if isinstance(config.outline, str) else config.outline
     return outline, [area for area in config.obstacles if not isinstance(area, str)]
 
 
 def _free(config: OccupancyConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
-    """Return at which positions (m, 2) a probe can be [m]."""
     blocked = grid.blocked(**config.counting)
     ground = FreeGround(*_areas(config), config.inflation, cells=grid, blocked=blocked)
     return ground.free(positions)

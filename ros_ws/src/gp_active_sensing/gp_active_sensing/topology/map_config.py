@@ -186,7 +186,6 @@ class MapConfig:
         return dataclasses.replace(self, **named)
 
     def _problems(self) -> list[str]:
-        """Return what is wrong with the keys."""
         return []
 
 

@@ -302,7 +302,6 @@ def _cut(points: FloatArray, lines: Sequence[Sequence[Point]]) -> list[tuple[Poi
 def _totals(
     lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> tuple[float, float]:
-    """Return the sums of drawn and of stated lengths, of the lines that have both."""
     pairs = [
         (length_of(line), stated)
         for line, stated in zip(lines, lengths or [None] * len(lines), strict=True)

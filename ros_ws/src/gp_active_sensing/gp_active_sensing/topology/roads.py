@@ -251,7 +251,6 @@ def _cost(segment: Segment, speed: float) -> Cost:
 
 
 def _cumulative(line: FloatArray) -> FloatArray:
-    """(m,) distance along a line at each of its points [m]."""
     return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
 
 

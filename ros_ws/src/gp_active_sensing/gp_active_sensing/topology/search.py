@@ -239,32 +239,17 @@ def nearest_ring(
     return []
 
 
+_METRES, _SECONDS = 1, 2
+"""Fields of a `Move`."""
+
+
 def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
     """Return the fastest way through crossable places, None when there is none.
 
     Dijkstra in seconds from `at`, whose own place is entered only when it is the goal.
     """
-    best: dict[int, float] = {}
-    came: _Came = {}
-    heap: list[tuple[float, int]] = []
-
-    def expand(a: int, seconds: float) -> None:
-        for move in moves[a]:
-            b = move.to
-            total = seconds + move.seconds
-            if (crossable[b] or b == goal) and (b not in best or total < best[b]):
-                best[b] = total
-                came[b] = (a, move)
-                heapq.heappush(heap, (total, b))
-
-    expand(at, 0.0)
-    while heap:
-        seconds, a = heapq.heappop(heap)
-        if a == goal:
-            return _path(at, goal, came)
-        if seconds <= best[a] and a != at:
-            expand(a, seconds)
-    return None
+    came = _search(moves, [at], _SECONDS, crossable=crossable, goal=goal)
+    return _path(at, goal, came) if goal in came else None
 
 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
@@ -272,45 +257,50 @@ def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
 
     Dijkstra in metres; `at` itself is among them when a loop that short leads back to it.
     """
-    best: dict[int, float] = {}
-    came: _Came = {}
-    heap: list[tuple[float, int]] = []
-    done: set[int] = set()
-
-    def expand(a: int, driven: float) -> None:
-        for move in moves[a]:
-            total = driven + move.metres
-            if total <= metres and (move.to not in best or total < best[move.to]):
-                best[move.to] = total
-                came[move.to] = (a, move)
-                heapq.heappush(heap, (total, move.to))
-
-    expand(at, 0.0)
-    while heap:
-        driven, a = heapq.heappop(heap)
-        if a not in done:
-            done.add(a)
-            if a != at:
-                expand(a, driven)
-    return {goal: _path(at, goal, came) for goal in sorted(done)}
+    came = _search(moves, [at], _METRES, most=metres)
+    return {goal: _path(at, goal, came) for goal in sorted(came)}
 
 
 def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
     """Return the places within so many metres of some of the sources, whatever is crossed."""
+    return set(_search(moves, sources, _METRES, most=metres))
+
+
+def _search(
+    moves: Moves,
+    sources: Sequence[int],
+    by: int,
+    *,
+    most: float = math.inf,
+    crossable: bytes | bytearray | None = None,
+    goal: int = -1,
+) -> _Came:
+    """Return the last move to each place that is reached, and where it begins; up to the goal."""
     best: dict[int, float] = {}
-    heap = [(0.0, a) for a in sources]
-    found: set[int] = set()
-    while heap:
-        driven, a = heapq.heappop(heap)
-        if driven > best.get(a, driven):
-            continue
+    came: _Came = {}
+    heap: list[tuple[float, int]] = []
+    begun = set(sources)
+
+    def expand(a: int, cost: float) -> None:
         for move in moves[a]:
-            total = driven + move.metres
-            if total <= metres and total < best.get(move.to, float("inf")):
-                best[move.to] = total
-                found.add(move.to)
-                heapq.heappush(heap, (total, move.to))
-    return found
+            b = move.to
+            total = cost + move[by]
+            if total > most or (crossable is not None and not crossable[b] and b != goal):
+                continue
+            if b not in best or total < best[b]:
+                best[b] = total
+                came[b] = (a, move)
+                heapq.heappush(heap, (total, b))
+
+    for a in sources:
+        expand(a, 0.0)
+    while heap:
+        cost, a = heapq.heappop(heap)
+        if a == goal:
+            break
+        if cost <= best[a] and a not in begun:
+            expand(a, cost)
+    return came
 
 
 def ways_to(moves: MoveArrays, goal: int, by: str) -> Ways:
@@ -348,7 +338,6 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
 
 
 def _totals(tree: WayTree, moves: MoveArrays, by: str) -> tuple[FloatArray, FloatArray]:
-    """Return (n,) metres and seconds along the ways of a tree."""
     if by == "metres":
         return tree.least, tree.total(moves.seconds)
     return tree.total(moves.metres), tree.least

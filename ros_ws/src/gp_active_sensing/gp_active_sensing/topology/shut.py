@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 
 from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.geometry import FreeGround
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import FloatArray
 
 _WIDEST = 2.0
 """Half of the widest doorway, in lengths of its move."""
@@ -20,51 +19,6 @@ _ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
 """Parts of a move at which it is looked whether it leads through a doorway."""
 _SAME = 1.0
 """Distance between two directions of one road at most [m]."""
-
-
-class BarredGround(FreeGround):
-    """Ground with bars across the doorways that are shut.
-
-    Args:
-        ground: the ground without them.
-        bars: (k, 2, 2) both ends of each bar [m].
-    """
-
-    def __init__(self, ground: FreeGround, bars: FloatArray) -> None:
-        super().__init__(None, ())
-        import shapely
-
-        self._ground = ground
-        self._bars = shapely.union_all(shapely.linestrings(bars))
-        shapely.prepare(self._bars)
-
-    @property
-    def bounded(self) -> bool:
-        """Some lines are not free."""
-        return True
-
-    def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside or on the edge of the outline."""
-        return self._ground.inside(points)
-
-    def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside or on the edge of an obstacle."""
-        return self._ground.blocked(points)
-
-    def free(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points that are free; a bar takes no ground."""
-        return self._ground.free(points)
-
-    def passable(
-        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]] | IntArray
-    ) -> npt.NDArray[np.bool_]:
-        """(len(pairs),) straight lines between two points that cross no bar, either."""
-        free = self._ground.passable(points, pairs)
-        if len(pairs):
-            import shapely
-
-            free &= ~shapely.intersects(self._bars, shapely.linestrings(points[np.asarray(pairs)]))
-        return free
 
 
 def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
@@ -86,7 +40,7 @@ def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology
     if topology.roads or ground is None or topology.heights is not None:
         return topology.without(gone)
     bars = np.array([_bar(topology, ground, a, b) for a, b in sorted(shut)])
-    barred = BarredGround(ground, bars)
+    barred = ground.barred(bars)
     reach = 2.0 * (_WIDEST + 1.0) * max(math.dist(*topology.positions[[a, b]]) for a, b in shut)
     middles = bars.mean(axis=1)
     apart = np.hypot(*(topology.positions[:, None] - middles[None]).transpose(2, 0, 1))

@@ -141,61 +141,51 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
                 "pandas"
             )
             raise MapError(msg)
-        known_at = {key: at for key, at in found.items() if at is not None}
-        return _WaysReader(path, names).pairs(table, known_at)
+        return _pairs(path, table, names, {k: at for k, at in found.items() if at is not None})
 
 
-class _WaysReader:
-    """Collects the ways of a table, and what is wrong with it."""
+def _pairs(path: Path, table: Table, names: Sequence[str], columns: Mapping[str, int]) -> Ways:
+    places = {name: place for place, name in enumerate(names)}
+    found: Ways = {}
+    lines: dict[tuple[int, int], int] = {}
+    problems: list[str] = []
+    one_way = set[tuple[int, int]]()
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self._path, self._names = path, names
-        self._places = {name: place for place, name in enumerate(names)}
-        self._found: Ways = {}
-        self._lines: dict[tuple[int, int], int] = {}
-        self._problems: list[str] = []
+    def place_of(name: str, where: str) -> int | None:
+        if name not in places:
+            hint = suggest(name, names)
+            problems.append(f"{where}: no place {name!r} on the map.{hint}")
+        return places.get(name)
 
-    def pairs(self, table: Table, columns: Mapping[str, int]) -> Ways:
-        """Return the ways of a list."""
-        one_way = set[tuple[int, int]]()
-        for line, row in table:
-            where, cells = f"line {line}", {key: row[at].strip() for key, at in columns.items()}
-            a, b = self._place(cells["from"], where), self._place(cells["to"], where)
-            metres, seconds = self._number(cells["metres"], f"{where}, metres"), None
-            if cells.get("seconds", "").lower() not in MISSING:
-                seconds = self._number(cells["seconds"], f"{where}, seconds")
-            word = cells.get("oneway", "").lower()
-            if word not in _YES | _NO:
-                self._problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
-            if a is None or b is None or metres is None or a == b:
-                continue
-            if self._lines.setdefault((a, b), line) != line:
-                what = f"from {self._names[a]!r} to {self._names[b]!r}"
-                twice = f"lines {self._lines[a, b]} and {line}: both are {what}; keep one"
-                self._problems.append(twice)
-            self._found[a, b] = DirectWay(metres, seconds)
-            if word in _YES:
-                one_way.add((a, b))
-        fail(self._path, self._problems)
-        if not self._found:
-            msg = f"{self._path}: expected ways between places, found none"
-            raise MapError(msg)
-        back = {(b, a): way for (a, b), way in self._found.items() if (a, b) not in one_way}
-        return back | self._found
-
-    def _place(self, name: str, where: str) -> int | None:
-        place = self._places.get(name := name.strip())
-        if place is None:
-            hint = suggest(name, self._names)
-            self._problems.append(f"{where}: no place {name!r} on the map.{hint}")
-        return place
-
-    def _number(self, cell: str, where: str) -> float | None:
+    def positive(cell: str, where: str) -> float | None:
         value = number_of(cell)
-        if value is None or not (math.isfinite(value) and value > 0.0):
-            self._problems.append(f"{where}: expected a number above 0, got {cell!r}")
+        if value is None or not 0.0 < value < math.inf:
+            problems.append(f"{where}: expected a number above 0, got {cell!r}")
             return None
         return value
+
+    for line, row in table:
+        where, cells = f"line {line}", {key: row[at].strip() for key, at in columns.items()}
+        a, b = place_of(cells["from"], where), place_of(cells["to"], where)
+        metres, seconds = positive(cells["metres"], f"{where}, metres"), None
+        if cells.get("seconds", "").lower() not in MISSING:
+            seconds = positive(cells["seconds"], f"{where}, seconds")
+        word = cells.get("oneway", "").lower()
+        if word not in _YES | _NO:
+            problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
+        if a is None or b is None or metres is None or a == b:
+            continue
+        if (first := lines.setdefault((a, b), line)) != line:
+            what = f"from {names[a]!r} to {names[b]!r}"
+            problems.append(f"lines {first} and {line}: both are {what}; keep one")
+        found[a, b] = DirectWay(metres, seconds)
+        if word in _YES:
+            one_way.add((a, b))
+    fail(path, problems)
+    if not found:
+        msg = f"{path}: expected ways between places, found none"
+        raise MapError(msg)
+    return {(b, a): way for (a, b), way in found.items() if (a, b) not in one_way} | found
 
 
 def moves_along(
@@ -264,7 +254,6 @@ def _shortest(pairs: Any, costs: FloatArray, n: int) -> FloatArray:
 
 
 def _check_parts(pairs: Any, n: int, names: Sequence[str], where: str) -> None:
-    """Refuse ways that leave places on their own."""
     from scipy.sparse import coo_array, csgraph
 
     ones = np.ones(len(pairs))

@@ -279,7 +279,6 @@ class Turning(Topology):
         return {}
 
     def _row(self, at: int) -> FloatArray:
-        """(n,) metres of the direct move from a place to each."""
         if at not in self._kept_rows:
             everywhere = np.arange(self.n)
             starts, facing = np.full(self.n, at), np.full(self.n, self._leaves(at))

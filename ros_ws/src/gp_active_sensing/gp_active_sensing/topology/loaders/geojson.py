@@ -179,8 +179,6 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 class _GeoJsonReader:
-    """Collects segments and what is wrong with them, feature by feature."""
-
     def __init__(self, path: Path) -> None:
         self.drafts = Drafts(path)
         self.junctions: set[str] = set()

@@ -153,8 +153,6 @@ _UNKNOWN_SHADE = 205.0
 
 @dataclass(frozen=True)
 class _Described:
-    """The keys of the YAML file."""
-
     image: str  # beside the file
     resolution: float  # width of a pixel [m]
     origin: tuple[float, ...]  # x, y and yaw of the lower left pixel's corner [m, m, rad]

@@ -191,7 +191,6 @@ def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
 
 
 def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restriction]:
-    """Yield the turns that are forbidden, or the only ones allowed, at a node."""
     reader = osmium.FileProcessor(str(path), osmium.osm.RELATION).with_filter(
         osmium.filter.TagFilter(("type", "restriction"))
     )
@@ -300,5 +299,4 @@ def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> Roa
 
 
 def _way(identity: str) -> str:
-    """Return the way that a segment is a part of."""
     return identity.removeprefix("-").rpartition(".")[0]

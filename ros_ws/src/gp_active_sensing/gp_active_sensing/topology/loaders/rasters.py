@@ -183,8 +183,6 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
 
 
 class _Header:
-    """The keys of an ESRI ASCII grid and their numbers."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self.said: dict[str, float] = {}
@@ -343,7 +341,6 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
 
 
 def _variable(path: Path, found: Any, value: str) -> str:
-    """Return the name of a variable of a netCDF file as GDAL has it."""
     names = {name.rpartition(":")[2].lower(): name for name in found.subdatasets}
     if value.lower() in names:
         return str(names[value.lower()])
@@ -542,7 +539,6 @@ def _outer(raster: RasterFile, column: float, row: float) -> Point:
 
 
 def _around(left: int, top: int, right: int, bottom: int) -> list[Point]:
-    """Return points along the edge of a box of columns and rows."""
     corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
     return [
         (x0 + (x1 - x0) * k / _ALONG, y0 + (y1 - y0) * k / _ALONG)

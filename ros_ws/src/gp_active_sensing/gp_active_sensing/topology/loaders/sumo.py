@@ -43,8 +43,6 @@ class _Lane(NamedTuple):
 
 
 class _Net:
-    """Collects the edges, then what follows what."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.drafts = Drafts(path)
@@ -177,7 +175,6 @@ class _Net:
 
 
 def _open_to_cars(lane: ET.Element) -> bool:
-    """Return whether cars may use a lane, or a connection of two lanes."""
     allow, disallow = (lane.get(key, "").split() for key in ("allow", "disallow"))
     if allow:
         return CAR in allow or "all" in allow

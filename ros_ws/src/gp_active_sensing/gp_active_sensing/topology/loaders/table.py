@@ -66,8 +66,6 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 class _Reader:
-    """Collects the rows of a table of edges."""
-
     def __init__(self, table: Table) -> None:
         self.path = table.path
         self.drafts = Drafts(table.path)
@@ -167,7 +165,6 @@ class _Reader:
         return (nodes[start], nodes[end]) if start and end else ()
 
     def _beside(self) -> dict[str, Point]:
-        """Return where the nodes are, from the table beside."""
         if self._nodes is None:
             path = _nodes_file(self.path)
             check_file(path, MOST_TEXT)
@@ -217,7 +214,6 @@ def _plain(title: str) -> str:
 
 
 def _points(table: Table, name: str, axes: Sequence[str]) -> dict[str, Point]:
-    """Return where the nodes of a table are."""
     at = table.column(name)
     found: dict[str, Point] = {}
     for values, rows, lines in table.chunks(axes):
@@ -235,7 +231,6 @@ def _points(table: Table, name: str, axes: Sequence[str]) -> dict[str, Point]:
 
 
 def _nodes_file(path: Path) -> Path:
-    """Return the table of nodes beside a table of edges."""
     names = [f"{path.stem}_nodes.csv", f"{path.stem}.nodes.csv", "nodes.csv"]
     for word in ("edges", "segments", "links"):
         if word in path.name:

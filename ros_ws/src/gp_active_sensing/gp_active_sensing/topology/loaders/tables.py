@@ -345,7 +345,6 @@ class SitesReader:
     def _placed(
         self, points: FloatArray, of: Mapping[str, FloatArray], crs: str
     ) -> tuple[Located, tuple[str, ...]]:
-        """Return the places in metres, and notes."""
         where = self._path
         if "lon" in of:
             made = locate(points, crs or LONLAT, where=where, chosen=bool(crs))

@@ -156,7 +156,6 @@ def _geojson(path: Path) -> VectorFile:
 
 
 def _shape(geometry: Any, where: str) -> Any:
-    """Return a geometry of GeoJSON as one of shapely."""
     import shapely.geometry
 
     try:
