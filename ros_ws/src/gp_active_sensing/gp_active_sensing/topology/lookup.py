@@ -19,6 +19,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError, ReadingError, RunError, suggest
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
+from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.topology.projection import metres_of
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 from gp_active_sensing.util.wording import moment
@@ -146,7 +147,7 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
         x, y = metres_of(position, datum, float(np.ptp(topology.positions, axis=0).max()))
     low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
     nearest = topology.snap(x, y, math.inf)
-    far = max(_FAR * math.dist(low, high), _spacing(topology.positions))
+    far = max(_FAR * math.dist(low, high), spacing_of(topology.positions).across)
     if nearest is None or topology.snap(x, y, far) is None:
         msg = (
             f"{key}: ({position[0]:g}, {position[1]:g}) is far off map {topology.name!r}, which "
@@ -163,16 +164,6 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
         topology.names[nearest],
     )
     return nearest
-
-
-def _spacing(positions: FloatArray) -> float:
-    """Return how far a place is from its nearest neighbour, typically [m]; 0 of twins."""
-    from scipy.spatial import cKDTree
-
-    if len(positions) < 2:
-        return 0.0
-    distances, _ = cKDTree(positions).query(positions, k=2)
-    return float(np.median(np.asarray(distances)[:, 1]))
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:

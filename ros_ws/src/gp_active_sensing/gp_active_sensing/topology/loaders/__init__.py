@@ -13,18 +13,6 @@ from gp_active_sensing.topology.loaders.files import check_file
 from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = [
-    "OF_FILE",
-    "ends_of",
-    "find_map",
-    "kind_of_map",
-    "kinds_of_file",
-    "load_roads",
-    "loaders",
-    "name_problems",
-    "reader_of",
-]
-
 _HERE = __name__
 _GIS = (".kml", ".kmz", ".geojson", ".json", ".shp", ".gpkg")
 _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, number_of, shown
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, number_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
 from gp_active_sensing.util.tables import Table
@@ -31,10 +31,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "successors": ("successors",),
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
-    "from_x": ("from_x",),
-    "from_y": ("from_y",),
-    "to_x": ("to_x",),
-    "to_y": ("to_y",),
 }
 """Meaning of a column -> its names; the first one found counts. A name may hold a
 word besides that says it is guessed, as `lanes_guess` does."""
@@ -147,16 +143,6 @@ class _Reader:
             if key in self._columns:
                 self._lonlat = key == "line_lonlat"
                 return self.drafts.wkt(self._cell(row, key), self._columns[key], where)
-        keys = ("from_x", "from_y", "to_x", "to_y")
-        if all(key in self._columns for key in keys):
-            values = [number_of(self._cell(row, key)) for key in keys]
-            if all(value is not None and math.isfinite(value) for value in values):
-                a, b, c, d = (float(value or 0.0) for value in values)
-                return ((a, b), (c, d))
-            self.drafts.problems.append(
-                f"{where}: expected numbers in {', '.join(keys)}, got {shown(values)}"
-            )
-            return ()
         nodes = self._beside()
         for key, node in (("from", start), ("to", end)):
             if node and node not in nodes:
@@ -239,7 +225,7 @@ def _nodes_file(path: Path) -> Path:
         if (path.parent / name).is_file():
             return path.parent / name
     msg = (
-        f"{path}: edges have neither a line (column wkt or wkt_lonlat) nor coordinates of their "
-        f"ends (from_x, from_y, to_x, to_y), and no table of nodes is beside: {', '.join(names)}"
+        f"{path}: edges have no line (column wkt or wkt_lonlat), and no table of nodes is beside: "
+        f"{', '.join(names)}"
     )
     raise MapError(msg)
