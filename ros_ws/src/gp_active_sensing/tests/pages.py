@@ -26,7 +26,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
-_NODES_MAKE = ("run_dir:=", "record:=")
+_NODES_MAKE = ("run_dir:=",)
 
 # Commands that no test executes; each by how it begins.
 NOT_EXECUTED: Mapping[str, str] = {
@@ -34,6 +34,7 @@ NOT_EXECUTED: Mapping[str, str] = {
     "pip install": "needs the network; for a package of a page its metadata are written by hand",
     "cd": "changes the shell; what follows says where it runs",
     ".": "changes the shell",
+    "ros2 bag record": "records until it is interrupted; tests/ros/test_record.py",
     "docker": "needs a registry of images; tests/unit/test_containers.py reads the Dockerfile",
     "colcon": "builds the workspace for minutes; .ci/run does it",
     "bash .ci/run": "runs these tests",

@@ -21,15 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 class BlockedPlaces:
-    """Keeps `SensingLoop.blocked`; used under the mission's lock.
+    """Keeps `SensingLoop.blocked` and `SensingLoop.shut`; used under the mission's lock.
 
     A place that was blocked more often than a visit is repeated (`mission.retries`) is set aside:
-    a mission must not come back to it for ever.
-
-    Args:
-        loop: the engine.
-        config: how long to wait, and how long a place is blocked.
-        journal: takes the events.
+    a mission must not come back to it for ever. A move is shut when a probe stands before it and
+    comes no nearer, and when a controller has taken another way that is far longer than the planned
+    one.
     """
 
     def __init__(
@@ -39,10 +36,10 @@ class BlockedPlaces:
         journal: Callable[[Event], None],
     ) -> None:
         self.config = config
-        self.moves = ShutMoves(loop, config, journal)
-        """Those that nobody gets through."""
         self.until_ns: dict[int, int] = {}
         """By place."""
+        self.moves_until_ns: dict[tuple[int, int], int] = {}
+        """By move (from, to)."""
         self._loop = loop
         self._journal = journal
         self._times: Counter[int] = Counter()
@@ -53,7 +50,7 @@ class BlockedPlaces:
         plan = probe.plan or probe.stages.home
         if plan is None or config.follow == "probe":
             return False
-        if self.moves.look(probe, now_ns):
+        if self._is_led_round(probe, now_ns):
             return True
         if config.drive_timeout <= 0.0:
             return False
@@ -64,7 +61,7 @@ class BlockedPlaces:
         if not probe.progress.stalled(plan, step=probe.arrival.radius, patience=patience):
             return False
         why = f"no nearer for {patience:g} s"
-        shut = self.moves.stalled(probe, now_ns, why)
+        shut = self._shut_before(probe, now_ns, why)
         if probe.plan is not None:
             self.give_up(probe, now_ns, why)
             return shut
@@ -79,22 +76,14 @@ class BlockedPlaces:
 
     def refuse(self, probe: ProbeState, now_ns: int, why: str) -> bool:
         """Give up a drive that a controller refuses; return whether a move was shut."""
-        shut = self.moves.stalled(probe, now_ns, why)
+        shut = self._shut_before(probe, now_ns, why)
         self.give_up(probe, now_ns, why)
         return shut
 
     def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
-        """Drop the decision that a probe carries out, and block its place.
-
-        A place that already has a reading (`mission.arrival: radius`) counts as visited.
-        """
+        """Drop the decision that a probe carries out, and block its place."""
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        if probe.observed[place] and not self._loop.reservations.is_due(place, probe.lead):
-            name = self._loop.topology.names[place]
-            logger.warning("%s was read, and is left without being reached (%s)", name, why)
-            probe.complete(now_ns)
-            return
         probe.give_up(now_ns)
         self.add(place, now_ns, why, probe.name)
 
@@ -148,40 +137,16 @@ class BlockedPlaces:
 
     def waits(self, now_ns: int) -> str:
         """Return in words when a place or move is tried again, "" when none is blocked."""
-        n = len(self.until_ns) + len(self.moves.until_ns)
-        if not n:
+        times = [*self.until_ns.values(), *self.moves_until_ns.values()]
+        if not (n := len(times)):
             return ""
-        until_ns = min([*self.until_ns.values(), *self.moves.until_ns.values()])
-        seconds = 1e-9 * (until_ns - now_ns)
+        seconds = 1e-9 * (min(times) - now_ns)
         places = "a blocked place is" if n == 1 else f"{n} blocked places are"
         return f"{places} waited for, {max(0.0, seconds):.0f} s until the next may be tried again"
 
+    # -- moves that are shut -------------------------------------------------------------------
 
-# -- moves that are shut ---------------------------------------------------------------------------
-
-
-class ShutMoves:
-    """Keeps `SensingLoop.shut`; used under the mission's lock.
-
-    A move is shut when a probe stands before it and comes no nearer, and when a controller has
-    taken another way that is far longer than the planned one.
-
-    Args:
-        loop: the engine.
-        config: how long a move stays shut.
-        journal: takes the events.
-    """
-
-    def __init__(
-        self, loop: SensingLoop, config: MissionConfig, journal: Callable[[Event], None]
-    ) -> None:
-        self.config = config
-        self.until_ns: dict[tuple[int, int], int] = {}
-        """By move (from, to)."""
-        self._loop = loop
-        self._journal = journal
-
-    def stalled(self, probe: ProbeState, now_ns: int, why: str) -> bool:
+    def _shut_before(self, probe: ProbeState, now_ns: int, why: str) -> bool:
         """Shut the move before a probe that comes no nearer; return whether that is known."""
         topology = self._loop.topology
         move = move_before(topology, probe)
@@ -204,10 +169,8 @@ class ShutMoves:
         unread[list(self._loop.unavailable)] = False
         return unread
 
-    def look(self, probe: ProbeState, now_ns: int) -> bool:
+    def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
         """See whether a probe was led round a shut move; return whether one is shut for it."""
-        if self.config.follow == "probe" or probe.target is None:
-            return False
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
@@ -228,7 +191,7 @@ class ShutMoves:
             start=start, goal=goal, until_ns=until_ns, why=why, stamp_ns=now_ns, probe=probe.name
         )
         self._journal(event)
-        self.replay(event)
+        self.replay_move(event)
         logger.warning(
             "%s%s (%s): ways are planned round it for %g s",
             f"{probe.name}: " if probe.name else "",
@@ -237,7 +200,7 @@ class ShutMoves:
             self.config.block_seconds,
         )
 
-    def replay(self, event: MoveShut) -> None:
+    def replay_move(self, event: MoveShut) -> None:
         """Record a move that was shut, now or before a restart.
 
         Raises:
@@ -246,22 +209,22 @@ class ShutMoves:
         if not all(0 <= place < self._loop.whole.n for place in (event.start, event.goal)):
             msg = "no such places"
             raise ValueError(msg)
-        self.until_ns[event.start, event.goal] = event.until_ns
-        self._loop.shut_moves(self.until_ns)
+        self.moves_until_ns[event.start, event.goal] = event.until_ns
+        self._loop.shut_moves(self.moves_until_ns)
 
-    def expire(self, now_ns: int) -> bool:
+    def open_moves(self, now_ns: int) -> bool:
         """Open the moves whose time is over; return whether there was one."""
-        over = [move for move, until_ns in self.until_ns.items() if until_ns <= now_ns]
+        over = [move for move, until_ns in self.moves_until_ns.items() if until_ns <= now_ns]
         for move in over:
-            del self.until_ns[move]
+            del self.moves_until_ns[move]
         if over:
-            self._loop.shut_moves(self.until_ns)
+            self._loop.shut_moves(self.moves_until_ns)
         return bool(over)
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def shut_moves(self) -> tuple[str, ...]:
         """Return the moves that are shut now."""
-        return tuple(self._named(move) for move in self.until_ns)
+        return tuple(self._named(move) for move in self.moves_until_ns)
 
     def _named(self, move: tuple[int, int]) -> str:
         names = self._loop.whole.names
@@ -270,7 +233,7 @@ class ShutMoves:
     def hide_places(self, probe: ProbeState) -> bool:
         """Return whether a probe could read more if nothing were shut."""
         loop, at = self._loop, probe.standing()
-        if not self.until_ns or at is None:
+        if not self.moves_until_ns or at is None:
             return False
         unread = self._unread(probe)
         ways = loop.whole.ways_from(at)

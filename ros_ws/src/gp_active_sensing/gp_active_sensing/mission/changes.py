@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.mission.batteries import end_change
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import budget_text
@@ -29,12 +28,6 @@ def set_budget(
     """Change what may be spent in all: readings of the mission, metres and seconds of a probe.
 
     What was spent counts; with less left than was promised, drives are given up.
-
-    Args:
-        mission: to be changed.
-        budget: from now on.
-        aim: error of the map at which the mission is over.
-        aims: those of further quantities, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -160,7 +153,6 @@ def set_config(mission: Mission, config: MissionConfig) -> None:
     """Go on with other distances and times."""
     with mission.lock:
         mission.config = mission.fleet.config = mission.blocked.config = config
-        mission.blocked.moves.config = config
         mission.loop.retries = config.retries
         for probe in mission.probes.values():
             probe.set_config(config)
@@ -185,7 +177,7 @@ def join(mission: Mission, name: str) -> str:
     with mission.lock:
         probe = mission.probes.get(name)
         if probe is not None and probe.sortie.waiting:
-            end_change(probe, mission.journal, mission.now_ns)
+            probe.end_change(mission.now_ns)
         problem = mission.fleet.join(name, mission.now_ns)
         mission.inbox.wake()
         return problem
@@ -206,7 +198,7 @@ def add_probe(mission: Mission, name: str) -> None:
         probe.set_config(mission.config)
         whole = mission.budget  # what it is by now
         probe.purse = replace(probe.purse, metres=whole.metres, seconds=whole.seconds)
-        probe.ingestion.latency = mission.reading_latency
+        probe.ingestion.pipeline.latency = mission.reading_latency
         probe.ingestion.set_open(yes=mission.state != "ended")
         for other in known.values():
             other.ahead.drop()  # of a single one: it counts on being alone
@@ -234,8 +226,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
         mission.journal(ClockStepped(step_ns=step_ns, stamp_ns=now_ns))
         skip(mission, step_ns)
         for probe in mission.probes.values():
-            probe.arrival.forget()
-            probe.progress.forget()
+            probe.watch_again()
         mission.pause(said)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import Envelope, RawReading
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
-from gp_active_sensing.mission.matching import MapMatcher
-from gp_active_sensing.mission.poses import Pose, PoseTrack
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
@@ -20,26 +19,16 @@ class GoalChecker:
 
     Args:
         loop: knows where the waypoints are.
-        track: where the probe is.
-        matcher: knows how far the probe is from a place above or below it.
+        ingestion: knows where the probe is.
         radius: distance to the waypoint at which it has arrived [m].
         timeout: how long to wait for a reading [s].
     """
 
     def __init__(
-        self,
-        loop: SensingLoop,
-        track: PoseTrack,
-        matcher: MapMatcher,
-        *,
-        radius: float,
-        timeout: float,
+        self, loop: SensingLoop, ingestion: Ingestion, radius: float, timeout: float
     ) -> None:
-        self.radius = radius
-        self._matcher = matcher
-        self.timeout = timeout
-        self._loop = loop
-        self._track = track
+        self.radius, self.timeout = radius, timeout
+        self._loop, self._ingestion = loop, ingestion
         self._since_ns: int | None = None
 
     def forget(self) -> None:
@@ -47,21 +36,12 @@ class GoalChecker:
         self._since_ns = None
 
     def left(self, now_ns: int) -> float:
-        """Return how long it still waits; all of the time where it does not wait yet [s].
-
-        Args:
-            now_ns: time of the node's clock.
-        """
+        """Return how long it still waits; all of the time where it does not wait yet [s]."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 
     def overdue(self, target: int, now_ns: int) -> bool:
-        """Return whether it has waited long enough; the next wait then begins.
-
-        Args:
-            target: the place being driven to, which has no reading yet.
-            now_ns: time of the node's clock.
-        """
+        """Return whether it has waited long enough; the next wait then begins."""
         if not self.inside(target):
             self._since_ns = None
             return False
@@ -74,11 +54,11 @@ class GoalChecker:
 
     def inside(self, target: int) -> bool:
         """Return whether the probe is where the waypoint of a place is."""
-        pose = self._track.newest
+        pose, matcher = self._ingestion.track.newest, self._ingestion.matcher
         if pose is None:
             return False
-        if self._matcher.has_heights:
-            return self._matcher.apart(target, pose.x, pose.y, pose.z) <= self.radius
+        if matcher.has_heights:
+            return matcher.apart(target, pose.x, pose.y, pose.z) <= self.radius
         x, y, _ = self._loop.topology.goals[target]
         return math.hypot(pose.x - x, pose.y - y) <= self.radius
 
@@ -95,10 +75,6 @@ class ProgressChecker:
     been since it set out: a detour leads away at first. Standing, turning, and driving to and fro
     before an obstacle are neither. The time is that of the poses, so that a localisation that falls
     silent is not taken for an obstacle.
-
-    Args:
-        loop: knows the map.
-        ingestion: knows where the probe is.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
@@ -305,12 +281,7 @@ class SensorMonitor:
         self._heard_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
-        """Return in words what is wrong.
-
-        Args:
-            names: of the map's places.
-            now_ns: time of the node's clock.
-        """
+        """Return in words what is wrong."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
         which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])

@@ -20,9 +20,6 @@ class StepClock:
     What a mission makes of its messages depends on how long they have waited. On a busy machine a
     step takes long, and a clock that went on would say more than the trace of the mission does:
     its replay would then put a reading elsewhere.
-
-    Args:
-        clock: monotonic seconds that go on.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -99,11 +96,7 @@ class ClockMonitor:
 
 
 class Latency:
-    """Durations of one kind, the latest of them.
-
-    Args:
-        capacity: how many are kept.
-    """
+    """Durations of one kind, the latest of them."""
 
     def __init__(self, capacity: int = 100_000) -> None:
         self._seconds: deque[float] = deque(maxlen=capacity)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
@@ -19,6 +20,7 @@ from gp_active_sensing.mission.stream_config import (
     PoseConfig,
     QuantityConfig,
     ReadingConfig,
+    topic_param,
 )
 from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
@@ -46,6 +48,11 @@ DEFAULT_PLAN_SECONDS = 1.0
 @dataclass(frozen=True)
 class MissionConfig:
     """When a place counts as reached, as observed and as missed."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "arrival": "was removed; with mission.settle above 0 only readings at the waypoint count",
+    }
+    WERE: ClassVar[Mapping[str, Any]] = {"arrival": "reading"}
 
     arrival_radius: float | None = param(
         None,
@@ -89,12 +96,6 @@ class MissionConfig:
         help="part of a road segment that must be driven before a reading of it counts",
         low=0.0,
         high=1.0,
-    )
-    arrival: str = param(
-        "reading",
-        help="when a place is done: as soon as a reading of it is used, or (radius) when the probe "
-        "is at the waypoint as well",
-        choices=("reading", "radius"),
     )
     first_leg: float | None = param(
         None,
@@ -175,11 +176,7 @@ class MissionConfig:
 class WaypointConfig:
     """How a waypoint reaches the controller."""
 
-    topic: str = param(
-        "next_waypoint",
-        help="name of its topic; of several probes in the namespace of each, so without a / in "
-        "front",
-    )
+    topic: str = topic_param("next_waypoint")
     type: str = param(
         POSE_STAMPED,
         help="message type of its topic; geographic = in degrees, a GeoPoseStamped where "

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.batteries import is_worth_it
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.mission.expert_queries import ExpertQueries
@@ -22,14 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Decisions:
-    """Hands out what is to be decided and carries out what was; used under the mission's lock.
-
-    Args:
-        loop: the engine.
-        fleet: the probes.
-        clock: monotonic seconds.
-        journal: takes the events.
-    """
+    """Hands out what is to be decided and carries out what was; used under the mission's lock."""
 
     def __init__(
         self,
@@ -101,7 +93,7 @@ class Decisions:
                 continue
             if not self._has_consulted(probe, now_ns):
                 return None
-            probe.homeward.note_start(probe.at)
+            probe.note_start(probe.at)
             pending, waiting = self.fleet.pending(probe), self._others_waiting(probe, now_ns)
             passed = self.fleet.passed()
             self._journal(
@@ -161,7 +153,7 @@ class Decisions:
         self.whom = probe.name
         settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
-            probe.homeward.snapshot(probe.at, now_ns),
+            probe.snapshot(now_ns),
             probe.at,
             self.number,
             probe.finished or next(iter(settled), None),
@@ -190,7 +182,7 @@ class Decisions:
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
-        if probe.homeward.needs_start:
+        if probe.needs_start:
             return False  # where it has to come back to must be known first
         matcher = probe.ingestion.matcher
         place, metres = matcher.nearest(pose.x, pose.y, pose.z)
@@ -251,10 +243,10 @@ class Decisions:
         probe.finished = None
         self.loop.release(probe.name)
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)
-        changes = is_worth_it(probe, job.at, self.fleet.pending(probe), owed)
+        changes = probe.can_read_more(job.at, self.fleet.pending(probe), owed)
         if plan.path:
             self.loop.adopt(job.loop, probe.name)
-            probe.homeward.begin(plan, job.at, now_ns, sortie=changes)
+            probe.begin_return(plan, job.at, now_ns, sortie=changes)
         else:
             probe.home = probe.sortie.due = changes and job.at == probe.purse.end
             probe.resting = plan.reason or "nothing is left to observe"
@@ -274,7 +266,7 @@ class Decisions:
         finished = probe.finished
         if finished is None or self.running:
             return None
-        rest = probe.homeward.rest(probe.at)
+        rest = probe.rest_of_place(probe.at)
         found = probe.ahead.take(self.loop, finished.value, probe.left, rest, probe.name)
         if found is None:
             return None
@@ -374,12 +366,7 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why a probe must not set out on its first leg, "" when it may, or has before.
-
-    Args:
-        probe: that the plan is for; its pose is the newest one.
-        plan: the decision, not given out yet.
-    """
+    """Return why a probe must not set out on its first leg, "" when it may, or has before."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":

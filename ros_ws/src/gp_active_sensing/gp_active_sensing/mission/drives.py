@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import Ways
 from gp_active_sensing.topology.shut import is_doorway, with_shut
-from gp_active_sensing.types import Budget, Cost, Plan
+from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
 """A drive is far longer than planned from so many times its way on, and so many spacings more."""
@@ -24,8 +23,6 @@ _DIFFERS = 0.35
 """Part by which what was driven may differ from a way on the map, whose legs turn at places."""
 _LONGER = 1.25
 """A shut move makes the way so many times longer."""
-_WASTED = 0.1
-"""Part of a planned way that may be driven in vain, or one spacing."""
 _AHEAD = 3
 """Moves ahead of a stalled probe among which a doorway is looked for."""
 
@@ -79,10 +76,6 @@ def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
 
     On the ground of a grid the next doorway ahead; without one the first move from where it is. Of
     a longer way that it never set out on nothing is known: the place itself may be out of reach.
-
-    Args:
-        topology: the map as ways are planned on it now.
-        probe: a `mission.probe.ProbeState` with a plan.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:
@@ -107,12 +100,6 @@ def move_left_out(
 
     Each move after the last place that was passed is left out in turn. Without the shut one, the
     metres so far and the way on from here are about as long as the way from the start.
-
-    Args:
-        topology: the map as ways are planned on it now.
-        drive: that is far longer than planned.
-        here: where the probe is.
-        metres: of the odometer.
     """
     plan, start = drive.plan, drive.start
     if plan is None or start is None or here is None or topology.free:
@@ -136,48 +123,6 @@ def move_left_out(
         if off <= _DIFFERS * round_it + drive.spacing and (best is None or off < best[0]):
             best = off, move
     return None if best is None else best[1]
-
-
-def too_far(probe: Any, now_ns: int) -> str:
-    """Return why a probe must not drive on to its waypoint, "" when it may.
-
-    More was driven, or used of a battery, than planned, and what is left does not last for the rest
-    and the way home. Seconds count where a battery lasts for so many.
-
-    Args:
-        probe: a `mission.probe.ProbeState`.
-        now_ns: time of the node's clock.
-    """
-    plan, drive, left = probe.plan, probe.drive, probe.left
-    if plan is None or left.end is None or drive.plan is not plan:
-        return ""
-    metres, planned = probe.ingestion.metres, plan.cost
-    owed = probe.stages.owed(now_ns, metres)
-    by_time = probe.sortie.whole.seconds is not None
-    have = left.minus(cost=owed)
-    driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
-    if have.metres is None and not by_time:
-        return ""
-    rest = probe.rest_of(plan)
-    ways = probe.loop.topology.ways_to(left.end, "metres")
-    home = ways.costs[plan.path[-1]] or Cost(math.inf, math.inf)
-    if probe.loop.speed is not None:
-        home = Cost(home.metres, home.metres / probe.loop.speed)
-    pace = planned.seconds / planned.metres if planned.metres > 0.0 else 0.0
-    rows = [("m", have.metres, drive.left.metres, driven.metres, planned.metres, rest, home.metres)]
-    if by_time:
-        times = (driven.seconds, planned.seconds, pace * rest, home.seconds)
-        rows.append(("s", have.seconds, drive.left.seconds, *times))
-    for unit, now, then, done, whole, to_go, way in rows:
-        if now is None or to_go + way <= now:
-            continue
-        used = done if then is None else max(done, then - now)
-        if used + to_go - whole > max(drive.spacing if unit == "m" else 1.0, _WASTED * whole):
-            return (
-                f"{probe.name or 'the probe'} has used {used:.0f} {unit} where {whole:.0f} {unit} "
-                f"were planned, and the {now:.0f} {unit} that are left are needed for the way home"
-            )
-    return ""
 
 
 def _metres(ways: Ways, place: int) -> float:

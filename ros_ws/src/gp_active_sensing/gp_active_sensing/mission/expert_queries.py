@@ -19,7 +19,7 @@ from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.mission.requests import ExpertRequest
 from gp_active_sensing.records.events import Event, ExpertAnswered, ExpertAsked
 from gp_active_sensing.types import Reading
-from gp_active_sensing.util.wording import moment
+from gp_active_sensing.util.wording import is_reported, moment
 
 logger = logging.getLogger(__name__)
 
@@ -113,13 +113,7 @@ class ExpertQueries:
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
-        """Ask where the policy wants to, unless that is not wanted any more.
-
-        Args:
-            job: which found out where.
-            places: what it found; () = nowhere, and the decision may be taken.
-            now_ns: time of the node's clock.
-        """
+        """Ask where the policy wants to, unless that is not wanted any more."""
         if job.number != self._number or self.books.open:
             return
         self._finding = False
@@ -143,7 +137,7 @@ class ExpertQueries:
         if timeout == 0.0:
             return  # as it was asked for
         self._times_missing += 1
-        if self._times_missing not in (1, 10, 100) and self._times_missing % 1000:
+        if not is_reported(self._times_missing):
             return
         names, missing = self._loop.topology.names, self.books.missing
         shown = ", ".join(names[place] for place in missing[:5])
@@ -171,12 +165,7 @@ class ExpertQueries:
     # -- answers -----------------------------------------------------------------------------------
 
     def take(self, raw: RawAnswer, now_ns: int) -> bool:
-        """Use an answer, or count why it is not used; say whether it is.
-
-        Args:
-            raw: as it came.
-            now_ns: time of the node's clock.
-        """
+        """Use an answer, or count why it is not used; say whether it is."""
         try:
             reading = self._checked(raw, now_ns)
         except ReadingError as error:
@@ -220,7 +209,7 @@ class ExpertQueries:
 
     def _reject(self, reason: str, why: str) -> None:
         count = self.books.reject(reason)
-        if count in (1, 10, 100) or count % 1000 == 0:
+        if is_reported(count):
             logger.warning(
                 "an answer of the expert is not used (%s, %d so far): %s", reason, count, why
             )

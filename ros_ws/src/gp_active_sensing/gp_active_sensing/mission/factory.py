@@ -27,7 +27,6 @@ from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.flow import flows
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
-from gp_active_sensing.mission.ingestion.intake import ReadingIntake
 from gp_active_sensing.mission.live_map import FirstMap, LiveMap, NoMapYet
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -155,18 +154,7 @@ class _NotRestored(RunError):
 
 @dataclass
 class _Builder:
-    """Builds the parts of a mission in four steps: run, map, engine, mission.
-
-    Args:
-        config: the node's parameters.
-        scenario: plain data of the scenario they started from, None = none.
-        clock: monotonic seconds.
-        driver: who drives the mission.
-        known_of: see `build_parts`.
-        built: the map and its configuration, if it was built already.
-        open_run: see `build_parts`.
-        first: see `build_parts`.
-    """
+    """Builds the parts of a mission in four steps: run, map, engine, mission."""
 
     config: ActiveSensingConfig
     scenario: Mapping[str, Any] | None
@@ -357,16 +345,8 @@ class _Builder:
                 if carried is not None and quantity not in carried:
                     continue
                 receiver = loop.of(quantity, leads=quantity == lead)
-                intake = ReadingIntake(
-                    *(receiver, matcher, ingestion.track),
-                    coverage=config.mission.coverage,
-                    reading=replace(each.reading(), unit=self.units[quantity]),
-                    pose=config.pose,
-                    clock=clock,
-                    journal=journal,
-                    quantity=quantity,
-                )
-                ingestion.add(intake, catch_up=each.catch_up)
+                reading = replace(each.reading(), unit=self.units[quantity])
+                ingestion.add(receiver, reading, quantity)
             return ProbeState(
                 name,
                 loop,

@@ -30,12 +30,7 @@ def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
 
 @dataclass
 class _PassedPlace:
-    """A place that a probe has left again.
-
-    Args:
-        stage: without its reading.
-        since_ns: when the reading began to be waited for [ns].
-    """
+    """A place that a probe has left again."""
 
     stage: Stage
     since_ns: int
@@ -117,12 +112,7 @@ class PassedPlaces:
         return [visit.place for visit in self._visits if visit.stage.number in numbers]
 
     def miss(self, place: int, *, again: bool) -> Stage:
-        """Return the stage of a place that is waited for no more.
-
-        Args:
-            place: it has no reading.
-            again: it may be visited again.
-        """
+        """Return the stage of a place that is waited for no more."""
         stage = next(visit.stage for visit in self._visits if visit.place == place)
         self._drop(stage)
         return replace(stage, again=again)

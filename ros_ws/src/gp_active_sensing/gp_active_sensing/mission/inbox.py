@@ -98,9 +98,6 @@ class Inbox:
     Each stream (the poses or the readings of a quantity of one probe, an expert's answers) has its
     own room, so that one that floods pushes nothing of the others out. When it is full its oldest
     entry goes, and is counted.
-
-    Args:
-        capacity: most entries of a stream.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:

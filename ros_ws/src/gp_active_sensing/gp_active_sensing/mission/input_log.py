@@ -53,12 +53,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 class InputLog:
-    """Makes frames of what it hears; the mission tells it under its lock.
-
-    Args:
-        sink: takes each frame.
-        clock: monotonic seconds.
-    """
+    """Makes frames of what it hears; the mission tells it under its lock."""
 
     def __init__(self, sink: Callable[[Frame], None], clock: Clock) -> None:
         self._sink = sink
@@ -70,10 +65,6 @@ class InputLog:
         self._took: list[list[Any]] = []
         self._events: list[dict[str, Any]] = []
         self._quiet: list[list[Any]] = []
-
-    def setup(self, **details: Any) -> Frame:
-        """Return the frame that comes before all others."""
-        return {"n": 0, "setup": details}
 
     def begin(self, now_ns: int, at: float) -> None:
         """Remember that a step begins, at a time of the monotonic clock [s]."""
@@ -103,11 +94,7 @@ class InputLog:
                 self._send(None)
 
     def end(self, *, quiet: bool = True) -> None:
-        """Say that a step is over.
-
-        Args:
-            quiet: it need not be done again unless it used or brought about something.
-        """
+        """Say that a step is over."""
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
             if self._took or self._events or not quiet:

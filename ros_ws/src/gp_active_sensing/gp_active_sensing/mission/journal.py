@@ -27,12 +27,7 @@ LOOK_SECONDS = 1.0
 
 
 class Journal:
-    """Appends events to the journal of a run directory; may be used from several threads.
-
-    Args:
-        run: the directory.
-        period: see `SYNC_SECONDS`.
-    """
+    """Appends events to the journal of a run directory; may be used from several threads."""
 
     def __init__(self, run: RunDirectory, period: float = SYNC_SECONDS) -> None:
         self.synced = 0

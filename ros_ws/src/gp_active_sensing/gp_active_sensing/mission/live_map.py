@@ -26,6 +26,7 @@ from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, LivePlaces, keep_map, kept_map
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.types import Clock
+from gp_active_sensing.util.wording import is_reported
 
 logger = logging.getLogger(__name__)
 
@@ -118,10 +119,6 @@ class LiveMap:
         """Go on with the places of a newer map; say whether they have changed.
 
         A map that cannot be used is counted and said, and the mission keeps the one it has.
-
-        Args:
-            mission: whose map it is; its lock is taken only for the change itself.
-            found: the map that came.
         """
         with self._lock:
             self.received += 1
@@ -147,7 +144,7 @@ class LiveMap:
         self.refused[word] += 1
         self.problem = why
         count = self.refused[word]
-        if count in (1, 10, 100) or count % 1000 == 0:
+        if is_reported(count):
             logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
@@ -205,8 +202,6 @@ class MapFeed(Generic[T]):
 
     def __init__(self, period: float, clock: Clock) -> None:
         self.received = 0
-        self.passed_over = 0
-        """Messages that a newer one came after before they were taken."""
         self._period, self._clock = period, clock
         self._newest: T | None = None
         self._taken_at: float | None = None
@@ -217,7 +212,6 @@ class MapFeed(Generic[T]):
         """Leave a message; O(1)."""
         with self._changed:
             self.received += 1
-            self.passed_over += self._newest is not None
             self._newest = message
             self._changed.notify_all()
 

@@ -24,7 +24,6 @@ LIVE = (
     "reading.gate_places",
     "reading.delay",
     "plan_ahead",
-    "mission.arrival",
     "mission.arrival_radius",
     "mission.reading_timeout",
     "mission.retries",

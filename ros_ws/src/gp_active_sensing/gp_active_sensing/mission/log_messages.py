@@ -72,12 +72,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
 
 
 def as_mapping(estimate: DelayEstimate, delay: float) -> dict[str, Any]:
-    """Return a delay as plain data.
-
-    Args:
-        estimate: beyond `delay`.
-        delay: parameter `reading.delay` as it is [s].
-    """
+    """Return a delay as plain data."""
     return {
         "seconds": delay + estimate.seconds,
         "error": estimate.error,
@@ -105,11 +100,7 @@ def say_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") 
 
 
 def delays_of(probes: Iterable[tuple[str, DelayMonitor, float]]) -> list[dict[str, Any]]:
-    """Return the delays that were found, as plain data.
-
-    Args:
-        probes: name, watch and `reading.delay` as it is [s] of each.
-    """
+    """Return the delays that were found, as plain data."""
     return [
         {**({"probe": name} if name else {}), **as_mapping(watch.estimate, delay)}
         for name, watch, delay in probes

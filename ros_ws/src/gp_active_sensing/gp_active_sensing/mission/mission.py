@@ -23,13 +23,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.batteries import begin_change, end_change, update_battery
 from gp_active_sensing.mission.blocked import BlockedPlaces
 from gp_active_sensing.mission.checkers import speaks
 from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
-from gp_active_sensing.mission.drives import too_far
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, resting_reason
 from gp_active_sensing.mission.inbox import (
@@ -151,7 +149,7 @@ class Mission:
         self.reading_latency = Latency()
         """From a reading to the belief."""
         for probe in probes:
-            probe.ingestion.latency = self.reading_latency  # of the main quantity
+            probe.ingestion.pipeline.latency = self.reading_latency  # of the main quantity
         self.showing = False
         """Set when there is news to show; the display resets it."""
         self.map: GrowingMap | None = None
@@ -225,11 +223,7 @@ class Mission:
     # -- commands ---------------------------------------------------------------------------
 
     def start(self, who: str = "") -> str:
-        """Begin; return why it cannot, "" when it does.
-
-        Args:
-            who: asked for it, in words for the log; "" = nobody had to.
-        """
+        """Begin; return why it cannot, "" when it does."""
         with self.lock:
             if self.state != "idle":
                 return f"the mission is {self.state} already" + self._reason_text()
@@ -254,11 +248,7 @@ class Mission:
             return ""
 
     def resume(self, who: str = "asked to") -> str:
-        """Go on; return why it cannot, "" when it does.
-
-        Args:
-            who: asked for it, in words for the log.
-        """
+        """Go on; return why it cannot, "" when it does."""
         with self.lock:
             changing = [probe for probe in self.probes.values() if probe.sortie.waiting]
             if self.state == "running" and changing:
@@ -279,7 +269,7 @@ class Mission:
     def _take_in(self, changing: Sequence[ProbeState]) -> None:
         """Go on with probes whose batteries are changed."""
         for probe in changing:
-            end_change(probe, self.journal, self.now_ns)
+            probe.end_change(self.now_ns)
             if probe.gone:
                 self.fleet.join(probe.name, self.now_ns)
         self.inbox.wake()
@@ -326,8 +316,7 @@ class Mission:
     def _resume_probes(self) -> None:
         self._set_state("running", "")
         for probe in self.probes.values():
-            probe.arrival.forget()
-            probe.progress.forget()
+            probe.watch_again()
             probe.sensor.forget()
             probe.passed.wait_again(self.now_ns)
             probe.since = self._clock()
@@ -367,7 +356,7 @@ class Mission:
         if self._ticking:
             self._watch_clock(now_ns)
             self.loop.clock_ns = now_ns
-        if self._decides and self.blocked.moves.expire(now_ns):
+        if self._decides and self.blocked.open_moves(now_ns):
             self.choose_again()
         steps: list[MissionOutput] = []
         messages = deque(() if self._messages_wait() else self.inbox.take(BATCH))
@@ -413,7 +402,7 @@ class Mission:
             return
         if isinstance(message.what, RawBattery):
             if self.state != "ended":
-                update_battery(probe, message.what.level, self.journal, self.now_ns)
+                probe.note_charge(message.what.level, self.now_ns)
             return
         probe.take([message])
         if isinstance(message.what, Pose):
@@ -482,7 +471,7 @@ class Mission:
         for probe in self.fleet.present:
             if self.blocked.watch(probe, self.now_ns):
                 self._avoid_shut_moves()
-            elif why := too_far(probe, self.now_ns):
+            elif why := probe.overdrawn(self.now_ns):
                 logger.warning("%s: another place is chosen", why)
                 probe.give_up(self.now_ns)
             elif probe.home and probe.sortie.due:
@@ -556,7 +545,7 @@ class Mission:
             return
         home = probe.stages.home
         if home is not None and probe.arrival.inside(home.path[-1]):
-            probe.homeward.arrive(self.now_ns)
+            probe.arrive_home(self.now_ns)
             probe.resting = home.reason
             self._last_words = self._end_if_done()
         if probe.finished is not None and probe.plan is None:
@@ -585,7 +574,7 @@ class Mission:
             if not self.reason.endswith(TO_COME):
                 self.reason = f"{resting_reason(present)}; {TO_COME}"
             return False
-        shut_off = any(self.blocked.moves.hide_places(probe) for probe in present)
+        shut_off = any(self.blocked.hide_places(probe) for probe in present)
         waits = bool(self.loop.blocked) or shut_off
         if waits and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
@@ -663,8 +652,7 @@ class Mission:
         )
         for probe in self.probes.values():
             probe.ingestion.restart_clock()
-            probe.arrival.forget()
-            probe.progress.forget()
+            probe.watch_again()
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
@@ -691,7 +679,7 @@ class Mission:
 
     def _change_battery(self, probe: ProbeState) -> None:
         """Wait for another battery: the mission pauses, of several probes only this one leaves."""
-        what = begin_change(probe, self.journal, self.now_ns)
+        what = probe.begin_change(self.now_ns)
         if len(self.probes) == 1:
             self.pause(what)
             return
@@ -724,7 +712,7 @@ class Mission:
         status = StatusNoted(
             probes={name: probe.status() for name, probe in self.probes.items()},
             expert=None if self.consulting is None else self.consulting.rejected,
-            alarms=(*self.alarms, *self.blocked.moves.words, *self._waits_for_batteries),
+            alarms=(*self.alarms, *self.blocked.shut_moves, *self._waits_for_batteries),
         )
         if status != self._noted:
             self._noted = status

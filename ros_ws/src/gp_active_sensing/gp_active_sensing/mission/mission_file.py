@@ -186,10 +186,6 @@ def read_speed(text: str) -> float:
 def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
     """Return the budget that an answer stands for: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
 
-    Args:
-        text: the answer.
-        what: the word for it in messages.
-
     Raises:
         ConfigError: no number, another unit, a unit twice, or nothing.
     """

@@ -17,13 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class MissionLog:
-    """Says each thing once; may be used from several threads.
-
-    Args:
-        mission: what it is about.
-        policy: its name, for the words.
-        unit: of the readings, "" when not known.
-    """
+    """Says each thing once; may be used from several threads."""
 
     def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
         from gp_active_sensing.planning import explain as sentences

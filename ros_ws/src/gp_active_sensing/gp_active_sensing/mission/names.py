@@ -62,12 +62,7 @@ def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
 
 
 def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
-    """Return why several probes cannot have these topics, "" when they can.
-
-    Args:
-        topics: their names; one with a / in front is the same for all probes.
-        probes: names of the probes.
-    """
+    """Return why several probes cannot have these topics, "" when they can."""
     shared = sorted(topic for topic in topics if topic.startswith("/"))
     if len(probes) < 2 or not shared:
         return ""

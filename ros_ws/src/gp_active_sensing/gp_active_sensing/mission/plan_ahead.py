@@ -340,13 +340,6 @@ class PlannedAhead:
     ) -> tuple[Plan, float] | None:
         """Take the decision that was foreseen for a reading of the goal, once.
 
-        Args:
-            loop: the mission's engine.
-            value: what was read there.
-            left: of the probe's budget.
-            rest: what is still to be driven to the end of the place.
-            probe: its name.
-
         Returns:
             The plan and the reading that it was made for; None when it has to be computed.
         """

@@ -114,11 +114,6 @@ class PoseTrack:
             del self._stamps[kept:]
             del self._poses[kept:]
 
-    @property
-    def capacity(self) -> int:
-        """Most poses kept."""
-        return self._capacity
-
     def add(self, pose: Pose, now_ns: int | None = None) -> Added | None:
         """Add a pose with finite coordinates; None when it is too old to be kept.
 

@@ -34,12 +34,16 @@ from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.mission.stages import StageLog
 from gp_active_sensing.mission.stream_config import BatteryConfig
+from gp_active_sensing.planning.base import crosses
+from gp_active_sensing.planning.budget import BudgetConstraint, allowed, in_metres, least_of
 from gp_active_sensing.planning.request import Sorties
 from gp_active_sensing.records.events import (
+    BatteryNoted,
     Event,
     Moved,
     ProbeStatus,
     ReturnBegun,
+    SortieChanged,
     VisitMissed,
     Whereabouts,
 )
@@ -50,6 +54,8 @@ logger = logging.getLogger(__name__)
 NO_POSE = "no pose yet"
 """Why a probe takes no part that has not been heard."""
 Journal = Callable[[Event], None]
+_WASTED = 0.1
+"""Part of a planned way that may be driven in vain, or one spacing."""
 
 
 class ProbeState:
@@ -92,7 +98,6 @@ class ProbeState:
     ) -> None:
         self.name = name
         self.carried = carried
-        """Names of the quantities that it measures; None = all."""
         main = carried is None or carried[0] not in loop.quantities
         self.lead = "" if carried is None or main else carried[0]
         """Name of the quantity whose readings complete a visit; "" = the main one."""
@@ -100,27 +105,19 @@ class ProbeState:
         self.ingestion = ingestion
         self.config = config
         self.purse = purse
-        self.arrival = GoalChecker(
-            loop,
-            ingestion.track,
-            ingestion.matcher,
-            radius=arrival_radius,
-            timeout=config.reading_timeout,
-        )
+        self.arrival = GoalChecker(loop, ingestion, arrival_radius, config.reading_timeout)
         self.set_config(config)
         self.progress = ProgressChecker(loop, ingestion)
         self.ground = GroundMonitor(loop, ingestion, off_map)
         self.stages = StageLog()
         self.sortie = sortie or Sortie(SortieConfig(), BatteryConfig())
-        """Metres and seconds of its battery."""
         self.drive = DriveRecord()
-        """Record of the drive under way."""
         self.flows = flows
         self.passed = PassedPlaces(loop, name, self.lead)
         self.sensor = SensorMonitor(self.lead)
         driving = {q for q in ingestion.further if not loop.quantities[q].sampled}
         self.further = FurtherMonitor(driving - {self.lead}, self.lead)
-        self.homeward = ReturnHome(self, journal, from_start=back_to_start)
+        self._back_to_start = back_to_start
         self.ahead = PlannedAhead(ahead)
         self.last_plan: Plan | None = None
         self.at: int | None = None
@@ -152,7 +149,6 @@ class ProbeState:
         self.heard = clock()
         self._clock = clock
         self.journal = journal
-        """Takes its events."""
 
     @property
     def plan(self) -> Plan | None:
@@ -210,11 +206,7 @@ class ProbeState:
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
-        """Return the batteries after this one; None = it lasts for the mission.
-
-        Args:
-            owed: cost since its budget was charged last.
-        """
+        """Return the batteries after this one; None = it lasts for the mission."""
         if not self.sortie.limited or self.purse.end is None:
             return None
         return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
@@ -255,19 +247,8 @@ class ProbeState:
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
-    def snapshot(self) -> SensingLoop:
-        """Return a copy of the engine with what is left for this probe."""
-        copy = self.loop.snapshot()
-        copy.remaining = self.left
-        return copy
-
     def take(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
-        """Use what came from it; return the readings that were accepted.
-
-        Args:
-            messages: what came.
-            most: messages of what was missed that are used when none came.
-        """
+        """Use what came from it; return the readings that were accepted."""
         if messages:
             self.heard = self._clock()
         self.sensor.hear(messages)
@@ -311,15 +292,18 @@ class ProbeState:
         self.sortie.begin(now_ns, self.ingestion.metres)
         self.sortie.due = False
         self.last_plan = plan
-        self.sent_ns = now_ns
         self.home, self.resting = False, ""
-        self.finished = None
+        self._begin_drive(plan, now_ns)
+
+    def watch_again(self) -> None:
+        """Begin to wait for its arrival and its progress again."""
         self.arrival.forget()
         self.progress.forget()
-        self._begin_drive(plan, now_ns)
 
     def _begin_drive(self, plan: Plan, now_ns: int) -> None:
         """Expect a drive along a plan's way."""
+        self.sent_ns, self.finished = now_ns, None
+        self.watch_again()
         self.drive.begin(plan, self, now_ns)
         self.ingestion.set_out([*plan.path, *self.passed.ways])
         self.update_waypoints()
@@ -410,8 +394,8 @@ class ProbeState:
         if plan is None:
             return None
         target = plan.waypoints[0]
-        intake = self.ingestion.of(self.lead)
-        went = intake.newest_place if self.config.follow == "probe" else None
+        pipeline = self.ingestion.of(self.lead).pipeline
+        went = pipeline.newest_place if self.config.follow == "probe" else None
         if went is not None or self._is_done(target):
             self.complete(now_ns, received, went=went)
             return None
@@ -432,11 +416,7 @@ class ProbeState:
         return None
 
     def _is_done(self, target: int) -> bool:
-        if not self.observed[target] or self.loop.reservations.is_due(target, self.lead):
-            return False
-        if self.config.arrival == "reading" or self.arrival.inside(target):
-            return True
-        return not self.stages.has_read  # another probe was there: no need to go
+        return bool(self.observed[target]) and not self.loop.reservations.is_due(target, self.lead)
 
     def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
         """End the stage.
@@ -521,10 +501,10 @@ class ProbeState:
         self.give_up(now_ns)
         self.home, self.resting = False, ""
 
-    def _charge(self, now_ns: int) -> None:
+    def _charge(self, now_ns: int, plan: Plan | None = None, *, given_up: bool = True) -> None:
         cost = self.stages.charge(now_ns, self.ingestion.metres)
-        self.pay(cost, now_ns)
-        self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=True, stamp_ns=now_ns))
+        self.pay(cost, now_ns, plan)
+        self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=given_up, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
         """Carry out nothing any more."""
@@ -532,18 +512,13 @@ class ProbeState:
         self.stages.drop()
         self.loop.release(self.name)
         self.ahead.drop()
-        self.arrival.forget()
-        self.progress.forget()
+        self.watch_again()
         self.finished = None
         self.at = None
 
     def set_out_home(self, plan: Plan, now_ns: int) -> None:
         """Drive to the end place."""
         self.stages.home = plan
-        self.sent_ns = now_ns
-        self.finished = None
-        self.arrival.forget()
-        self.progress.forget()
         self.ahead.drop()
         self._begin_drive(plan, now_ns)
 
@@ -555,95 +530,170 @@ class ProbeState:
             return math.inf if cost is None else cost.metres
         return self.progress.left(plan)
 
+    def overdrawn(self, now_ns: int) -> str:
+        """Return why it must not drive on to its waypoint, "" when it may.
+
+        More was driven, or used of a battery, than planned, and what is left does not last for the
+        rest and the way home. Seconds count where a battery lasts for so many.
+        """
+        plan, drive, left = self.plan, self.drive, self.left
+        if plan is None or left.end is None or drive.plan is not plan:
+            return ""
+        metres, planned = self.ingestion.metres, plan.cost
+        owed = self.stages.owed(now_ns, metres)
+        by_time = self.sortie.whole.seconds is not None
+        have = left.minus(cost=owed)
+        driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
+        if have.metres is None and not by_time:
+            return ""
+        rest = self.rest_of(plan)
+        ways = self.loop.topology.ways_to(left.end, "metres")
+        home = ways.costs[plan.path[-1]] or Cost(math.inf, math.inf)
+        if self.loop.speed is not None:
+            home = Cost(home.metres, home.metres / self.loop.speed)
+        pace = planned.seconds / planned.metres if planned.metres > 0.0 else 0.0
+        rows = [
+            ("m", have.metres, drive.left.metres, driven.metres, planned.metres, rest, home.metres)
+        ]
+        if by_time:
+            times = (driven.seconds, planned.seconds, pace * rest, home.seconds)
+            rows.append(("s", have.seconds, drive.left.seconds, *times))
+        for unit, now, then, done, whole, to_go, way in rows:
+            if now is None or to_go + way <= now:
+                continue
+            used = done if then is None else max(done, then - now)
+            if used + to_go - whole > max(drive.spacing if unit == "m" else 1.0, _WASTED * whole):
+                return (
+                    f"{self.name or 'the probe'} has used {used:.0f} {unit} where {whole:.0f} "
+                    f"{unit} were planned, and the {now:.0f} {unit} that are left are needed for "
+                    "the way home"
+                )
+        return ""
+
     def standing(self) -> int | None:
         """Return the place where it is; None when it is off the map or nowhere yet."""
         here = self.ingestion.here
         return None if here is None or self.ingestion.off_map else here.place
 
-
-class ReturnHome:
-    """Keeps a probe able to get to its end place; used under the mission's lock.
-
-    Args:
-        probe: whose end place it is.
-        journal: takes the events.
-        from_start: the end place is the one where the probe stands at its first decision.
-    """
-
-    def __init__(
-        self, probe: ProbeState, journal: Callable[[Event], None], *, from_start: bool
-    ) -> None:
-        self._probe = probe
-        self._journal = journal
-        self._from_start = from_start
+    # -- its end place -------------------------------------------------------------------------
 
     @property
     def needs_start(self) -> bool:
-        """The end place is not known yet."""
-        return self._from_start and self._probe.purse.end is None
+        """The end place, where it stands at its first decision, is not known yet."""
+        return self._back_to_start and self.purse.end is None
 
     def note_start(self, at: int | None) -> None:
-        """Record where the probe begins."""
+        """Record where it begins."""
         if self.needs_start:
-            self._probe.purse = replace(self._probe.purse, end=at)
+            self.purse = replace(self.purse, end=at)
 
-    def rest(self, at: int | None) -> Cost:
-        """Return what is still to be driven to the end of the place where the probe is.
+    def rest_of_place(self, at: int | None) -> Cost:
+        """Return what is still to be driven to the end of the place where it is.
 
         On a road the next decision is taken when half a segment is driven; the other half is driven
         in any case, and charged with what follows.
         """
-        here = self._probe.ingestion.here
+        here, loop = self.ingestion.here, self.loop
         if here is None or at is None or here.place != at:
             return Cost(0.0, 0.0)
-        loop = self._probe.loop
-        metres, seconds = loop.topology.route(None, at, self._probe.observed).cost
+        metres, seconds = loop.topology.route(None, at, self.observed).cost
         if loop.speed is not None:
             seconds = metres / loop.speed
         return Cost((1.0 - here.fraction) * metres, (1.0 - here.fraction) * seconds)
 
-    def snapshot(self, at: int | None, now_ns: int) -> SensingLoop:
+    def snapshot(self, now_ns: int) -> SensingLoop:
         """Return a copy of the engine to take the next decision on.
 
         What was driven and waited since the last stage ended is taken off what is left, and what is
         still to be driven in any case.
         """
-        copy = self._probe.snapshot()
-        owed = self._probe.stages.owed(now_ns, self._probe.ingestion.metres)
-        owed = owed.plus(self.rest(at))
-        copy.remaining = copy.remaining.minus(cost=owed)
-        copy.sorties = self._probe.sorties_left(owed)
+        copy, owed = self.loop.snapshot(), self.stages.owed(now_ns, self.ingestion.metres)
+        owed = owed.plus(self.rest_of_place(self.at))
+        copy.remaining = self.left.minus(cost=owed)
+        copy.sorties = self.sorties_left(owed)
         return copy
 
-    def begin(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool = False) -> None:
+    def begin_return(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool) -> None:
         """Drive to the end place, since nothing more is chosen (before the battery is changed)."""
-        probe = self._probe
-        probe.sortie.due = sortie
-        self._journal(
+        self.sortie.due = sortie
+        self.journal(
             ReturnBegun(
                 reason=plan.reason,
                 path=plan.path,
                 cost=plan.cost,
                 at=at,
-                where=probe.whereabouts(),
+                where=self.whereabouts(),
                 sortie=sortie,
                 stamp_ns=now_ns,
             )
         )
-        probe.set_out_home(plan, now_ns)
+        self.set_out_home(plan, now_ns)
         logger.info(
             "nothing more is chosen%s (%s); on the way to the end place %s, %.0f m",
-            f" for {probe.name}" if probe.name else "",
+            f" for {self.name}" if self.name else "",
             plan.reason,
-            probe.loop.topology.names[plan.path[-1]],
+            self.loop.topology.names[plan.path[-1]],
             plan.cost.metres,
         )
 
-    def arrive(self, now_ns: int) -> None:
+    def arrive_home(self, now_ns: int) -> None:
         """Charge the way to the end place."""
-        probe = self._probe
-        plan, probe.stages.home, probe.waypoints = probe.stages.home, None, ()
-        probe.home = True
-        cost = probe.stages.charge(now_ns, probe.ingestion.metres)
-        probe.pay(cost, now_ns, plan)
-        self._journal(Moved(cost=cost, where=probe.whereabouts(), stamp_ns=now_ns))
+        plan, self.stages.home, self.waypoints = self.stages.home, None, ()
+        self.home = True
+        self._charge(now_ns, plan, given_up=False)
+
+    # -- its battery ---------------------------------------------------------------------------
+
+    def can_read_more(self, at: int | None, pending: tuple[int, ...], owed: Cost) -> bool:
+        """Return whether it can read more places once its battery is changed.
+
+        Args:
+            at: where it stands; nothing is chosen for it any more.
+            pending: waypoints that other probes are sent to.
+            owed: driven since its budget was charged last.
+        """
+        loop, sortie, end = self.loop, self.sortie, self.purse.end
+        if not sortie.limited or end is None or at is None or loop.good_enough():
+            return False
+        if sortie.number > 1 and not sortie.stages:
+            return False  # another battery would not help
+        readings = loop.readings_for(self.name, pending)
+        left = replace(in_metres(self.purse.minus(cost=owed), loop.speed), readings=readings)
+        home = BudgetConstraint(loop.topology, left).way_home(at)
+        if home is None or (readings is not None and readings <= 0):
+            return False
+        left = least_of(in_metres(sortie.fresh(), loop.speed), left.minus(cost=home.cost))
+        constraint, known = BudgetConstraint(loop.topology, left), self.observed.copy()
+        if not (crosses(loop.policy) or loop.revisits):
+            known[list(pending)] = True
+            return bool(constraint.drives(end, known, loop.unavailable))
+        known[[*pending, *loop.unavailable]] = True
+        ways = loop.topology.ways_from(end)
+        there = ~known & np.isfinite(ways.seconds)
+        return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
+
+    def begin_change(self, now_ns: int) -> str:
+        """Wait for another battery at its end place; return what somebody has to do."""
+        sortie, name = self.sortie, self.name
+        if not sortie.waiting:
+            event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)
+            self.journal(event)
+            sortie.waiting = True
+        how = f" of {name}, then call ~/resume or ~/{name}/join" if name else ", then call ~/resume"
+        return f"sortie {sortie.number} is over: change the battery{how}"
+
+    def end_change(self, now_ns: int) -> None:
+        """Go on with another battery."""
+        number = self.sortie.number + 1
+        event = SortieChanged(number=number, over=False, stamp_ns=now_ns, probe=self.name)
+        self.journal(event)
+        self.renew(number)
+        logger.info("%ssortie %d begins", f"{self.name}: " if self.name else "", number)
+
+    def note_charge(self, level: float, now_ns: int) -> None:
+        """Use the charge of its battery, 0 to 1."""
+        if self.sortie.is_news(level):
+            where = self.whereabouts()
+            event = BatteryNoted(level=level, where=where, stamp_ns=now_ns, probe=self.name)
+            self.journal(event)
+            self.sortie.note_level(level, where.odometer)

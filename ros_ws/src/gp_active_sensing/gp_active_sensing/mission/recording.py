@@ -183,14 +183,7 @@ class Recorder:
     def stage(
         self, stage: Stage, loop: SensingLoop, found: Mixture | None = None, **details: Any
     ) -> str:
-        """Add the record of a stage; return it as a line for the log.
-
-        Args:
-            stage: that has ended.
-            loop: as it was then.
-            found: what it believes of every place, where that was asked already.
-            **details: more for the record.
-        """
+        """Add the record of a stage; return it as a line for the log."""
         plan, belief, topology = stage.plan, loop.belief, loop.topology
         if self._sampled is None or self._sampled[0] != topology.n:
             self._sampled = topology.n, sampled(topology)

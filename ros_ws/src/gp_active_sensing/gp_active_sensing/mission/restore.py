@@ -78,12 +78,7 @@ def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
 
 
 class MissionRestorer:
-    """Brings a fresh mission to where its journal ends.
-
-    Args:
-        mission: before its first message, configured as it was.
-        recorder: writes the records of stages that are missing.
-    """
+    """Brings a fresh mission to where its journal ends."""
 
     def __init__(self, mission: Mission, recorder: Recorder) -> None:
         self._mission = mission
@@ -190,7 +185,7 @@ class MissionRestorer:
                 self._probe(event).sortie.note_level(event.level, event.where.odometer)
             case MoveShut():
                 self._asked = None
-                self._mission.blocked.moves.replay(event)
+                self._mission.blocked.replay_move(event)
             case LimitsMoved():
                 self._mission.decisions.replay_limits(event)
             case BudgetChanged():
@@ -237,10 +232,10 @@ class MissionRestorer:
         probe = self._probe(event)
         self._whereabouts(probe, event.where)
         probe.at = event.at
-        probe.homeward.note_start(probe.at)
+        probe.note_start(probe.at)
         self._mission.decisions.round = set(event.waiting)
         self._mission.loop.advance(event.stamp_ns)
-        self._mission.blocked.moves.expire(event.stamp_ns)
+        self._mission.blocked.open_moves(event.stamp_ns)
         self._asked = self._mission.decisions.job_for(
             probe, event.pending, event.waiting, event.stamp_ns, event.passed
         )
@@ -417,11 +412,7 @@ class MissionRestorer:
 
 
 class JournalGaps:
-    """Keeps the books of a mission that is restored from a journal with gaps.
-
-    Args:
-        mission: as far as it is restored.
-    """
+    """Keeps the books of a mission that is restored from a journal with gaps."""
 
     def __init__(self, mission: Mission) -> None:
         self._mission = mission

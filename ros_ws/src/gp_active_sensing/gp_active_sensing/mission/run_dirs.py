@@ -115,12 +115,6 @@ def choose_run(
 ) -> tuple[RunDirectory | None, Events]:
     """Return the run directory and the events of the mission to go on with ([] for a new one).
 
-    Args:
-        run_dir: as the parameter of that name.
-        config: what the mission runs with.
-        now: of the calendar, for a name.
-        resume: go on with a mission that is not over.
-
     Raises:
         RunError: a directory that cannot be used: it holds a mission that is over, one of another
             configuration, or something else.

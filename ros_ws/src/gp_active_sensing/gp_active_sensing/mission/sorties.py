@@ -28,10 +28,6 @@ class Sortie:
 
     Everything since the battery was changed counts, also during a pause. Drives that took more than
     planned shorten the sorties: the way home is expected to take more as well.
-
-    Args:
-        whole: what one battery lasts for.
-        battery: how much of the charge is kept.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:

@@ -38,26 +38,13 @@ class StageLog:
         self._unrecorded: list[Stage] = []
 
     @property
-    def has_read(self) -> bool:
-        """The place being driven to has been read by this probe."""
-        return bool(self._values)
-
-    @property
     def target(self) -> int | None:
         """The place being driven to."""
         plan = self.plan or self.home  # once: another thread may change it in between
         return None if plan is None else plan.path[-1]
 
     def begin(self, plan: Plan, number: int, now_ns: int, metres: float, *, foreseen: bool) -> None:
-        """Carry out a decision.
-
-        Args:
-            plan: the decision.
-            number: among all of the mission.
-            now_ns: time of the node's clock.
-            metres: driven since the node began.
-            foreseen: it was made on the way.
-        """
+        """Carry out a decision."""
         self.number = number
         self.plan, self.home = plan, None
         self._foreseen = foreseen

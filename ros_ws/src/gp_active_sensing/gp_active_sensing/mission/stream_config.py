@@ -6,6 +6,7 @@ import logging
 import math
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
+from typing import Any
 
 from gp_active_sensing.belief import Belief, BeliefConfig
 from gp_active_sensing.config import param
@@ -37,14 +38,32 @@ _FASTER = 10.0
 """How many times the expected rate is used, where that is not given."""
 
 
+def topic_param(name: str, more: str = "") -> Any:
+    """Declare the name of a topic that each probe has one of."""
+    where = "of several probes in the namespace of each, so without a / in front"
+    return param(name, help=f"name of the topic; {where}{more}")
+
+
 @dataclass(frozen=True)
-class ReadingConfig:
+class StreamConfig:
+    """How a topic is subscribed to."""
+
+    reliable: bool = param(
+        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
+    )
+    catch_up: bool = param(
+        False,
+        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
+        "sent while the node was not there; other publishers are then not heard. pose.history has "
+        "to be as long as that",
+    )
+
+
+@dataclass(frozen=True)
+class ReadingConfig(StreamConfig):
     """How to take a value out of the messages of topic ``reading``."""
 
-    topic: str = param(
-        "reading",
-        help="its name; of several probes in the namespace of each, so without a / in front",
-    )
+    topic: str = topic_param("reading")
     type: str = param("sensor_msgs/msg/Temperature", help="message type, package/msg/Name")
     field: str = param(
         "temperature", help="path of the value, such as twist.twist.linear.x or data[3]"
@@ -113,14 +132,6 @@ class ReadingConfig:
     rate: float = param(
         10.0, help="expected rate; sizes the queues", unit="Hz", above=0.0, high=1e5
     )
-    reliable: bool = param(
-        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
-    )
-    catch_up: bool = param(
-        False,
-        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
-        "sent while the node was not there; other publishers are then not heard",
-    )
 
     def __post_init__(self) -> None:
         if self.scale == 0.0:
@@ -183,13 +194,10 @@ class QuantityConfig(ReadingConfig, PlannedConfig):
 
 
 @dataclass(frozen=True)
-class PoseConfig:
+class PoseConfig(StreamConfig):
     """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
 
-    topic: str = param(
-        "pose",
-        help="its name; of several probes in the namespace of each, so without a / in front",
-    )
+    topic: str = topic_param("pose")
     type: str = param(
         "nav_msgs/msg/Odometry",
         help="message type; tf = no topic, the transform of child_frame in the map's frame",
@@ -230,15 +238,6 @@ class PoseConfig:
         unit="Hz",
         low=1e-3,
         high=1e5,
-    )
-    reliable: bool = param(
-        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
-    )
-    catch_up: bool = param(
-        False,
-        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
-        "sent while the node was not there; other publishers are then not heard. Needs a history "
-        "as long as that",
     )
     max_age: float = param(
         1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
@@ -326,11 +325,7 @@ class PoseConfig:
 class BatteryConfig:
     """Charge of the battery, of sensor_msgs/msg/BatteryState."""
 
-    topic: str = param(
-        "",
-        help="name of its topic; of several probes in the namespace of each, so without a / in "
-        "front; the probe comes home while the charge lasts; empty = none",
-    )
+    topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(
         0.2,
         help="share of a full charge that is kept, and is left when the probe is home",

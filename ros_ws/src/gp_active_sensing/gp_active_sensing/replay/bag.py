@@ -111,7 +111,7 @@ class Bag:
         if (self.path / "journal.jsonl").is_file() and not (self.path / "metadata.yaml").is_file():
             msg = (
                 f"{self.path} is a run directory, not a bag: `gp-active-sensing report` shows it; "
-                "a mission is recorded as a bag with record:=DIR"
+                "`ros2 bag record` makes a bag of a mission"
             )
             raise ReplayError(msg)
         if self.salvage:

@@ -28,6 +28,7 @@ from gp_active_sensing.mission.stream_config import MOST_BYTES, ReadingConfig
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.topology.live import GridMap, mark_of
+from gp_active_sensing.util.wording import is_reported
 
 _WORDS = {
     "float64": "double",
@@ -258,7 +259,7 @@ class TopicReader:
             value = self._read_value[topic, key].read(content)
         except ReadingError as error:
             count = self._refuse("readings", error.reason, probe)
-            if count in (1, 10, 100) or count % 1000 == 0:
+            if is_reported(count):
                 what = f"a message of topic {topic}"
                 logger.warning("%s %s: not used (%s, %d so far)", what, error, error.reason, count)
             return None

@@ -60,37 +60,7 @@ LIVE = (*live.LIVE, "probes")
 class ActiveSensingNode(GuardedNode):
     """The lifecycle node.
 
-    ROS Parameters:
-        Those of `mission.config.ActiveSensingConfig`, each with unit, bounds and help in its
-        descriptor.
-
-    Subscribers:
-        reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.
-        The map (nav_msgs/OccupancyGrid, latched), where ``map.topic`` names one.
-
-    Publishers:
-        next_waypoint (geometry_msgs/PoseStamped, latched), next_path (nav_msgs/Path, latched),
-        /diagnostics.
-        For viewers, latched: ~/plan (nav_msgs/Path), ~/field (sensor_msgs/PointCloud2:
-        x y z mean std), ~/map (visualization_msgs/MarkerArray), ~/length_scale_belief
-        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay).
-        On a grid, latched: ~/mean_grid and ~/std_grid (nav_msgs/OccupancyGrid), ~/grid_limits
-        (std_msgs/Float64MultiArray).
-        Not latched: ~/probes (visualization_msgs/MarkerArray).
-
-    An expert (where the policy asks one):
-        expert/query (sensor_msgs/PointCloud2, published, latched), expert/answer (the same,
-        subscribed): x y z value variance.
-
-    Actions:
-        navigate_to_pose (nav2_msgs/NavigateToPose, client), with ``waypoint.navigate: action``.
-
-    Services:
-        ~/start, ~/pause, ~/resume, ~/finish, ~/save, ~/unreachable (std_srvs/Trigger).
-
-    Of several probes (parameter ``probes``) each has reading, pose, next_waypoint and next_path in
-    its namespace, ~/<probe>/plan, and services ~/<probe>/join, ~/<probe>/leave and
-    ~/<probe>/unreachable.
+    Its topics, actions, services and parameters are those of ``docs/ros.md``.
 
     Attributes:
         mission: what was learnt and decided (hold ``mission.lock`` to look at several things of

@@ -32,7 +32,7 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError, Replay
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import FAILED
-from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import BagPlayerConfig, ParameterTree
 from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
@@ -87,7 +87,7 @@ class BagPlayer(GuardedNode):
         self._ready_at: float | None = None
         self._phase: Callable[[float], None] = self._wait
         # Not the node's own clock: that may be the one published here.
-        self.create_timer(_PERIOD, self._step, clock=steady_clock())
+        self.create_timer(_PERIOD, self._step)
 
     def release(self) -> None:
         """Close the bag."""

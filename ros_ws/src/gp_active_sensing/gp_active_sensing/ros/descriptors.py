@@ -47,6 +47,12 @@ _ARRAYS: dict[Any, Parameter.Type] = {
 }
 
 
+_NUMBERS: dict[Any, type] = {
+    (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
+}
+"""By (type that was given, type of the parameter): the Python type of its numbers."""
+
+
 @dataclass(frozen=True)
 class Leaf:
     """A parameter.
@@ -184,21 +190,11 @@ class Leaf:
 
         ROS tells 5000 and 5000.0 apart, and refuses one for the other.
         """
-        value = parameter.value
-        if self.kind == Parameter.Type.DOUBLE and parameter.type_ == Parameter.Type.INTEGER:
-            value = _same(float, value)
-        elif self.kind == Parameter.Type.INTEGER and parameter.type_ == Parameter.Type.DOUBLE:
-            value = _same(int, value)
-        elif self.kind == Parameter.Type.DOUBLE_ARRAY and (
-            parameter.type_ == Parameter.Type.INTEGER_ARRAY
-        ):
-            value = [_same(float, item) for item in value]
-        elif self.kind == Parameter.Type.INTEGER_ARRAY and (
-            parameter.type_ == Parameter.Type.DOUBLE_ARRAY
-        ):
-            value = [_same(int, item) for item in value]
-        else:
+        kind, value = _NUMBERS.get((parameter.type_, self.kind)), parameter.value
+        if kind is None:
             return parameter
+        several = self.kind in _ARRAYS.values()
+        value = [_same(kind, each) for each in value] if several else _same(kind, value)
         try:
             return Parameter(parameter.name, self.kind, value)
         except ValueError:  # one was not exact: left to ROS, which refuses it
@@ -222,6 +218,7 @@ def leaves_of(
     root: type,
     sections: Mapping[str, type | None],
     names: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    prefix: str = "",
 ) -> Iterator[Leaf]:
     """Walk a configuration dataclass.
 
@@ -230,29 +227,20 @@ def leaves_of(
         sections: for each field that is an open mapping, the dataclass of its entries besides
             ``name``; None when the name is not known.
         names: for each field that maps names to dataclasses, such as ``readings``, these names.
+        prefix: of the names of its parameters.
     """
-    yield from _walk(root, "", sections, names)
-
-
-def _walk(
-    cls: type,
-    prefix: str,
-    sections: Mapping[str, type | None],
-    names: Mapping[str, Iterable[str]] = MappingProxyType({}),
-) -> Iterator[Leaf]:
-    for field, hint in declared(cls):
+    for field, hint in declared(root):
         name = f"{prefix}{field.name}"
         if dataclasses.is_dataclass(hint):
-            yield from _walk(typing.cast(type, hint), f"{name}.", sections)
+            yield from leaves_of(typing.cast(type, hint), sections, prefix=f"{name}.")
         elif (of := mapped(hint)) is not None:
             for each in names.get(name, ()):
-                yield from _walk(of, f"{name}.{each}.", {})
+                yield from leaves_of(of, {}, prefix=f"{name}.{each}.")
         elif name in sections:
             help_ = param_of(field).help
             yield Leaf(f"{name}.name", str, param_of(param("", help=help_)), None)
-            inner = sections[name]
-            if inner is not None:
-                yield from _walk(inner, f"{name}.", {})
+            if (inner := sections[name]) is not None:
+                yield from leaves_of(inner, {}, prefix=f"{name}.")
         else:
             yield Leaf(name, hint, param_of(field), default_of(field))
 

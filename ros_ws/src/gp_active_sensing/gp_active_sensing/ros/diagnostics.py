@@ -14,15 +14,13 @@ from rclpy.qos import QoSProfile
 
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
-from gp_active_sensing.mission.ingestion.visits import MOST_HELD
 from gp_active_sensing.mission.log_messages import advice
-from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.recording import latencies
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.ros.qos import TopicMonitor, received_at
 from gp_active_sensing.ros.to_messages import type_name
 from gp_active_sensing.types import Budget
@@ -61,13 +59,7 @@ def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
 def probe_status(
     probe: ProbeState, streams: Mapping[str, TopicMonitor], refused: Counter[str]
 ) -> tuple[int, str, dict[str, object]]:
-    """Return level, summary and values of a probe.
-
-    Args:
-        probe: which one.
-        streams: by topic.
-        refused: its messages that could not be used at all, by reason.
-    """
+    """Return level, summary and values of a probe."""
     pose = streams[probe_topic(probe.name, "pose")]
     reading = streams[reading_topic(probe, streams)]
     intakes = probe.ingestion.intakes
@@ -127,22 +119,6 @@ def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
     return [f"{total} rejected"] if total else []
 
 
-def buffer_levels(mission: Mission) -> dict[str, object]:
-    """Return how much waits or is kept, of all probes together, and how much may be of each."""
-    ingestions = [probe.ingestion for probe in mission.probes.values()]
-    one = ingestions[0]
-    return {
-        "inbox_capacity": mission.inbox.capacity,
-        "waiting_for_pose_capacity": one.capacity,
-        "waiting_for_coverage_capacity": MOST_HELD,
-        "averaging": sum(ingestion.averaging for ingestion in ingestions),
-        "gated_kept": sum(len(ingestion.pipeline.gate) for ingestion in ingestions),
-        "gated_kept_capacity": one.pipeline.gate.capacity,
-        "poses_kept": sum(len(ingestion.track) for ingestion in ingestions),
-        "poses_kept_capacity": one.track.capacity,
-    }
-
-
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 _STREAMS = ("reading", "pose", "battery", "twist")
@@ -153,12 +129,7 @@ publisher may not have started, or may not have been discovered."""
 
 
 class Diagnostics:
-    """Watches the inputs and publishes ``/diagnostics`` every second.
-
-    Args:
-        node: subscribes and publishes.
-        parts: the mission and its records.
-    """
+    """Watches the inputs and publishes ``/diagnostics`` every second."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node
@@ -185,7 +156,7 @@ class Diagnostics:
         self._publisher = node.own(
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
-        node.own(node.create_timer(1.0, self.publish, clock=steady_clock()))
+        node.own(node.create_timer(1.0, self.publish))
 
     def listen(
         self,
@@ -420,11 +391,13 @@ class Diagnostics:
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(intake.waiting for intake in intakes),
             "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
+            "averaging": sum(ingestion.averaging for ingestion in ingestions),
+            "gated_kept": sum(len(ingestion.pipeline.gate) for ingestion in ingestions),
+            "poses_kept": sum(len(ingestion.track) for ingestion in ingestions),
         }
         for name in mission.loop.quantities:
             values[f"{name}_accepted"] = mission.loop.counts[f"accepted_{name}"]
             values[f"seconds_since_{name}"] = self._silence(name)
-        values |= buffer_levels(mission)
         values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
         values |= {f"dropped_{word}": n for word, n in dict(mission.inbox.dropped).items()}
         values |= {f"unstamped_{word}": n for word, n in self.unstamped.items()}

@@ -16,7 +16,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -235,16 +235,15 @@ def crashed(code: int) -> bool:
     return code not in (0, REFUSED)
 
 
-def ended_in_order(code: int, *, asked: bool, more: Sequence[int] = ()) -> bool:
+def ended_in_order(code: int, *, asked: bool) -> bool:
     """Return whether a process ended as expected.
 
     Args:
         code: exit code, minus n after signal n.
         asked: the process had been asked to end. It may then die of the signal, where that comes
             before it listens to signals.
-        more: codes with which this process ends when asked.
     """
-    return code == 0 or (asked and code in {*more, *(c for s in _ASKED for c in (-s, 128 + s))})
+    return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 
 
 def said(code: int) -> str:

@@ -31,6 +31,7 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
+from gp_active_sensing.util.wording import is_reported
 
 if TYPE_CHECKING:  # the simulator needs none of these
     from gp_active_sensing.mission.expert_queries import ExpertQueries
@@ -46,14 +47,7 @@ OK, WARN = 0, 1
 
 
 class ExpertClient:
-    """Publishes the questions of a mission and leaves the answers in its inbox.
-
-    Args:
-        node: publishes and subscribes.
-        parts: the mission, which asks.
-        consulting: keeps its questions.
-        health: reports how it goes.
-    """
+    """Publishes the questions of a mission and leaves the answers in its inbox."""
 
     def __init__(
         self,
@@ -127,7 +121,7 @@ class ExpertClient:
     def _refuse(self, reason: str, why: str) -> None:
         word = f"answer_{reason}"
         count = self._mission.inbox.refuse("answers", word)
-        if qos.is_reported(count):
+        if is_reported(count):
             logger.warning(
                 "a message of topic %s %s: it is not used (%s, %d so far)", ANSWER, why, word, count
             )
@@ -175,13 +169,7 @@ def places_at(topology: Topology, points: Points) -> list[int]:
 
 
 class ExpertServer:
-    """Lets the expert of a scenario answer, in simulated time.
-
-    Args:
-        node: subscribes and publishes.
-        expert: answers.
-        topology: the map.
-    """
+    """Lets the expert of a scenario answer, in simulated time."""
 
     def __init__(self, node: GuardedNode, expert: SimulatedExpert, topology: Topology) -> None:
         self._node = node

@@ -23,7 +23,7 @@ from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.process import versions
 
@@ -38,14 +38,7 @@ _SOON = ("reading", "status", "moved")
 
 
 class JournalTopic:
-    """Publishes the trace of a mission.
-
-    Args:
-        node: publishes.
-        config: its parameters.
-        scenario: plain data of the scenario they started from, None = none.
-        parts: the mission, whose trace is turned on, and its records.
-    """
+    """Publishes the trace of a mission."""
 
     def __init__(
         self,
@@ -79,7 +72,7 @@ class JournalTopic:
                 of_probe["further"] = resolved(name, further)
         live = mission.map
         topic = "" if live is None else node.resolve_topic_name(config.map.topic)
-        self._setup = trace.setup(
+        setup = dict(
             config=to_mapping(config),
             scenario=scenario,
             topics=topics,
@@ -90,10 +83,11 @@ class JournalTopic:
             places=parts.places,
             **({} if live is None else {"map": {"topic": topic, "mark": live.places.mark}}),
         )
+        self._setup = {"n": 0, "setup": setup}
         self._trace = mission.trace = trace
         parts.recorder.listener = trace.event
         self._publish([self._setup])
-        node.own(node.create_timer(PERIOD, self.flush, clock=steady_clock()))
+        node.own(node.create_timer(PERIOD, self.flush))
 
     def _on_matched(self, event: Any) -> None:
         # A recorder that comes very late may have missed the beginning, without which the rest is

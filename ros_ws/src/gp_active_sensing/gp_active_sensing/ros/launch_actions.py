@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from launch import LaunchContext
-from launch.actions import ExecuteProcess, Shutdown
+from launch.actions import LogInfo, Shutdown
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from gp_active_sensing.config import removed_hint
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.ros.environment import crashed, ended_in_order, node_environment, said
 from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
@@ -20,23 +21,15 @@ from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECO
 def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
     """Return the processes of a launch, by the values of its arguments."""
     failures: list[str] = []
-    given = read_arguments(kind, context.launch_configurations)
-    return [_action(process, OnExit(process, failures)) for process in given.processes()]
+    texts = context.launch_configurations
+    given = read_arguments(kind, texts)
+    # An argument of that name may be one of a launch file that includes this one.
+    removed = {name: removed_hint(kind, name) for name, text in texts.items() if text}
+    notes = [LogInfo(msg=f"{name}: {hint}") for name, hint in removed.items() if hint]
+    return notes + [_action(process, OnExit(process, failures)) for process in given.processes()]
 
 
 def _action(process: Process, on_exit: OnExit) -> Any:
-    shared = {
-        "name": process.name,
-        "output": "screen",
-        "additional_env": node_environment(os.environ),
-        "sigterm_timeout": f"{END_SECONDS:g}",
-        "sigkill_timeout": f"{KILL_SECONDS:g}",
-        "respawn": process.respawn,
-        "respawn_delay": RESPAWN_SECONDS,
-        "on_exit": on_exit,
-    }
-    if process.command:
-        return ExecuteProcess(cmd=list(process.command), **shared)
     # Without a type, launch would read the text "5" as a number.
     typed = {
         name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
@@ -50,18 +43,20 @@ def _action(process: Process, on_exit: OnExit) -> Any:
         remappings=list(process.remappings),
         arguments=list(process.arguments),
         ros_arguments=["--log-level", process.log_level] if process.log_level else [],
-        **shared,
+        name=process.name,
+        output="screen",
+        additional_env=node_environment(os.environ),
+        sigterm_timeout=f"{END_SECONDS:g}",
+        sigkill_timeout=f"{KILL_SECONDS:g}",
+        respawn=process.respawn,
+        respawn_delay=RESPAWN_SECONDS,
+        on_exit=on_exit,
     )
 
 
 @dataclass(frozen=True)
 class OnExit:
-    """Reaction to the end of a process of a launch.
-
-    Args:
-        process: the process.
-        failures: how processes of this launch have failed; added to.
-    """
+    """Reaction to the end of a process of a launch."""
 
     process: Process
     failures: list[str]
@@ -76,7 +71,7 @@ class OnExit:
         process, code, asked = self.process, event.returncode, context.is_shutdown
         if process.respawn and crashed(code) and not asked:
             return None
-        if not ended_in_order(code, asked=asked, more=process.when_asked):
+        if not ended_in_order(code, asked=asked):
             self.failures.append(f"{process.name} ended with {said(code)}")
         if not process.required:
             return None

@@ -9,14 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.util
-import re
-import shutil
-import signal
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from gp_active_sensing.config import Param, declared, from_mapping, param, param_of
@@ -76,21 +71,18 @@ def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A process of a launch: a node, or with `command` any other program.
+    """A node of a launch.
 
     Args:
         name: of the process, and of the node.
-        command: program and arguments of what is no node; only `required` and below hold then.
-        package, executable: program of a node.
+        command: program and arguments, as `runner.command_of` finds them.
+        package, executable: program of the node.
         params_file: parameter file, read before `parameters`.
         parameters: by dotted name.
         arguments: words before those for ROS.
         remappings: (topic, other name).
-        namespace: of the node.
-        log_level: of the node.
         required: its end, for whatever reason, ends the launch.
         respawn: start it again after a crash.
-        when_asked: exit codes, besides the usual ones, of an orderly end that was asked for.
     """
 
     name: str
@@ -105,7 +97,11 @@ class Process:
     log_level: str = ""
     required: bool = True
     respawn: bool = False
-    when_asked: tuple[int, ...] = ()
+
+
+def _file(name: str | None) -> Any:
+    """Declare the parameter file of a launch, with the one that ships for it."""
+    return param(name, help="ROS parameter file; arguments go before it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +124,7 @@ class Arguments:
     )
     web_port: int | None = param(None, help="port of the live page; empty = any that is free")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
-    params_file: str | None = param(None, help="ROS parameter file; arguments go before it")
+    params_file: str | None = _file(None)
     map_frame: str | None = _sets("map.frame", help="frame of the map, of poses and waypoints")
     namespace: str | None = param(
         None, help="namespace of the nodes, and of the topics without a / in front"
@@ -253,6 +249,10 @@ class SensorArguments(Arguments):
 class MissionArguments(Arguments):
     """Arguments of a launch whose probes go where they are sent."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "record": "was removed; start `ros2 bag record` beside it (docs/viewing.md#recording)",
+    }
+
     plan_ahead: bool | None = _sets("plan_ahead")
     probes: str | None = param(
         None,
@@ -262,9 +262,6 @@ class MissionArguments(Arguments):
     exit_at_end: bool | None = _sets("mission.exit_at_end")
     respawn: bool | None = param(
         False, help="start active_sensing again after a crash; with run_dir it resumes"
-    )
-    record: str | None = param(
-        None, help="new folder: record inputs, outputs and journal with `ros2 bag record`"
     )
 
     def __post_init__(self) -> None:
@@ -280,46 +277,6 @@ class MissionArguments(Arguments):
     def mission_parameters(self) -> dict[str, Any]:
         """Parameters of `active_sensing` in a launch that sends probes."""
         return {**super().mission_parameters, "probes": self.names}
-
-    def recorder(self, topics: Iterable[str], *, use_sim_time: bool) -> Iterator[Process]:
-        """Yield the process that records a bag, where that is wanted.
-
-        Topics are recorded in any namespace: the names of several probes may be known to the
-        scenario only.
-
-        Args:
-            topics: that the node subscribes to and publishes, besides those below its name.
-            use_sim_time: stamp messages with the time of /clock.
-
-        Raises:
-            MissingDependencyError: no ``ros2 bag`` is installed.
-            ConfigError: the folder exists.
-        """
-        if not self.record:
-            return
-        modules = ("ros2bag", "rosbag2_py")
-        if shutil.which("ros2") is None or not all(map(importlib.util.find_spec, modules)):
-            msg = (
-                "record: needs the command `ros2 bag` of a ROS 2 installation, which is not here: "
-                "sudo apt install ros-$ROS_DISTRO-rosbag2 and source its setup file, or leave "
-                "record:=… out"
-            )
-            raise MissingDependencyError(msg)
-        if Path(self.record).exists():
-            msg = f"record: {self.record} exists; give a new folder"
-            raise ConfigError(msg)
-        words = [re.escape(name.lstrip("/")) for name in topics]
-        words += ["next_path", "battery_state", "expert/query", "expert/answer"]
-        words.append("active_sensing/.+")
-        words += ["diagnostics", "tf", "tf_static"]
-        command = ["ros2", "bag", "record", "--output", self.record]
-        command += ["--regex", f"/({'|'.join(words)})$"]
-        command += ["--qos-profile-overrides-path", str(find_resource("launch", "record_qos.yaml"))]
-        command += ["--disable-keyboard-controls", *["--use-sim-time"] * use_sim_time]
-        # `ros2` ends with the number of SIGINT when it was interrupted.
-        yield Process(
-            name="recorder", command=tuple(command), required=False, when_asked=(signal.SIGINT,)
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,25 +294,18 @@ class Probe(MissionArguments, SensorArguments):
         "waypoint.navigate",
         help="topic: the waypoint on its topic; action: as a goal of Nav2's NavigateToPose as well",
     )
-    params_file: str | None = param("probe.yaml", help="ROS parameter file; arguments go before it")
+    params_file: str | None = _file("probe.yaml")
     use_sim_time: bool | None = param(
         None, help="take the time from /clock; empty = as params_file says, or false"
     )
 
     def processes(self) -> list[Process]:
-        """Return recorder, `active_sensing` and views."""
+        """Return `active_sensing` and views."""
         parameters = {**self.mission_parameters, "use_sim_time": self.use_sim_time}
         simulated = self.use_sim_time
         if simulated is None:
             simulated = bool(self.in_file.get("use_sim_time"))
-        recorded = [self.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
-        if grid := self.grid_topic or self.in_file.get("map", {}).get("topic"):
-            recorded.append(str(grid))
-        for section, key in (("battery", "topic"), ("pose", "twist_topic")):
-            if beside := self.in_file.get(section, {}).get(key):
-                recorded.append(str(beside))
         return [
-            *self.recorder(recorded, use_sim_time=simulated),
             self.node("active_sensing", parameters, respawn=bool(self.respawn)),
             *self.views(use_sim_time=simulated),
         ]
@@ -383,9 +333,7 @@ class Replay(SensorArguments):
         "mission.begin",
         help="take decisions: where the planner would have gone from where the probe was",
     )
-    params_file: str | None = param(
-        "replay.yaml", help="ROS parameter file; arguments go before it"
-    )
+    params_file: str | None = _file("replay.yaml")
 
     def processes(self) -> list[Process]:
         """Return `active_sensing`, `bag_player` and views."""
@@ -411,12 +359,10 @@ class TrafficSim(MissionArguments):
     scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
     seed: int | None = _sets("seed")
     speed_factor: float | None = param(None, help="simulated seconds per second")
-    params_file: str | None = param(
-        "traffic_sim.yaml", help="ROS parameter file; arguments go before it"
-    )
+    params_file: str | None = _file("traffic_sim.yaml")
 
     def processes(self) -> list[Process]:
-        """Return recorder, `simulator`, `active_sensing` and views."""
+        """Return `simulator`, `active_sensing` and views."""
         simulated = {
             "scenario": self.scenario,
             "seed": self.seed,
@@ -424,12 +370,9 @@ class TrafficSim(MissionArguments):
             "map_frame": self.map_frame,
             "probes": self.names,
             "speed_factor": self.speed_factor,
-            # active_sensing ends the launch, once its records are written.
-            "exit_at_end": False,
         }
         parameters = {**self.mission_parameters, "scenario": self.scenario, "use_sim_time": True}
         return [
-            *self.recorder(["reading", "pose", "next_waypoint"], use_sim_time=True),
             self.node("simulator", simulated),
             self.node("active_sensing", parameters, respawn=bool(self.respawn)),
             *self.views(use_sim_time=True),

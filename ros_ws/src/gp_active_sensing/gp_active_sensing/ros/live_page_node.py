@@ -23,7 +23,7 @@ from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.run_dirs import AUTO, noted_run
-from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import LivePageConfig, ParameterTree
 from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
@@ -77,7 +77,7 @@ class LivePageNode(GuardedNode):
         self.server = make_server(self._path, watch, self._command)
         if self._path is None:
             self._follow()
-            self.create_timer(LOOK_SECONDS, self._follow, clock=steady_clock())
+            self.create_timer(LOOK_SECONDS, self._follow)
         self._serving = contextlib.ExitStack()
         self._serving.enter_context(served(self.server))
         # Not by the log, which goes out on /rosout and into files: it may hold the token.

@@ -25,7 +25,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
-from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.map_config import OccupancyConfig
 
@@ -79,8 +79,8 @@ class MapTopic:
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
         self._timers = [
-            node.own(node.create_timer(LOOK_SECONDS, self._check, clock=steady_clock())),
-            node.own(node.create_timer(1.0, self._report_waiting, clock=steady_clock())),
+            node.own(node.create_timer(LOOK_SECONDS, self._check)),
+            node.own(node.create_timer(1.0, self._report_waiting)),
         ]
         self._since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="map", daemon=True)

@@ -27,7 +27,7 @@ from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.ros.node_base import GuardedNode, Throttle, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.types import Clock
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Navigator:
         for name in mission.probes:
             self.add_probe(name)
         self._guard = node.create_guard_condition(node.guarded(self.look, "goals of Nav2"))
-        node.own(node.create_timer(LOOK_SECONDS, self.look, clock=steady_clock()))
+        node.own(node.create_timer(LOOK_SECONDS, self.look))
 
     def add_probe(self, name: str) -> None:
         """Make the client of a probe."""
@@ -110,13 +110,7 @@ class Navigator:
         self._couriers = {**self._couriers, name: courier}
 
     def go(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
-        """Send a probe on once the executor comes to it; may be called by any thread.
-
-        Args:
-            probe: its name.
-            place: the next one.
-            waypoints: of that place and of those after it.
-        """
+        """Send a probe on once the executor comes to it; may be called by any thread."""
         self._couriers[probe].order(place, waypoints)
         self._guard.trigger()
 
@@ -141,17 +135,7 @@ class Navigator:
 
 
 class Courier:
-    """The goals of one probe; all but `order` on the executor's thread.
-
-    Args:
-        node: guards the callbacks, and knows the time.
-        mission: see `Navigator`.
-        name: of the probe, "" where there is one.
-        client: action client.
-        kind: action type.
-        action: its name, for words.
-        clock: monotonic seconds.
-    """
+    """The goals of one probe; all but `order` on the executor's thread."""
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ from gp_active_sensing.errors import ActiveSensingError, printable
 from gp_active_sensing.mission.plan_ahead import DeferredLogs
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
+from gp_active_sensing.util.wording import is_reported
 
 ANSWERING_SECONDS = 1.0
 """How long a node that was shut down still answers before its process ends [s, real time]."""
@@ -120,7 +121,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
                     self.end(REFUSED if refused else FAILED)
                     return
 
-        once = self.create_timer(0.0, begin, clock=steady_clock())
+        once = self.create_timer(0.0, begin)
 
     def end(self, code: int = 0) -> None:
         """Ask `run_node` to end the process once the current callback is done."""
@@ -193,7 +194,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
             self._transition(self.deactivate, "deactivate")
         result = self._transition(self.release, "shut down")
         # Nav2's lifecycle manager asks for the state next, and takes silence for a failure.
-        self.create_timer(ANSWERING_SECONDS, functools.partial(self.end, 0), clock=steady_clock())
+        self.create_timer(ANSWERING_SECONDS, functools.partial(self.end, 0))
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -258,9 +259,9 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         return super().create_subscription(msg_type, topic, guarded, *args, **options)
 
     def create_timer(self, period: float, callback: Any, *args: Any, **options: Any) -> Any:
-        """Create a timer with a guarded callback."""
+        """Create a timer with a guarded callback, on a steady clock unless another is given."""
         guarded = self.guarded(callback) if callback is not None else None
-        return super().create_timer(period, guarded, *args, **options)
+        return super().create_timer(period, guarded, *args, **{"clock": steady_clock(), **options})
 
     def create_service(
         self, srv_type: Any, name: str, callback: Any, *args: Any, **options: Any
@@ -366,7 +367,7 @@ def _spin(node: GuardedNode, received: list[int]) -> None:
                 failed, in_a_row = failed + 1, in_a_row + 1
                 if in_a_row > MOST_FAILURES:
                     raise
-                if failed in (1, 10, 100) or failed % 1000 == 0:
+                if is_reported(failed):
                     node.get_logger().error(
                         f"something that came in cannot be taken ({failed} so far): {error}"
                     )

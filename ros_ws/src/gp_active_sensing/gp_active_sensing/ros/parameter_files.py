@@ -49,10 +49,6 @@ def given_files(words: Sequence[str]) -> list[Path]:
 def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
     """Return the keys that a node's parameter files hold for it.
 
-    Args:
-        words: the node's command line.
-        name: the node's name, without its namespace.
-
     Returns:
         By dotted key, whether it stands under the node's own name, and not only under one such as
         ``/**`` that is for several.

@@ -39,6 +39,7 @@ class SimulatorConfig:
     """Parameters of the node ``simulator``."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
+        "exit_at_end": "was removed; the launch ends when active_sensing does, or press Ctrl-C",
         "reading": "was removed; readings are sensor_msgs/msg/Temperature",
     }
 
@@ -69,11 +70,6 @@ class SimulatorConfig:
         False,
         help="keep the last 1000 readings and poses of each probe for a node that is started again "
         "and asks for them (reading.catch_up, pose.catch_up)",
-    )
-    exit_at_end: bool = param(
-        True,
-        help="end the process when /diagnostics says that the mission is over, or when nobody has "
-        "given waypoints for 40 s after the first one",
     )
 
 
@@ -164,11 +160,6 @@ class ParameterTree:
     The node must be made with ``automatically_declare_parameters_from_overrides=True``: what was
     given on the command line and in files is then known before anything is declared. Only a
     `GuardedNode` can be given an empty list.
-
-    Args:
-        node: the node.
-        root: dataclass of the whole configuration.
-        live: names that may change while the node is configured.
     """
 
     def __init__(self, node: Any, root: type, *, live: tuple[str, ...] = ()) -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
-from nav_msgs.msg import Path
+from nav_msgs.msg import OccupancyGrid, Path
 from rclpy.event_handler import PublisherEventCallbacks
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.export.lattice import Lattice
+from gp_active_sensing.export.occupancy import limits_of, square_lattice
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.config import POSE_STAMPED, ActiveSensingConfig, WaypointConfig
+from gp_active_sensing.mission.config import (
+    POSE_STAMPED,
+    ActiveSensingConfig,
+    GridTopicsConfig,
+    WaypointConfig,
+)
 from gp_active_sensing.mission.course import places_of_plan
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.mission_log import MissionLog
@@ -29,7 +38,7 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.expert import ExpertClient
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
@@ -38,14 +47,7 @@ from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tell
 if TYPE_CHECKING:
     from gp_active_sensing.ros.navigate import Navigator
 
-import logging
-
-from nav_msgs.msg import OccupancyGrid
-
-from gp_active_sensing.errors import RunError
-from gp_active_sensing.export.lattice import Lattice
-from gp_active_sensing.export.occupancy import limits_of, square_lattice
-from gp_active_sensing.mission.config import GridTopicsConfig
+logger = logging.getLogger(__name__)
 
 PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_waypoint", PoseStamped, qos.latched()),
@@ -221,9 +223,7 @@ class Waypoints:
             self._timer = None
         if self._config.rate > 0.0:
             period = min(1.0 / self._config.rate, 1e6)  # a timer counts nanoseconds
-            self._timer = self._node.own(
-                self._node.create_timer(period, self._send_last, clock=steady_clock())
-            )
+            self._timer = self._node.own(self._node.create_timer(period, self._send_last))
 
     def _send_last(self) -> None:
         stamp = outputs.time_of(self._now_ns())
@@ -252,12 +252,7 @@ def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
 
 
 class GridPublisher:
-    """Publishes the occupancy grids of a belief.
-
-    Args:
-        publish: sends a message on a topic.
-        config: values of the levels.
-    """
+    """Publishes the occupancy grids of a belief."""
 
     def __init__(self, publish: Callable[[str, Any], None], config: GridTopicsConfig) -> None:
         self._publish = publish
@@ -320,11 +315,6 @@ _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 class Publishers:
     """The outputs of a mission (`worker.Outputs`); used from both of its threads.
 
-    Args:
-        node: publishes.
-        parts: the mission and its records.
-        config: of the node.
-
     Raises:
         MissingDependencyError: see `Waypoints`.
     """
@@ -364,11 +354,7 @@ class Publishers:
         self.asking: ExpertClient | None = None
         if consulting is not None:
             self.asking = ExpertClient(node, parts, consulting, self.health)
-        node.own(node.create_timer(PROBES_SECONDS, self.send_probes, clock=steady_clock()))
-
-    def add_probe(self, name: str) -> None:
-        """Make the topics of a probe."""
-        self.waypoints.add_probe(name)
+        node.own(node.create_timer(PROBES_SECONDS, self.send_probes))
 
     def now_ns(self) -> int:
         """Return the time of the node's clock (simulated or not)."""
@@ -397,18 +383,11 @@ class Publishers:
 
     def send_probes(self) -> None:
         """Publish where the probes are."""
+        probes = self._parts.mission.probes.items()
+        newest = [(name, probe.ingestion.track.newest, not probe.gone) for name, probe in probes]
+        shown = [(name, pose, there) for name, pose, there in newest if pose is not None]
         topology = self._parts.mission.loop.topology
-        self._publish("~/probes", outputs.probe_markers(topology, self._whereabouts()))
-
-    def _whereabouts(self) -> Iterator[outputs.ShownProbe]:
-        heights = self._parts.mission.loop.topology.heights
-        for name, probe in self._parts.mission.probes.items():
-            pose = probe.ingestion.track.newest
-            if pose is not None:
-                here = pose.x, pose.y, pose.heading
-                z = 0.0 if heights is None else pose.z
-                takes_part = not probe.gone
-                yield outputs.ShownProbe(name, *here, pose.stamp_ns, takes_part=takes_part, z=z)
+        self._publish("~/probes", outputs.probe_markers(topology, shown))
 
     def send_map(self, observed: BoolArray | None = None) -> None:
         """Publish the map with what is observed, planned, blocked and set aside."""
@@ -539,6 +518,3 @@ class Publishers:
         logger.info(recorder.stage(stage, loop, found))
         if turn := self._turns.message(recorder.stages.newest):
             logger.info(turn)
-
-
-logger = logging.getLogger(__name__)

@@ -50,12 +50,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of results: reliable, for anyone who listens now.
-
-    Args:
-        depth: messages kept for a subscriber that is slow.
-        latched: and for one that comes later.
-    """
+    """Return the profile of results: reliable, for anyone who listens now."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
@@ -179,11 +174,6 @@ class MessageGate:
 def first_line(error: Exception) -> str:
     """Return the first line of an error's text, or its class where it has none."""
     return str(error).partition("\n")[0].strip()[:300] or type(error).__name__
-
-
-def is_reported(count: int) -> bool:
-    """Return whether this one of many equal events is worth a line in the log."""
-    return count in (1, 10, 100) or count % 1000 == 0
 
 
 SILENCE_SECONDS = 5.0

@@ -58,13 +58,11 @@ Launches:
 
 
 def command_of(process: Process) -> tuple[str, ...]:
-    """Return the command that starts a process, without ``ros2`` for a node.
+    """Return the command that starts a node without ``ros2``.
 
     Raises:
         MissingDependencyError: a program of another package that is not on the path.
     """
-    if process.command:
-        return process.command
     if process.package == PACKAGE:
         start = [sys.executable, "-m", f"{PACKAGE}.ros.{process.executable}_node"]
     elif program := shutil.which(process.executable):
@@ -336,13 +334,12 @@ class ProcessGroup:
             while self._alive() and time.monotonic() < deadline and len(self._signals) == seen:
                 time.sleep(0.02)
             seen = len(self._signals)
-        more = {program.name: program.when_asked for program in self.programs}
         for name, child in self.children.items():
             code = child.poll()
             if code is None or name in self.failures or name in self.killed:
                 continue
             # A child that was asked to end may die of the signal, but not fail.
-            if not ended_in_order(code, asked=True, more=more[name]):
+            if not ended_in_order(code, asked=True):
                 self.failures[name] = code
                 logger.error("%s ended with %s", name, said(code))
         for reader in self._readers:

@@ -44,12 +44,7 @@ _OF_EVERY_NODE = ("/parameter_events", "/rosout")
 
 
 class RunningSystem:
-    """Looks at the ROS system around; see `running_system`.
-
-    Args:
-        node: asks for topics, and subscribes.
-        spin: lets its callbacks run, for a moment.
-    """
+    """Looks at the ROS system around; see `running_system`."""
 
     def __init__(self, node: Any, spin: Callable[[], None]) -> None:
         self._node = node
@@ -59,9 +54,6 @@ class RunningSystem:
         """Return by name the topics that somebody publishes, each with its types.
 
         Returns once those that are wanted are there, or, without any, when no more appear.
-
-        Args:
-            wanted: names of topics to wait for, for a moment.
         """
         end = time.monotonic() + FOUND_SECONDS
         found: dict[str, tuple[str, ...]] = {}
@@ -77,11 +69,7 @@ class RunningSystem:
             self._spin()
 
     def listeners(self, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return by name the topics that somebody listens to, each with the types expected there.
-
-        Args:
-            wanted: names of topics to wait for, for a moment.
-        """
+        """Return by name the topics that somebody listens to, each with its expected types."""
         self._until(lambda: all(map(self._node.count_subscribers, wanted)), QUIET_SECONDS)
         found = {}
         for name, _ in self._node.get_topic_names_and_types():
@@ -139,12 +127,7 @@ class RunningSystem:
         return found[-1] if found else None
 
     def why_no_transform(self, target: str, source: str) -> str:
-        """Return why tf does not say how a frame lies in another one, "" when it does.
-
-        Args:
-            target: the other one, such as map.
-            source: the frame, such as base_link.
-        """
+        """Return why tf does not say how a frame lies in another one, "" when it does."""
         tf2 = importlib.import_module("tf2_ros")  # `tf_problem` says where it is missing
         buffer = tf2.Buffer()
         listener = tf2.TransformListener(buffer, self._node)
@@ -353,12 +336,7 @@ def pose_misfits(
 
 
 def roads_note(heard: Received, places: Topology | None) -> str:
-    """Return the problem of poses that are too rare for the roads of a map; "" = none.
-
-    Args:
-        heard: the poses.
-        places: the map; None = it is not known yet.
-    """
+    """Return the problem of poses that are too rare for the roads of a map; "" = none."""
     if not isinstance(places, Roads) or heard.is_single:
         return ""
     limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]

@@ -25,38 +25,30 @@ _INACTIVE = "the node is not active: configure and activate it first"
 
 
 class Services:
-    """Makes the services; they answer with a reason where a command does not fit the state.
-
-    Args:
-        node: offers them.
-        parts: the mission and its records.
-        results: writes summary and report at the end.
-    """
+    """Makes the services; they answer with a reason where a command does not fit the state."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents, results: Publishers) -> None:
         self._parts = parts
         self._results = results
         self.worker: Worker | None = None
         """At work while the node is active."""
-        names = ["start", "pause", "resume", "accept_gated", "finish", "save"]
-        if "" in parts.mission.probes:  # of several each has its own (`FleetServices`)
-            names.append("unreachable")
-        for name in names:
+        mission = parts.mission
+        commands: list[tuple[str, Callable[[], str], str]] = [
+            ("start", partial(mission.start, "asked by ~/start"), "started"),
+            ("pause", partial(mission.pause, "asked by ~/pause"), "paused"),
+            ("resume", partial(mission.resume, "asked by ~/resume"), "resumed"),
+        ]
+        if "" in mission.probes:  # of several each has its own (`FleetServices`)
+            done = "blocked for a while; another is chosen"
+            commands.append(("unreachable", mission.unreachable, done))
+        for name, command, done in commands:
+            callback = partial(_carry_out, partial(self._if_active, command), done)
+            node.own(node.create_service(Trigger, f"~/{name}", callback))
+        for name in ("accept_gated", "finish", "save"):
             node.own(node.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
 
-    def _on_start(self, request: Any, response: Any) -> Any:
-        return self._command("start", "started", response, "asked by ~/start")
-
-    def _on_pause(self, request: Any, response: Any) -> Any:
-        done = "paused"
-        return self._command("pause", done, response, "asked by ~/pause")
-
-    def _on_resume(self, request: Any, response: Any) -> Any:
-        return self._command("resume", "resumed", response, "asked by ~/resume")
-
-    def _on_unreachable(self, request: Any, response: Any) -> Any:
-        """Hear from a controller that it cannot get to the waypoint."""
-        return self._command("unreachable", "blocked for a while; another is chosen", response)
+    def _if_active(self, command: Callable[[], str]) -> str:
+        return _INACTIVE if self.worker is None else command()
 
     def _on_accept_gated(self, request: Any, response: Any) -> Any:
         """Use the readings that were set aside: it was the field, not the sensor."""
@@ -67,13 +59,6 @@ class Services:
         found = mission.accept_gated()
         response.success = found > 0
         response.message = f"{found} readings are used after all" if found else "none is set aside"
-        return response
-
-    def _command(self, name: str, done: str, response: Any, *who: str) -> Any:
-        command = getattr(self._parts.mission, name)
-        problem = _INACTIVE if self.worker is None else command(*who)
-        response.success = not problem
-        response.message = problem or done
         return response
 
     def _on_finish(self, request: Any, response: Any) -> Any:
@@ -112,13 +97,6 @@ class FleetServices:
     off leaves: it is heard no more, its services go and what waited for it is used or counted. What
     it found, what it drove and the topics that are sent to it stay, so that nothing is torn down
     that another thread may be using.
-
-    Args:
-        node: offers the services.
-        parts: the mission.
-        inputs: subscribes for a new probe.
-        results: publishes for a new probe.
-        config: names in the parameter ``probes``, and of the topics of each.
     """
 
     def __init__(
@@ -171,7 +149,7 @@ class FleetServices:
         for name in names:
             if name not in mission.probes:
                 # Its topics first: nothing is sent to it, or said of it, before they are there.
-                self._results.add_probe(name)
+                self._results.waypoints.add_probe(name)
                 self._inputs.listen(name)
                 self._offer(name)
                 changes.add_probe(mission, name)
@@ -199,19 +177,15 @@ class FleetServices:
             ),
         ):
             service = probe_topic(name, word)
-            callback = partial(self._on_command, command, name, f"{name} {done}")
+            run = partial(command, self._mission, name)
+            callback = partial(_carry_out, run, f"{name} {done}")
             made = self._node.own(self._node.create_service(Trigger, f"~/{service}", callback))
             self._services.setdefault(name, []).append(made)
 
-    def _on_command(
-        self,
-        command: Callable[[Mission, str], str],
-        name: str,
-        done: str,
-        request: Any,
-        response: Any,
-    ) -> Any:
-        problem = command(self._mission, name)
-        response.success = not problem
-        response.message = problem or done
-        return response
+
+def _carry_out(command: Callable[[], str], done: str, request: Any, response: Any) -> Any:
+    """Answer that a command was carried out, or why it cannot be."""
+    problem = command()
+    response.success = not problem
+    response.message = problem or done
+    return response

@@ -5,11 +5,10 @@ The field is a known one, or the traffic of a running SUMO in which the probe is
 Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. Of
 several probes each has these three in its namespace, such as ``probe_1/pose``. Where the scenario
 has sorties it publishes ``battery_state`` as well; a probe that stands for a minute at its end
-place has another battery. Where the scenario
-has an expert it answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2). The
-clock does not wait for anybody: it advances by equal steps, each published after what happened in
-it, so anyone who sees a time has been sent everything before it. Under load it runs slower than
-``speed_factor``, and skips nothing.
+place has another battery. Where the scenario has an expert it answers ``expert/query`` on
+``expert/answer`` (sensor_msgs/PointCloud2). The clock does not wait for anybody: it advances by
+equal steps, each published after what happened in it, so anyone who sees a time has been sent
+everything before it. Under load it runs slower than ``speed_factor``, and skips nothing.
 
 The readings are ``sensor_msgs/msg/Temperature``: the smallest standard message with a stamp, one
 value and its variance, whatever the unit of the field is.
@@ -29,7 +28,6 @@ from gp_active_sensing.ros.environment import require_ros_in
 
 require_ros_in(__name__)
 
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
@@ -43,7 +41,7 @@ from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.expert import ExpertServer
-from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.sim.robot import Observation, SimulatedBattery, SimulatedRobot, home_of
@@ -56,8 +54,6 @@ POSE_RATE = 10.0
 """Poses a simulated second."""
 MOST_STEPS = 100.0
 """Most steps a second of real time; a faster simulation makes the steps longer, not more."""
-ALONE_SECONDS = 40
-"""How long nobody may give waypoints any more before the simulator ends, where it is to [s]."""
 
 
 @dataclass
@@ -145,14 +141,6 @@ class SimulatorNode(GuardedNode):
         expert = expert_of(scenario, world)
         self._expert = None if expert is None else ExpertServer(self, expert, world.topology)
         self._on_parameters([])
-        if config.exit_at_end:
-            self.own(
-                self.create_subscription(
-                    DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.reliable()
-                )
-            )
-            self._alone = 0
-            self.own(self.create_timer(1.0, self.check_planner, clock=steady_clock()))
         self.get_logger().info(
             f"scenario {scenario.name}: {world.topology.n} places, {config.speed_factor:g} times "
             f"real time{self._where_they_begin() if config.probes else ''}"
@@ -195,7 +183,7 @@ class SimulatorNode(GuardedNode):
         """Let the time run."""
         self._seconds = max(1.0 / POSE_RATE, self._config.speed_factor / MOST_STEPS)
         period = self._seconds / self._config.speed_factor
-        self._timer = self.own(self.create_timer(period, self._on_step, clock=steady_clock()))
+        self._timer = self.own(self.create_timer(period, self._on_step))
 
     def deactivate(self) -> None:
         """Let the time stand."""
@@ -237,26 +225,6 @@ class SimulatorNode(GuardedNode):
             return
         probe.last_waypoint = message
         probe.player.go_to(place)
-
-    def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            if not status.name.endswith(": mission"):
-                continue
-            if any(item.key == "state" and item.value == "ended" for item in status.values):
-                self.get_logger().info("the mission is over")
-                self.end(0)
-
-    def check_planner(self) -> None:
-        """End when the planner is gone: one whose mission was short was perhaps never heard."""
-        driven = [probe for probe in self._probes.values() if probe.last_waypoint is not None]
-        topics = [probe_topic(probe.name, "next_waypoint") for probe in driven]
-        there = any(self.count_publishers(self.resolve_topic_name(topic)) for topic in topics)
-        self._alone = 0 if there or not driven else self._alone + 1
-        if self._alone > ALONE_SECONDS:
-            self.get_logger().info(
-                f"nobody has given waypoints for {ALONE_SECONDS} s: the mission is over"
-            )
-            self.end(0)
 
     def _on_step(self) -> None:
         stamp_ns = 0

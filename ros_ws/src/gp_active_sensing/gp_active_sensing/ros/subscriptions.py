@@ -36,18 +36,13 @@ from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.ros.transforms import TransformBuffer, Transforms, moved, pose_of, turn_of
+from gp_active_sensing.util.wording import is_reported
 
 logger = logging.getLogger(__name__)
 
 
 class Subscriptions:
     """Subscribes for each probe; callbacks convert a message and leave it in the inbox.
-
-    Args:
-        node: subscribes.
-        config: message types, fields, rates.
-        parts: the mission, whose inbox it fills.
-        health: watches the topics.
 
     Raises:
         ConfigError, MissingDependencyError: a message type or field that there is not.
@@ -86,20 +81,16 @@ class Subscriptions:
         self._bodies: dict[str, str] = {}
         """By probe: the frame whose pose its messages say."""
         self._frame_said: set[str] = set()
-        for key, each, reader in (
-            (quantity.key, quantity.config, quantity.reader)
-            for sensor in self._sensors
-            for quantity in sensor.quantities
-        ):
-            if each.mount_from == TF:
-                if not reader.has_stamp:
-                    msg = (
-                        f"{key}.mount_from: tf needs header.frame_id of the readings, and "
-                        f"{each.type} has no header; set {key}.mount: [x, y] instead"
-                    )
-                    raise ConfigError(msg)
-                if self._buffer is None:
-                    self._buffer = TransformBuffer(node, f"{key}.mount_from: tf")
+        for quantity in (each for sensor in self._sensors for each in sensor.quantities):
+            key, each = quantity.key, quantity.config
+            if each.mount_from == TF and not quantity.reader.has_stamp:
+                msg = (
+                    f"{key}.mount_from: tf needs header.frame_id of the readings, and {each.type} "
+                    f"has no header; set {key}.mount: [x, y] instead"
+                )
+                raise ConfigError(msg)
+            if each.mount_from == TF and self._buffer is None:
+                self._buffer = TransformBuffer(node, f"{key}.mount_from: tf")
         if pose.type == TF:
             self._transforms = Transforms(node, frame, pose.rate)
         else:
@@ -221,7 +212,7 @@ class Subscriptions:
         kind = _KINDS.get(topic, "readings")
         word = reason if kind == "readings" else f"{topic}_{reason}"
         count = self._inbox.refuse(kind, word, probe)
-        if qos.is_reported(count):
+        if is_reported(count):
             name = probe_topic(probe, self._names[topic])
             name = "/tf" if topic == "pose" and self._pose.type == TF else name
             logger.warning(
@@ -368,13 +359,7 @@ class _Quantity:
 
 @dataclass(frozen=True)
 class _Sensor:
-    """A topic with one quantity or several.
-
-    Args:
-        key: name of the stream: ``reading`` has the main quantity, others the name of their first.
-        stream: topic, type, rate, quality of service.
-        quantities: that its messages have.
-    """
+    """A topic with one quantity or several."""
 
     key: str
     stream: ReadingConfig

@@ -7,7 +7,6 @@ import importlib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.messages.conversions import split_type_name
 from gp_active_sensing.messages.point_cloud import Points, layout
 from gp_active_sensing.mission.config import GEOGRAPHIC
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import route_geometry
 from gp_active_sensing.topology.projection import geographic_of, local_system
@@ -148,23 +148,10 @@ def field_cloud(
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, : topology.points.shape[1]] = topology.points
     with np.errstate(over="ignore"):  # beyond a float32 is infinite, and said by is_dense
-        table[:, 3] = mean
-        table[:, 4] = std
-    return PointCloud2(
-        header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame),
-        height=1,
-        width=topology.n,
-        fields=[
-            PointField(name=name, offset=4 * i, datatype=PointField.FLOAT32, count=1)
-            for i, name in enumerate(names)
-        ],
-        is_bigendian=False,
-        point_step=4 * len(names),
-        row_step=4 * len(names) * topology.n,
-        # rclpy copies an array as a block and bytes element by element.
-        data=array.array("B", table.tobytes()),
-        is_dense=bool(np.isfinite(table).all()),
-    )
+        table[:, 3], table[:, 4] = mean, std
+    fields = [(name, 4 * i, PointField.FLOAT32) for i, name in enumerate(names)]
+    header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
+    return _cloud(header, fields, topology.n, table.tobytes(), bool(np.isfinite(table).all()))
 
 
 def occupancy_grid(
@@ -211,19 +198,26 @@ def values_cloud(points: Points, header: Header) -> PointCloud2:
         header: frame, and time of the question or of the values.
     """
     columns, data = layout(points)
-    step = len(data) // len(points) if len(points) else 0
+    fields = [(c.name, c.offset, c.code) for c in columns]
+    dense = all(bool(np.isfinite(points[c.name]).all()) for c in columns)
+    return _cloud(header, fields, len(points), data, dense)
+
+
+def _cloud(
+    header: Header, fields: Sequence[tuple[str, int, int]], count: int, data: bytes, dense: bool
+) -> PointCloud2:
+    """Return a cloud of packed points, whose fields have a name, an offset and a type each."""
     return PointCloud2(
         header=header,
         height=1,
-        width=len(points),
-        fields=[
-            PointField(name=c.name, offset=c.offset, datatype=c.code, count=1) for c in columns
-        ],
+        width=count,
+        fields=[PointField(name=n, offset=o, datatype=kind, count=1) for n, o, kind in fields],
         is_bigendian=False,
-        point_step=step,
+        point_step=len(data) // count if count else 0,
         row_step=len(data),
+        # rclpy copies an array as a block and bytes element by element.
         data=array.array("B", data),
-        is_dense=all(bool(np.isfinite(points[c.name]).all()) for c in columns),
+        is_dense=dense,
     )
 
 
@@ -285,40 +279,12 @@ _LIFETIME_SECONDS = 3
 """How long a probe is shown after the node has fallen silent."""
 
 
-@dataclass(frozen=True)
-class ShownProbe:
-    """Where a probe is.
-
-    Args:
-        name: "" in a mission of one.
-        x: position [m].
-        y: position [m].
-        heading: from the x-axis [rad]; NaN = not known.
-        stamp_ns: of the pose.
-        takes_part: it does.
-        z: height [m], on a map with heights.
-    """
-
-    name: str
-    x: float
-    y: float
-    heading: float
-    stamp_ns: int
-    takes_part: bool = True
-    z: float = 0.0
-
-
 def map_markers(
     topology: Topology, places: Mapping[str, Sequence[int]], stamp_ns: int
 ) -> MarkerArray:
     """Return the map, and the places of each kind, as one marker each.
 
     A kind without a place is deleted: RViz complains of a marker without points.
-
-    Args:
-        topology: the map.
-        places: of each kind in `MARKS` but the first, which is all of the map.
-        stamp_ns: time of the belief.
     """
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
     lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
@@ -349,29 +315,34 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
     return points
 
 
-def probe_markers(topology: Topology, probes: Iterable[ShownProbe]) -> MarkerArray:
-    """Return an arrow for each probe (a ball while its heading is not known), and its name."""
+def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
+    """Return an arrow for each probe (a ball while its heading is not known), and its name.
+
+    Args:
+        topology: the map.
+        probes: name ("" in a mission of one), pose, and whether it takes part.
+    """
     size = _spacing(topology)
     markers = []
-    for number, probe in enumerate(probes):
-        header = Header(stamp=time_of(probe.stamp_ns), frame_id=topology.frame)
+    for number, (name, pose, takes_part) in enumerate(probes):
+        header = Header(stamp=time_of(pose.stamp_ns), frame_id=topology.frame)
         marker = Marker(header=header, ns="probe", id=number, action=Marker.ADD)
-        marker.pose.position.x, marker.pose.position.y = probe.x, probe.y
-        marker.pose.position.z = probe.z + 0.1  # above the field
-        marker.color = _colour(_HERE if probe.takes_part else _GONE)
+        marker.pose.position.x, marker.pose.position.y = pose.x, pose.y
+        marker.pose.position.z = 0.1 + (0.0 if topology.heights is None else pose.z)
+        marker.color = _colour(_HERE if takes_part else _GONE)
         marker.lifetime.sec = _LIFETIME_SECONDS
-        if math.isfinite(probe.heading):
+        if math.isfinite(pose.heading):
             marker.type = Marker.ARROW
-            marker.pose.orientation.z = math.sin(0.5 * probe.heading)
-            marker.pose.orientation.w = math.cos(0.5 * probe.heading)
+            marker.pose.orientation.z = math.sin(0.5 * pose.heading)
+            marker.pose.orientation.w = math.cos(0.5 * pose.heading)
             marker.scale.x, marker.scale.y, marker.scale.z = size, 0.35 * size, 0.35 * size
         else:
             marker.type = Marker.SPHERE
             marker.pose.orientation.w = 1.0
             marker.scale.x = marker.scale.y = marker.scale.z = 0.5 * size
         markers.append(marker)
-        if probe.name:
-            markers.append(_label(marker, probe.name, size))
+        if name:
+            markers.append(_label(marker, name, size))
     return MarkerArray(markers=markers)
 
 

@@ -17,7 +17,7 @@ from rclpy.time import Time
 from gp_active_sensing.errors import MissingDependencyError, ReadingError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.qos import TopicMonitor
 
 _UNIT = 0.01
@@ -25,13 +25,7 @@ _UNIT = 0.01
 
 
 class LookedUp(TopicMonitor):
-    """A pose that is looked up; watched like a topic.
-
-    Args:
-        parent: frame of the map.
-        child: frame of the probe.
-        take: takes the transforms, and when each was looked up.
-    """
+    """A pose that is looked up; watched like a topic."""
 
     what = "transform"
 
@@ -50,11 +44,6 @@ class LookedUp(TopicMonitor):
 
 class TransformBuffer:
     """Transforms of ``/tf`` and ``/tf_static``, by tf2_ros where it is installed.
-
-    Args:
-        node: listens.
-        need: what it is needed for, in messages.
-        otherwise: what does without, in messages.
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
@@ -137,7 +126,7 @@ class Transforms:
         )
         self._parent = parent
         self._streams: list[LookedUp] = []
-        node.own(node.create_timer(1.0 / rate, self.look_up, clock=steady_clock()))
+        node.own(node.create_timer(1.0 / rate, self.look_up))
 
     def add(self, child: str, take: Callable[[Any, float], None]) -> LookedUp:
         """Look up one more frame; `take` gets its transforms, each once."""

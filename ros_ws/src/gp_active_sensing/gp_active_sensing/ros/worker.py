@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clocks import ClockMonitor
@@ -22,6 +22,9 @@ from gp_active_sensing.mission.requests import (
     PlanAheadRequest,
 )
 from gp_active_sensing.types import Clock, Plan
+
+if TYPE_CHECKING:
+    from gp_active_sensing.ros.publishers import Publishers
 
 logger = logging.getLogger(__name__)
 
@@ -37,49 +40,13 @@ class Stopped(Exception):
     """The worker was stopped while a plan was being computed."""
 
 
-class Outputs(Protocol):
-    """Where the results go; called from both threads."""
-
-    def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Publish a probe's waypoint and the way to it."""
-        ...
-
-    def send_again(self, probe: str, place: int) -> None:
-        """Publish a probe's waypoint once more: another visit is wanted."""
-        ...
-
-    def hold(self, probe: str) -> None:
-        """Let a probe stay where it is."""
-        ...
-
-    def send_query(self, places: tuple[int, ...]) -> None:
-        """Ask an expert for values at some places."""
-        ...
-
-    def send_results(self, job: DecisionRequest) -> None:
-        """Publish and record what the job's belief knows."""
-        ...
-
-    def mission_ended(self) -> object:
-        """Write the last words."""
-        ...
-
-
 class Worker:
-    """Runs a mission in two threads, which `stop` joins.
-
-    Args:
-        mission: what to run.
-        outputs: where the results go.
-        now_ns: the node's clock.
-        simulated: whether that follows a simulation or a bag.
-        clock: monotonic seconds.
-    """
+    """Runs a mission in two threads, which `stop` joins."""
 
     def __init__(
         self,
         mission: Mission,
-        outputs: Outputs,
+        outputs: Publishers,
         now_ns: Callable[[], int],
         simulated: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,

@@ -145,3 +145,8 @@ def _number(value: object, unit: str) -> str:
             return "infinite" if number > 0 else "minus infinite"
         text = f"{number:.6g}"
     return f"{text} {unit}" if unit else text
+
+
+def is_reported(count: int) -> bool:
+    """Return whether this one of many equal events is worth a line in the log."""
+    return count in (1, 10, 100) or count % 1000 == 0

@@ -51,11 +51,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class LineTail:
-    """Reads the lines that were completed since the last time; one that is not yet waits.
-
-    Args:
-        path: the file, which need not exist yet.
-    """
+    """Reads the lines that were completed since the last time; one that is not yet waits."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

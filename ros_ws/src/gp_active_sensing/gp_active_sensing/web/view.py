@@ -87,11 +87,7 @@ class Paced(Generic[T]):
 
 
 class _QuantityParts:
-    """Makes the parts of one quantity, and remembers those that do not change.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """Makes the parts of one quantity, and remembers those that do not change."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
@@ -189,10 +185,6 @@ class LiveView:
     What an update costs grows with the number of steps and of places, and not with a power of
     them: a step is described again where it changed, and what costs more (the floor of the error,
     and each place predicted from all others) is `Paced`.
-
-    Args:
-        follower: of the run.
-        clock: monotonic seconds.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:

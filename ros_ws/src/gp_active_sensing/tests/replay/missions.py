@@ -163,7 +163,7 @@ class Recorder:
         if self.mission.map is not None and first is not None:
             more["map"] = {"topic": "/map", "mark": self.mission.map.places.mark}
             self.messages.append(("/map", self._now_ns, occupancy(first.found)))
-        setup = trace.setup(
+        setup = dict(
             config=to_mapping(said),
             scenario=None,
             topics=topics,
@@ -172,7 +172,7 @@ class Recorder:
             places=self.parts.places,
             **more,
         )
-        self._publish(setup)
+        self._publish({"n": 0, "setup": setup})
         self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}
 
     def _clock(self) -> float:

@@ -6,15 +6,12 @@ As `ros2` does, it ends with the number of SIGINT when it is interrupted.
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,25 +28,6 @@ def options(words: list[str]) -> argparse.Namespace:
     for switch in ("--use-sim-time", "--disable-keyboard-controls"):
         parser.add_argument(switch, action="store_true")
     return parser.parse_args(words)
-
-
-@pytest.fixture
-def ros2_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install it, in front of a real ``ros2``, which still does all else."""
-    folder = tmp_path / "with_ros2_bag"
-    for module in ("ros2bag", "rosbag2_py"):
-        (folder / module).mkdir(parents=True)
-        (folder / module / "__init__.py").touch()
-    program = folder / "ros2"
-    program.write_text(
-        f'#!/bin/sh\n[ "$1" = bag ] || exec {shutil.which("ros2") or "false"} "$@"\n'
-        f'exec {sys.executable} -m {__name__} "$@"\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.syspath_prepend(str(folder))
-    paths = [str(folder), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 def record(given: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,12 +22,12 @@ from gp_active_sensing.messages.conversions import (
     heading_of,
     pose_reader,
 )
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.to_messages import (
     MARKS,
     RosTypes,
-    ShownProbe,
     find_message_type,
     map_markers,
     probe_markers,
@@ -236,20 +237,21 @@ def test_the_places_of_a_grid_are_points_and_a_kind_without_places_is_deleted() 
 
 
 def test_a_probe_is_an_arrow_where_it_heads() -> None:
-    (marker,) = probe_markers(GRID, [ShownProbe("", 3.0, 4.0, math.pi / 2, 10**9)]).markers
+    pose = Pose(10**9, "map", 3.0, 4.0, math.pi / 2)
+    (marker,) = probe_markers(GRID, [("", pose, True)]).markers
     assert marker.type == Marker.ARROW
     assert (marker.pose.position.x, marker.pose.position.y) == (3.0, 4.0)
     assert marker.pose.orientation.z == pytest.approx(math.sin(math.pi / 4))
     assert marker.lifetime.sec > 0, "a node that has died shows none"
     assert marker.header.frame_id == "map"
-    (marker,) = probe_markers(GRID, [ShownProbe("", 3.0, 4.0, math.nan, 0)]).markers
+    (marker,) = probe_markers(GRID, [("", replace(pose, heading=math.nan), True)]).markers
     assert (marker.type, marker.pose.orientation.w) == (Marker.SPHERE, 1.0), "without a heading"
 
 
 def test_several_probes_have_names_and_those_that_are_gone_are_grey() -> None:
     shown = [
-        ShownProbe("boat_1", 0.0, 0.0, 0.0, 0),
-        ShownProbe("boat_2", 5.0, 0.0, 0.0, 0, takes_part=False),
+        ("boat_1", Pose(0, "map", 0.0, 0.0, 0.0), True),
+        ("boat_2", Pose(0, "map", 5.0, 0.0, 0.0), False),
     ]
     markers = probe_markers(GRID, shown).markers
     assert [(m.ns, m.id, m.text) for m in markers] == [

@@ -81,7 +81,7 @@ def wait_heard(ros: Ros, mission: Mission, name: str) -> None:
 
 
 def simulator(ros: Ros, scenario: Path, *parameters: str) -> SimulatorNode:
-    given = (f"scenario:={scenario}", "probes:=[probe_1, probe_2, probe_3]", "exit_at_end:=false")
+    given = (f"scenario:={scenario}", "probes:=[probe_1, probe_2, probe_3]")
     words = [word for text in (*given, *parameters) for word in ("-p", text)]
     node: SimulatorNode = ros.add(SimulatorNode(cli_args=["--ros-args", *words]))
     return node

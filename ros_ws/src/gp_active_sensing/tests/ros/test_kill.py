@@ -45,7 +45,7 @@ def await_work(process: subprocess.Popen[bytes], journal: Path) -> None:
 def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> list[dict[str, Any]]:
     """Run simulator and node; kill the node so long [s] after it has begun to work each time."""
     run, log = folder / "run", folder / "sensing.log"
-    simulated = (f"speed_factor:={SPEED}", "exit_at_end:=false", "keep:=true")
+    simulated = (f"speed_factor:={SPEED}", "keep:=true")
     simulator = start("simulator", folder / "simulator.log", f"scenario:={scenario}", *simulated)
     sensing: subprocess.Popen[bytes] | None = None
     given = (

@@ -34,7 +34,6 @@ from gp_active_sensing.ros.runner import (
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.web.serve import can_serve
 from tests.ros.launched import parameters, processes
-from tests.ros.ros2_bag import ros2_bag  # noqa: F401  a fixture
 from tests.ros.test_owners import keys_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,22 +60,20 @@ def with_everything(name: str, folder: Path) -> dict[str, str]:
         given[argument["name"]] = argument.get("default_value") or first
     truths = ("plan_ahead", "decisions", "use_sim_time", "exit_at_end")
     given |= {name: "true" for name in truths if name in given}
-    own = {"namespace": "boat", "rviz": "true", "record": str(folder / "bag")}
+    own = {"namespace": "boat", "rviz": "true"}
     own["web"] = "true" if can_serve() else "false"
     return given | {name: value for name, value in own.items() if name in given}
 
 
-@pytest.mark.usefixtures("ros2_bag")
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_every_executable_parameter_and_file_exists(name: str, tmp_path: Path) -> None:
     text = (ROOT / "setup.py").read_text(encoding="utf-8").replace("{NAME}", PACKAGE)
     scripts = dict(re.findall(r'f"([\w-]+) = ([\w.]+:\w+)"', text))
     found = processes(name, **with_everything(name, tmp_path))
     assert {"active_sensing", "rviz2"} <= set(found)
-    assert ("recorder" in found) is (name != "replay")
     for process in found.values():
-        assert process.required is (process.name not in ("recorder", "live_page", "rviz2"))
-        if process.package != PACKAGE or process.command:
+        assert process.required is (process.name not in ("live_page", "rviz2"))
+        if process.package != PACKAGE:
             continue
         module, function = scripts[process.executable].split(":")
         assert callable(getattr(importlib.import_module(module), function))
@@ -89,7 +86,7 @@ def test_defaults_set_nothing_that_was_not_asked_for() -> None:
         assert parameters(process)["probes"] == ["probe_1", "probe_2"]
     for name in LAUNCHES:
         found = processes(name, **NEEDED.get(name, {}))
-        assert not {"rviz2", "recorder", "live_page"} & set(found)
+        assert not {"rviz2", "live_page"} & set(found)
         given = parameters(found["active_sensing"])
         assert not {"policy.name", "budget.readings", "probes", "pose.topic"} & set(given)
         assert ("use_sim_time" in given) is (name != "probe"), "the file says"
@@ -125,17 +122,6 @@ def test_the_file_says_what_no_argument_says(tmp_path: Path) -> None:
     assert parameters(other) == {"pose.topic": "odom"}
     player = processes("replay", bag="some", params_file=str(path))["bag_player"]
     assert parameters(player)["topics"] == ["/ctd/temperature", "/odometry/filtered"]
-
-
-@pytest.mark.usefixtures("ros2_bag")
-def test_a_recording_holds_inputs_outputs_and_the_journal(tmp_path: Path) -> None:
-    words = {"record": str(tmp_path / "bag"), "pose_topic": "/odom", "grid_topic": "map"}
-    recorder, sensing = processes("probe", **words).values()
-    (regex,) = (w for w in recorder.command if w.startswith("/("))
-    for topic in ("/odom", "/boat/reading", "/map", "/expert/query", "/active_sensing/journal"):
-        assert re.search(regex, topic), topic
-    assert not re.search(regex, "/camera")
-    assert (recorder.required, sensing.required) == (False, True)
 
 
 # -- what is refused ------------------------------------------------------------------------------
@@ -271,7 +257,7 @@ def test_the_environment_of_the_nodes() -> None:
 @pytest.fixture
 def actions(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Import `launch_actions` over classes that keep their keywords."""
-    kinds = ("Node", "ExecuteProcess", "Shutdown", "DeclareLaunchArgument", "OpaqueFunction")
+    kinds = ("Node", "LogInfo", "Shutdown", "DeclareLaunchArgument", "OpaqueFunction")
     members = {kind: type(kind, (SimpleNamespace,), {}) for kind in kinds}
     members |= {"LaunchContext": SimpleNamespace, "LaunchDescription": list}
     members["ParameterValue"] = lambda value, value_type: (value, value_type)
@@ -285,7 +271,6 @@ def actions(monkeypatch: pytest.MonkeyPatch) -> Any:
     del sys.modules[name]
 
 
-@pytest.mark.usefixtures("ros2_bag")
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_a_launch_file_starts_what_the_runner_starts(
     name: str, actions: Any, tmp_path: Path
@@ -306,9 +291,6 @@ def test_a_launch_file_starts_what_the_runner_starts(
         process = expected[action.name]
         assert action.on_exit.process == process
         assert action.respawn is process.respawn
-        if process.command:
-            assert action.cmd == list(process.command)
-            continue
         *file_given, typed = action.parameters
         assert file_given == [process.params_file] * bool(process.params_file)
         assert {k: v[0] if isinstance(v, tuple) else v for k, v in typed.items()} == dict(
@@ -325,7 +307,6 @@ def ended(action: Any, code: int, *, asked: bool = False) -> list[Any]:
     return action.on_exit(SimpleNamespace(returncode=code), context) or []
 
 
-@pytest.mark.usefixtures("ros2_bag")
 def test_what_follows_the_end_of_a_process(actions: Any, tmp_path: Path) -> None:
     """An exception is what makes ``ros2 launch`` end with 1."""
 
@@ -341,7 +322,8 @@ def test_what_follows_the_end_of_a_process(actions: Any, tmp_path: Path) -> None
         assert ended(node, code, asked=True)
     with pytest.raises(RunError):
         ended(node, -signal.SIGINT)
-    (again,) = started(respawn="true")
+    note, again = started(respawn="true", record="bag")
+    assert note.msg.startswith("record: was removed"), "a launch file that includes it may have one"
     assert again.respawn_delay == RESPAWN_SECONDS
     assert not ended(again, -9)
     assert not ended(again, FAILED)
@@ -349,9 +331,3 @@ def test_what_follows_the_end_of_a_process(actions: Any, tmp_path: Path) -> None
     for code, asked in ((REFUSED, False), (-9, True)):
         with pytest.raises(RunError):
             ended(again, code, asked=asked)
-    recorder, sensing = started(record=str(tmp_path / "bag"))
-    assert not ended(recorder, signal.SIGINT, asked=True), "as `ros2` ends"
-    assert ended(sensing, 0, asked=True)
-    assert not ended(recorder, FAILED), "the mission goes on"
-    with pytest.raises(RunError, match="recorder ended with exit code 1"):
-        ended(sensing, 0)

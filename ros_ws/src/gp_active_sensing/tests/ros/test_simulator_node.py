@@ -10,10 +10,9 @@ import pytest
 import yaml
 from geometry_msgs.msg import PoseStamped
 
-from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.simulator_node import ALONE_SECONDS, SimulatorNode
+from gp_active_sensing.ros.simulator_node import SimulatorNode
 from tests.cases import case
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import write_scenario
@@ -55,27 +54,6 @@ def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
     said = capfd.readouterr().err
     assert "waypoint in frame 'odom', the map is in 'map'" in said
     assert "waypoint (14.0, 0.0) is none of the map's" in said
-
-
-def test_it_ends_when_its_planner_is_gone(ros: Ros, simulator: SimulatorNode) -> None:
-    """A mission may end before anybody hears on /diagnostics that it does."""
-    for _ in range(2 * ALONE_SECONDS):
-        simulator.check_planner()
-    assert simulator.exit_code is None, "nobody was there yet"
-    planner = ros.node("planner")
-    publisher = planner.create_publisher(PoseStamped, "next_waypoint", qos.latched())
-    wait_until(lambda: simulator.count_publishers("/next_waypoint"), "the planner")
-    simulator.drive("", waypoint(0.0))
-    for _ in range(2 * ALONE_SECONDS):
-        simulator.check_planner()
-    assert simulator.exit_code is None, "it is there, and thinks"
-    planner.destroy_publisher(publisher)
-    wait_until(lambda: not simulator.count_publishers("/next_waypoint"), "the planner to be gone")
-    for number in range(ALONE_SECONDS):
-        simulator.check_planner()
-        assert simulator.exit_code is None, f"it may be back after {number} s"
-    simulator.check_planner()
-    assert simulator.exit_code == 0
 
 
 def test_a_mission_of_two_nodes_changes_the_battery_at_home(ros: Ros, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def measured() -> dict[str, dict[str, int]]:
     benchmarks = python_files([SOURCES / "gp_active_sensing_bench" / "benchmarks"])
     calls = (node for path in code for node in ast.walk(ast.parse(path.read_bytes())))
     keys = sum(
-        isinstance(node, ast.Call) and ast.unparse(node.func) in ("param", "config.param")
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("param", "config.param", "topic_param")
         for node in calls
     )
     docs = list((REPOSITORY / "docs").glob("*.md"))

@@ -30,10 +30,6 @@ class Backlog:
     they are what was missed: a reading that is used before the poses of its time have come would
     be put where the probe had been before. They are handed on in pieces, so that a command may come
     in between; what comes meanwhile is behind them.
-
-    Args:
-        clock: monotonic seconds.
-        wanted: the node asks for them at all.
     """
 
     def __init__(self, clock: Clock, *, wanted: bool) -> None:

@@ -270,11 +270,7 @@ class DelayMonitor:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Take samples of the readings for which poses have come by now.
-
-        Args:
-            newest_ns: stamp of the newest pose.
-        """
+        """Take samples of the readings for which poses have come by now."""
         self._newest_ns = newest_ns
         while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
             self._pending.popleft()

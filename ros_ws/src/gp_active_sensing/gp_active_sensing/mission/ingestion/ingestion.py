@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 from gp_active_sensing.loop import Receiver
 from gp_active_sensing.mission.clocks import elapsed
@@ -58,14 +59,13 @@ class Ingestion(ReadingIntake):
         journal: Callable[[Event], None] = lambda event: None,
         name: str = "",
     ) -> None:
-        super().__init__(
-            *(loop, matcher, track),
-            coverage=coverage,
-            reading=reading,
-            pose=pose,
-            clock=running or clock,
-            journal=journal,
-        )
+        self._shared: dict[str, Any] = {
+            "coverage": coverage,
+            "pose": pose,
+            "clock": running or clock,
+            "journal": journal,
+        }
+        super().__init__(*(loop, matcher, track), reading=reading, **self._shared)
         self.further: dict[str, ReadingIntake] = {}
         """Intakes of further quantities, by name; see `add`."""
         self.measured = {""}
@@ -86,17 +86,14 @@ class Ingestion(ReadingIntake):
         self._headings = Headings()
         self._clock = clock
 
-    def add(self, intake: ReadingIntake, *, catch_up: bool = False) -> None:
-        """Take the readings of a further quantity in, of the same probe.
-
-        Args:
-            intake: of the quantity, with the track of this one.
-            catch_up: its publisher keeps messages, which are waited for at the start.
-        """
+    def add(self, receiver: Receiver, reading: ReadingConfig, quantity: str) -> None:
+        """Take the readings of a further quantity in, of the same probe."""
+        where = receiver, self.matcher, self.track
+        intake = ReadingIntake(*where, reading=reading, quantity=quantity, **self._shared)
         intake.dwelling = self.dwelling
-        self.further[intake.quantity] = intake
-        self.measured.add(intake.quantity)
-        self.catch_up.going_on |= catch_up
+        self.further[quantity] = intake
+        self.measured.add(quantity)
+        self.catch_up.going_on |= reading.catch_up
 
     @property
     def intakes(self) -> tuple[ReadingIntake, ...]:
@@ -126,7 +123,7 @@ class Ingestion(ReadingIntake):
     def set_open(self, *, yes: bool) -> None:
         """Use readings, or count them once the mission is over."""
         for intake in self.intakes:
-            intake.open = yes
+            intake.pipeline.open = yes
 
     @property
     def metres(self) -> float:
@@ -151,12 +148,7 @@ class Ingestion(ReadingIntake):
             intake.pipeline.newest_place = None
 
     def take(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
-        """Use what came; return the readings that were accepted.
-
-        Args:
-            arrivals: what came.
-            most: messages of what was missed that are used when none came.
-        """
+        """Use what came; return the readings that were accepted."""
         intakes, reached = self.intakes, None
         for what, received, _ in self.catch_up.pass_on(arrivals, self.loop.clock_ns, most):
             reached = received - self._late

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gp_active_sensing.loop import Receiver
-from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.ingestion.backlog import DuplicateFilter
 from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
@@ -34,7 +32,7 @@ from gp_active_sensing.mission.stream_config import (
 )
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
-from gp_active_sensing.util.wording import moment
+from gp_active_sensing.util.wording import is_reported, moment
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +92,8 @@ class ReadingIntake:
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
+        self.rejected = self.pipeline.rejected
+        """Rejected readings by reason."""
         self.pipeline.stays.near = matcher.near
         self.pipeline.stays.stretch = matcher.stretch
         self.here: Match | None = None
@@ -101,9 +101,7 @@ class ReadingIntake:
         self.expected: Collection[int] = ()
         self.known = DuplicateFilter()
         """Readings used before a restart, which may be sent again."""
-        self.capacity = round(WAITING_SECONDS * fastest)
-        """Largest number of readings that wait for a pose."""
-        self._waiting = PoseSynchronizer(track, pose.wait, self.capacity)
+        self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
         """Readings of known places, to be used at the end of the step."""
         self._seat(reading.mount or (0.0, 0.0))
@@ -121,34 +119,6 @@ class ReadingIntake:
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
-
-    @property
-    def rejected(self) -> Counter[str]:
-        """Return the counts of rejected readings, by reason."""
-        return self.pipeline.rejected
-
-    @property
-    def newest_place(self) -> int | None:
-        """Observed for the first time since the probe set out; the latest such place."""
-        return self.pipeline.newest_place
-
-    @property
-    def open(self) -> bool:
-        """False once the mission is over: readings are then counted, not used."""
-        return self.pipeline.open
-
-    @open.setter
-    def open(self, yes: bool) -> None:
-        self.pipeline.open = yes
-
-    @property
-    def latency(self) -> Latency:
-        """From a message to the belief."""
-        return self.pipeline.latency
-
-    @latency.setter
-    def latency(self, latency: Latency) -> None:
-        self.pipeline.latency = latency
 
     @property
     def waiting(self) -> int:
@@ -267,12 +237,7 @@ class ReadingIntake:
         return sensor.x, sensor.y
 
     def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
-        """Return where the sensor was, the pose itself for one that sits there.
-
-        Args:
-            pose: of the probe.
-            mount: where the sensor sits; None = where the newest reading's does.
-        """
+        """Return where the sensor was, the pose itself for one that sits there."""
         return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
@@ -324,7 +289,7 @@ class ReadingIntake:
         match = self._match(sensor)
         location = None if match is None else match.place
         above = self.matcher.has_heights
-        if location is None and above and self.open:
+        if location is None and above and self.pipeline.open:
             self._reject("off_map", reading, _off_map(sensor, self.matcher.snap_distance))
             return []
         placed = replace(
@@ -337,7 +302,7 @@ class ReadingIntake:
         if location is not None and not self._has_settled(location, pose, sensor):
             self.rejected["settling"] += 1
             return []
-        if location is not None and self.open and self.loop.costs(location):
+        if location is not None and self.pipeline.open and self.loop.costs(location):
             if self.matcher.is_line(location):
                 return self.visits.hold(location, placed, held.received)
             if self.nearing is not None:
@@ -357,29 +322,24 @@ class ReadingIntake:
             return
         self.mount = mount
         beside, above = math.hypot(*mount[:2]), sum(mount[2:])
-        layers = self.matcher.layers
+        layers, spacing = self.matcher.layers, self.matcher.spacing
+        sits = []
         if layers is not None and abs(above) > _BESIDE * layers:
+            sits.append((abs(above), "above" if above > 0.0 else "below", layers))
+        if not self.matcher.has_lines and beside > _BESIDE * spacing:
+            sits.append((beside, "off", spacing))
+        for metres, where, apart in sits:
             logger.warning(
-                "the sensor sits %.2f m %s the pose, and places lie %.2f m above one another: at "
-                "the waypoint of a place the probe reads near or in another one. Readings count "
-                "where they were taken; let the driver bring the sensor to the waypoint, such as "
-                "by publishing the sensor's pose",
-                abs(above),
-                "above" if above > 0.0 else "below",
-                layers,
-            )
-        if not self.matcher.has_lines and beside > _BESIDE * self.matcher.spacing:
-            logger.warning(
-                "the sensor sits %.2f m off the pose, and places are %.2f m apart: at the waypoint "
+                "the sensor sits %.2f m %s the pose, and places are %.2f m apart: at the waypoint "
                 "of a place the probe reads near or in another one. Readings count where they were "
-                "taken; take a larger spacing, or let the driver bring the sensor to the waypoint",
-                beside,
-                self.matcher.spacing,
+                "taken; take a larger spacing, or let the driver bring the sensor to the waypoint, "
+                "such as by publishing the sensor's pose",
+                *(metres, where, apart),
             )
 
     def _count(self, reason: str, what: str) -> None:
         self.rejected[reason] += 1
-        if self.rejected[reason] in (1, 10, 100) or self.rejected[reason] % 1000 == 0:
+        if is_reported(self.rejected[reason]):
             logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
 
     def _reject(self, reason: str, reading: Reading, why: str) -> None:

@@ -86,11 +86,7 @@ class OutlierGate:
     # -- judging -------------------------------------------------------------------------------
 
     def off(self, reading: Reading) -> float | None:
-        """Return how far off a reading is, when that is too far [standard deviations].
-
-        Args:
-            reading: of a known place, and one that the belief would take.
-        """
+        """Return how far off a reading is, when that is too far [standard deviations]."""
         belief, place = self._loop.belief, reading.location
         if self.limit <= 0.0 or place is None:
             return None

@@ -18,6 +18,7 @@ from gp_active_sensing.mission.ingestion.stays import Stays, Stored
 from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
+from gp_active_sensing.util.wording import is_reported
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class ReadingPipeline:
 
     def _log_gated(self, reading: Reading, off: float) -> None:
         count = self.rejected["gated"]
-        if count not in (1, 10, 100) and count % 1000:
+        if not is_reported(count):
             return
         place = reading.location
         logger.warning(

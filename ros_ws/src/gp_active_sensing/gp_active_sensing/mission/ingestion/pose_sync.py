@@ -11,7 +11,7 @@ from typing import Literal
 from gp_active_sensing.mission.clocks import elapsed
 from gp_active_sensing.mission.ingestion.visits import PendingReading
 from gp_active_sensing.mission.poses import Pose, PoseTrack
-from gp_active_sensing.util.wording import moment
+from gp_active_sensing.util.wording import is_reported, moment
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ class PoseFilter:
 
     def _log_jump(self, way: float, seconds: float, why: str) -> None:
         self.jumps += 1
-        if self.jumps in (1, 10, 100) or self.jumps % 1000 == 0:
+        if is_reported(self.jumps):
             logger.warning(
                 "%s: the position jumped by %.0f m in %.3f s (%d jumps so far): %s",
                 self._name or "the probe", way, seconds, self.jumps, why,
@@ -215,7 +215,7 @@ class PoseFilter:
         """
         if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
-            if self.bad_covariances in (1, 10, 100) or self.bad_covariances % 1000 == 0:
+            if is_reported(self.bad_covariances):
                 logger.warning(
                     "the covariance of a pose is not finite, or is no covariance: what is wrong "
                     "of it does not count (%d so far). Correct it in the localisation, or set "
@@ -226,7 +226,7 @@ class PoseFilter:
             pose = replace(pose, variance=sure[0], z_variance=sure[1])
         if pose.turn_variance < 0.0:
             self.bad_orientations += 1
-            if self.bad_orientations in (1, 10, 100) or self.bad_orientations % 1000 == 0:
+            if is_reported(self.bad_orientations):
                 logger.warning(
                     "the quaternion of a pose has length 0 or is not finite: its heading is not "
                     "known, the course over ground is used (%d so far)",

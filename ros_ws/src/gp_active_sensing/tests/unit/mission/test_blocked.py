@@ -16,7 +16,7 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import Budget
 from tests.unit.mission.missions import CONFIG, SECOND
-from tests.unit.mission.worlds import Rig, begun, chain, drive_to, grid, place
+from tests.unit.mission.worlds import Rig, begun, drive_to, grid
 
 
 def under_way(rig: Rig) -> int:
@@ -154,23 +154,6 @@ def test_an_answer_of_before_does_not_lead_to_the_blocked_place() -> None:
     assert first in job.loop.blocked
     rig.plan()
     assert rig.sent[-1] != first
-
-
-def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
-    rig = Rig(chain(), arrival="radius")
-    rig.mission.start()
-    rig.pose(0.5, 100.0)
-    rig.step(1.0)
-    target = place(rig.topology, "a2")
-    for t, x in ((2, 120.0), (3, 140.0), (4, 160.0)):
-        rig.pose(t, x)
-    rig.reading(4.0)
-    rig.step(4.0)
-    assert rig.observed == ["a2"]
-    assert rig.sent == [target], "the end of the segment is not reached"
-    rig.pose(5.0, 199.0)
-    rig.step(5.0)
-    assert rig.sent == [target, place(rig.topology, "a3")]
 
 
 def test_no_waypoint_before_a_reading_was_heard() -> None:

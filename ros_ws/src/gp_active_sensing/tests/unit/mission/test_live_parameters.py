@@ -35,7 +35,6 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
         },
         limit={"expansions": 5},
         mission={
-            "arrival": "radius",
             "arrival_radius": 0.2,
             "reading_timeout": 3.0,
             "settle": 1.5,

@@ -65,11 +65,8 @@ def test_messages_of_a_probe_that_is_not_on_the_list_are_counted() -> None:
     assert team.observed == []
 
 
-@for_each("arrival", ["reading", "radius"])
-def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
-    arrival: str,
-) -> None:
-    team = begun(mission={"arrival": arrival})
+def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands() -> None:
+    team = begun()
     goal = team.target("a")
     team.put("b", goal)
     team.step(plan=False)
@@ -264,7 +261,6 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
         "gp_active_sensing.mission.ingestion.intake.most_per_second", lambda reading: 5.0
     )
     team = Team(("a", "b"))
-    assert team.probe("a").ingestion.capacity == 10
     for i in range(30):
         reading(team, "a", 1.0 + i)
     reading(team, "b", 1.0)

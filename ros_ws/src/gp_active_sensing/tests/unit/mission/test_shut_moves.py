@@ -76,7 +76,7 @@ def test_a_mission_gets_home_though_a_door_is_shut(detours: bool) -> None:
     ((a, b),) = run.mission.loop.shut
     points = run.mission.loop.topology.positions
     assert np.abs(points[[a, b]] - DOOR).max() <= 1.0
-    assert run.mission.blocked.moves.words
+    assert run.mission.blocked.shut_moves
     run.robot.house.shut = set()  # what the controller knows does not matter any more
     known = len(run.robot.way)
     assert run.run(500.0, lambda: run.mission.probe.home)
@@ -87,7 +87,7 @@ def test_a_mission_gets_home_though_a_door_is_shut(detours: bool) -> None:
 def test_a_long_detour_shuts_the_door_that_explains_it() -> None:
     run = voyage(detours=True, policy={"name": "lawnmower"}, metres=500.0)
     found: list[MoveShut] = []
-    run.mission.blocked.moves._journal = found.append  # type: ignore[assignment]
+    run.mission.blocked._journal = lambda e: found.append(e) if isinstance(e, MoveShut) else None
     assert run.run(1500.0, lambda: any("planned" in event.why for event in found))
     points = run.mission.loop.topology.positions
     assert DOOR in {tuple(points[place]) for place in (found[-1].start, found[-1].goal)}
@@ -126,10 +126,10 @@ def test_no_other_probe_is_led_through_a_move_that_is_shut() -> None:
     team = Team(("a", "b"), map={"columns": 12, "rows": 1})
     team.here("a", "b")
     team.step()
-    moves = team.mission.blocked.moves
+    blocked = team.mission.blocked
     ahead = team.probe("b").plan
     assert ahead is not None
-    moves.replay(MoveShut(start=5, goal=ahead.path[0], until_ns=10**12, stamp_ns=1))
+    blocked.replay_move(MoveShut(start=5, goal=ahead.path[0], until_ns=10**12, stamp_ns=1))
     team.mission._avoid_shut_moves()
     assert team.probe("b").plan is None
     assert team.probe("a").plan is not None

@@ -10,8 +10,7 @@ from gp_active_sensing.mission.fleet import SILENT
 from gp_active_sensing.records import events as of
 from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import Budget, Cost, Plan
-from gp_active_sensing.web.approach import Approach, SpeedLog
-from gp_active_sensing.web.mission_state import MissionState
+from gp_active_sensing.web.mission_state import Approach, MissionState, SpeedLog
 from tests.cases import for_each
 
 
