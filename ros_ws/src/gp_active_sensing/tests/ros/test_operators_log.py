@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ros.conftest import Ros, wait_active
-from tests.ros.probe import Probe, sensing, started
-from tests.ros.test_node_base import ACTIVATE, DEACTIVATE, Lifecycle
+from tests.ros.conftest import Ros
+from tests.ros.probe import Probe, sensing
 
 
 def lines(said: str) -> list[str]:
@@ -39,30 +38,3 @@ def test_each_stage_is_read_before_the_next_is_chosen(
     over = "the mission is over: the budget of readings is spent"
     assert f"{over}; the last waypoint stays published" in told
     assert not [line for line in told if re.search(r"\d{16}|\bns\b", line)]
-
-
-def test_pausing_going_on_and_ending_leave_a_line_each(
-    ros: Ros, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    node, probe = started(ros, f"run_dir:={run}")
-    assert probe.call("pause").success
-    assert probe.call("resume").success
-    lifecycle = Lifecycle(ros, "active_sensing")
-    assert lifecycle.do(DEACTIVATE)
-    assert lifecycle.do(ACTIVATE)
-    assert probe.call("pause").success
-    assert lifecycle.do(DEACTIVATE)
-    assert lifecycle.do(ACTIVATE)
-    node.deactivate()
-    node.release()
-    told = lines(capfd.readouterr().err)
-    kept = [line for line in told if re.match("paused|resumed|active|deactivated|stopped", line)]
-    first = "paused resumed paused resumed paused deactivated; active; deactivated; stopped"
-    assert [line.split()[0] for line in kept] == first.split()
-    assert str(run) in kept[-1]
-    assert not node.callback_errors
-    again = sensing(ros, f"run_dir:={run}")
-    wait_active(again)
-    told = lines(capfd.readouterr().err)
-    assert [line for line in told if line.startswith("continuing at stage 1") and str(run) in line]

@@ -44,22 +44,15 @@ class Outer:
     sorts: tuple[Inner, ...] = param((), help="sorts")
 
 
-Make = Callable[..., ParameterTree]
+Make = Callable[..., Any]
 
 
 @pytest.fixture
 def make(ros: Ros) -> Make:
-    def build(
-        *overrides: str, root: type = Outer, defaults: dict[str, Any] | None = None
-    ) -> ParameterTree:
+    def build(*overrides: str, root: type = Outer, defaults: Any = None) -> Any:
         arguments = [word for text in overrides for word in ("-p", text)]
-        node = ros.add(
-            Node(
-                "holder",
-                cli_args=["--ros-args", *arguments],
-                automatically_declare_parameters_from_overrides=True,
-            )
-        )
+        declared = {"automatically_declare_parameters_from_overrides": True}
+        node = ros.add(Node("holder", cli_args=["--ros-args", *arguments], **declared))
         tree = ParameterTree(node, root, live=("inner.limit",))
         tree.declare(defaults or {})
         tree.node = node  # type: ignore[attr-defined]
@@ -77,12 +70,8 @@ def test_a_list_of_mappings_is_a_text(make: Make) -> None:
     assert make("name:=x").config().sorts == ()
 
 
-def node_of(tree: ParameterTree) -> Any:
-    return tree.node  # type: ignore[attr-defined]
-
-
 def test_descriptors_come_from_the_dataclass(make: Make) -> None:
-    node = node_of(make("name:=x"))
+    node = make("name:=x").node
     size = node.describe_parameter("inner.size")
     assert size.type == ParameterType.PARAMETER_DOUBLE
     assert size.description == "how large [m]"
@@ -120,10 +109,10 @@ def test_given_values_read_back(make: Make) -> None:
         mixed=((1.0, 2.0), (3.0, 4.0)),
         boxes=(((0.0, 0.0), (1.0, 1.0)),),
     )
-    assert node_of(tree).get_parameter("inner.size").value == 3.0
+    assert tree.node.get_parameter("inner.size").value == 3.0
 
 
-GRID = ("map.kind:=grid", "map.columns:=4", "map.rows:=4")
+STDS = ("signal_std", "noise_std")
 
 
 @dataclass(frozen=True)
@@ -144,9 +133,7 @@ def test_an_optional_list_is_taken_back(ros: Ros) -> None:
     """The scenario knows the field; the parameters say that nobody does."""
     for nothing in ("[]", "[.nan]", "''", ".nan", "null", "~"):
         with case(nothing):
-            keys = [
-                f"belief.{key}:={nothing}" for key in ("length_scales", "signal_std", "noise_std")
-            ]
+            keys = (f"belief.{key}:={nothing}" for key in ("length_scales", *STDS))
             node = idle(ros, "scenario:=town", *keys, "belief.mean_std:=.nan")
             belief = node.parameters.config().belief
             assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
@@ -235,7 +222,7 @@ def test_a_check_that_fails_refuses_and_the_node_lives(make: Make) -> None:
         raise RuntimeError(msg)
 
     tree.locked = broken
-    (answer,) = node_of(tree).set_parameters([Parameter("count", value=3)])
+    (answer,) = tree.node.set_parameters([Parameter("count", value=3)])
     assert not answer.successful
     assert "cannot check count" in answer.reason
 
