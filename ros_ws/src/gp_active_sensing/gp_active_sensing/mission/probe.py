@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -326,15 +326,25 @@ class ProbeState:
         if self.waypoint != place:
             there = topology.positions[place]  # whatever is in sight from where the probe is
             way = () if plan is None else places_along(topology, there, plan.path)
-            after = corners(topology, there, way) or (self.target,)
-            self.waypoints = (place, *(p for i, p in enumerate(after) if i or p != place))
+            self.waypoints = self._by(place, way or (self.target,))
         self.send_again = True
+
+    def _by(self, place: int, way: Sequence[int]) -> tuple[int, ...]:
+        """Return the waypoints of a way, by a place before them; they are in sight from there."""
+        topology = self.loop.topology
+        after = corners(topology, topology.positions[place], way)
+        return (place, *(p for i, p in enumerate(after) if i or p != place))
 
     def update_waypoints(self) -> None:
         """Find the waypoints of the way under way from where the probe is."""
         plan, topology, start = self.plan or self.stages.home, self.loop.topology, self.position
         places = () if plan is None else places_along(topology, start, plan.path)
         self.waypoints = corners(topology, start, places)
+        beyond = self.loop.beyond
+        if places and beyond and start and self.ingestion.matcher.nearest(*start)[0] in beyond:
+            # A place that turned out to lie beyond the limits is left straight by the next place:
+            # what is in sight from the nearest ground that is open may not be so from here.
+            self.waypoints = self._by(places[0], places)
         self.content, self._nearest = False, math.inf
         if len(self.waypoints) > 1 and topology.ground is not None:
             names = [topology.names[place] for place in self.waypoints]

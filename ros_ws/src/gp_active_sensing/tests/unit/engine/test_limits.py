@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from gp_active_sensing.topology.base import FreeTopology, GraphTopology
 from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import PlanLimit, Reading
 from tests.cases import for_each
+from tests.robots import Robot, Voyage
 from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import killed_and_resumed
 
@@ -137,6 +139,23 @@ def test_no_leg_cuts_the_corner_of_a_closed_place() -> None:
         line = a + np.linspace(0.0, 1.0, 200)[:, None] * (b - a)
         inside = np.abs(line[:, None] - POND.positions[wall]).max(axis=2) < 2.49
         assert not inside.any()
+
+
+def test_a_place_beyond_the_limits_is_left_by_the_next_place() -> None:
+    """Whatever is in sight from the nearest open ground, the line from the probe crosses more."""
+    grid = {"kind": "grid", "columns": 4, "rows": 3, "spacing": 10.0}
+    voyage = Voyage({"map": grid, "limits": {"at_least": -9.0}}, Robot(0.0, 2.0, acceleration=9.0))
+    probe, loop = voyage.mission.probe, voyage.mission.loop
+    assert voyage.run(60.0, lambda: probe.plan is not None)
+    names = ["c0r0", "c1r0", *(f"c{c}r1" for c in range(4))]
+    at, beside, *way = (loop.topology.names.index(name) for name in names)
+    plan = replace(probe.plan, path=tuple(way), waypoints=(way[-1],))
+    loop.set_limits((), ("",), ())
+    probe.set_out(plan, 9, voyage.now_ns, foreseen=False)
+    assert probe.waypoints == (way[-1],)
+    loop.set_limits((), ("",), (at, beside))
+    probe.update_waypoints()
+    assert probe.waypoints == (way[0], way[-1])
 
 
 @for_each("policy", ["tour", "bal", "gp_ucb", "lawnmower", "max_entropy", "random"])
